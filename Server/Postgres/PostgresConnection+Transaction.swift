@@ -2,7 +2,6 @@
 package enum PostgresIsolation: String, Sendable {
   case readCommitted = "BEGIN ISOLATION LEVEL READ COMMITTED"
   case repeatableRead = "BEGIN ISOLATION LEVEL REPEATABLE READ"
-  case serializable = "BEGIN ISOLATION LEVEL SERIALIZABLE"
   /// Several queries on one unchanging view.
   case snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 }

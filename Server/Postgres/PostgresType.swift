@@ -10,7 +10,6 @@ package struct PostgresType: Sendable, Hashable {
   package static let text = Self(oid: 25)
   package static let json = Self(oid: 114)
   package static let float8 = Self(oid: 701)
-  package static let varchar = Self(oid: 1043)
   package static let timestamptz = Self(oid: 1184)
   package static let uuid = Self(oid: 2950)
 

@@ -31,10 +31,6 @@ typedef struct ferry_vfs_file {
   void *object;
 } ferry_vfs_file;
 static inline void ferry_zero(void *start, long n) { __builtin_memset(start, 0, (unsigned long)n); }
-// Starts SQLite's own generator, one for the whole process, again from `seed`; 0: at random.
-static inline int ferry_seed_randomness(int seed) {
-  return sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, seed, (sqlite3 *)0);
-}
 // Settings of the whole process, to be made before any other use of SQLite: no locks of
 // its own (https://sqlite.org/threadsafe.html), no statistics of memory, and memory from elsewhere.
 // Freed memory stays with the process, which needs as much again.

@@ -22,7 +22,6 @@ package struct BarPlot: Sendable, Equatable {
 
   /// One eighth to eight eighths of a column, from the left.
   static let eighths: [Character] = Array("▏▎▍▌▋▊▉█")
-  private static let levels: [Character] = Array("▁▂▃▄▅▆▇█")
 
   /// Creates a plot; all bars share one scale.
   package init(_ bars: [Bar]) {
@@ -44,18 +43,6 @@ package struct BarPlot: Sendable, Equatable {
       let line = labels[index].padded(toWidth: left) + " " + bar
       return notes[index].isEmpty ? line : line + " " + notes[index]
     }
-  }
-
-  /// Draws values as one line of small columns, from 0 to the largest; NaN and infinities are
-  /// spaces.
-  package static func sparkline(_ values: [Double]) -> String {
-    let largest = values.map(drawable).max() ?? 0
-    return String(
-      values.map { value -> Character in
-        guard value.isFinite else { return " " }
-        let share = largest > 0 ? drawable(value) / largest : 0
-        return levels[Int((share * Double(levels.count - 1)).rounded())]
-      })
   }
 
   private static func bar(eighths count: Int) -> String {

@@ -42,11 +42,6 @@ package struct Terminal: Sendable, Equatable {
   /// Columns to lay tables out in: unlimited when the output is not read by a person.
   package var tableWidth: Int? { isOutputTerminal ? width : nil }
 
-  /// Returns the text in a style when colour may be used. It must be free of control characters.
-  package func styled(_ text: String, _ style: TextStyle) -> String {
-    hasColour ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
-  }
-
   /// Returns whether colours are allowed; see no-color.org.
   static func allowsColour(_ environment: [String: String]) -> Bool {
     (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
@@ -70,14 +65,4 @@ package struct Terminal: Sendable, Equatable {
       size.ws_col > 0 ? Int(size.ws_col) : nil, size.ws_row > 0 ? Int(size.ws_row) : nil
     )
   }
-}
-
-/// A terminal style, by its SGR number.
-package enum TextStyle: Int, Sendable {
-  case bold = 1
-  case dim = 2
-  case red = 31
-  case green = 32
-  case yellow = 33
-  case cyan = 36
 }

@@ -45,13 +45,13 @@ enum BenchCommand {
   ) { arguments in
     let names = arguments.strings("only")
     let chosen = Benchmark.all.filter { names.isEmpty || names.contains($0.name) }
-    let surroundings = Surroundings(
+    let context = BenchmarkContext(
       isQuick: arguments.flag("quick"), updates: try arguments.integerIfPresent("updates"),
       store: arguments.stringIfPresent("store"))
-    var report = BenchReport(isQuick: surroundings.isQuick)
+    var report = BenchReport(isQuick: context.isQuick)
     for benchmark in chosen {
       try Task.checkCancellation()
-      report.measurements += try await surroundings.measure(benchmark)
+      report.measurements += try await context.measure(benchmark)
     }
     let output = TextOutput.standardOutput
     if arguments.flag("json") {

@@ -5,7 +5,7 @@ struct Benchmark: Sendable {
   /// One line, a sentence with a full stop.
   let summary: String
   /// Runs it; may take minutes.
-  let run: @Sendable (Surroundings) async throws -> [Measurement]
+  let run: @Sendable (BenchmarkContext) async throws -> [Measurement]
 
   /// In the order in which they run.
   static let all: [Benchmark] = [

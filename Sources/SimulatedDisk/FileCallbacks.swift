@@ -19,10 +19,10 @@ func fileMethods() -> sqlite3_io_methods {
 /// Lends the object behind SQLite's file to `body`.
 @inline(__always)
 private func with(
-  _ file: UnsafeMutablePointer<sqlite3_file>?, _ body: (OpenFile) -> Int32
+  _ file: UnsafeMutablePointer<sqlite3_file>?, _ body: (SimulatedFileHandle) -> Int32
 ) -> Int32 {
   guard let file, let object = fileObject(file) else { return SQLITE_MISUSE }
-  return Unmanaged<OpenFile>.fromOpaque(object)._withUnsafeGuaranteedRef(body)
+  return Unmanaged<SimulatedFileHandle>.fromOpaque(object)._withUnsafeGuaranteedRef(body)
 }
 
 @inline(__always)
@@ -34,7 +34,7 @@ private func setContentMethods(_ methods: inout sqlite3_io_methods) {
   methods.xClose = { file in
     guard let file, let object = fileObject(file) else { return SQLITE_OK }
     file.pointee.pMethods = nil
-    let handle = Unmanaged<OpenFile>.fromOpaque(object).takeRetainedValue()
+    let handle = Unmanaged<SimulatedFileHandle>.fromOpaque(object).takeRetainedValue()
     handle.disk.close(handle)
     return SQLITE_OK
   }

@@ -5,7 +5,7 @@ import CSQLite
 struct FileLocks {
   private var readerCount = 0
   /// The one handle with more than a shared lock, which it gives up when it closes or dies.
-  private var writer: OpenFile?
+  private var writer: SimulatedFileHandle?
 
   init() {}
 
@@ -14,7 +14,7 @@ struct FileLocks {
 
   /// Raises the lock of `handle` to `level`; `false` when another one is in the way. On the way to
   /// an exclusive lock a handle stays at pending, which keeps new readers out.
-  mutating func lock(_ handle: OpenFile, _ level: Int32) -> Bool {
+  mutating func lock(_ handle: SimulatedFileHandle, _ level: Int32) -> Bool {
     if handle.lockLevel >= level { return true }
     if level == SQLITE_LOCK_SHARED {
       if let writer, writer.lockLevel >= SQLITE_LOCK_PENDING { return false }
@@ -33,7 +33,7 @@ struct FileLocks {
   }
 
   /// Lowers the lock of `handle` to `level`, shared or none.
-  mutating func unlock(_ handle: OpenFile, _ level: Int32) {
+  mutating func unlock(_ handle: SimulatedFileHandle, _ level: Int32) {
     guard handle.lockLevel > level else { return }
     if writer === handle { writer = nil }
     if level == SQLITE_LOCK_NONE { readerCount -= 1 }

@@ -2,7 +2,7 @@ import CSQLite
 
 extension SimulatedDisk {
   /// Opens the file at `path`, or a temporary one when there is no path, by SQLite's flags.
-  func open(_ path: String?, flags: Int32) -> Result<OpenFile, OpeningFailure> {
+  func open(_ path: String?, flags: Int32) -> Result<SimulatedFileHandle, OpeningFailure> {
     guard let path else { return .success(handle(StoredFile(path: ""), flags)) }
     switch verdict(.open, path) {
     case .well: break
@@ -26,7 +26,7 @@ extension SimulatedDisk {
     case cannotOpen
   }
 
-  func close(_ handle: OpenFile) {
+  func close(_ handle: SimulatedFileHandle) {
     handle.close()
     guard let last = openFiles.popLast(), last !== handle else { return }
     openFiles[handle.index] = last
@@ -60,8 +60,8 @@ extension SimulatedDisk {
     return file
   }
 
-  private func handle(_ file: StoredFile, _ flags: Int32) -> OpenFile {
-    let handle = OpenFile(file, on: self, isReadOnly: flags & SQLITE_OPEN_READONLY != 0)
+  private func handle(_ file: StoredFile, _ flags: Int32) -> SimulatedFileHandle {
+    let handle = SimulatedFileHandle(file, on: self, isReadOnly: flags & SQLITE_OPEN_READONLY != 0)
     handle.index = openFiles.count
     openFiles.append(handle)
     return handle

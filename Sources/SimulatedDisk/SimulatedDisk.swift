@@ -61,7 +61,7 @@ package final class SimulatedDisk {
   var nameChanges = NameChanges()
   /// By their places.
   var folders: [String: SimulatedFolders] = [:]
-  var openFiles: [OpenFile] = []
+  var openFiles: [SimulatedFileHandle] = []
   /// Places of processes that were killed since the last step began: that step must fail as well.
   var killed: [Place] = []
   let methods: UnsafeMutablePointer<sqlite3_io_methods>
@@ -108,14 +108,5 @@ package final class SimulatedDisk {
   package static func dedicateProcess() {
     var memory = PooledMemory.methods()
     _ = ferry_dedicate_process(&memory)
-  }
-
-  /// Restarts SQLite's own generator, which draws the salts of write-ahead logs and SQL's
-  /// `random()`.
-  ///
-  /// The process has one generator. With one world at a time in the process, the files are then the
-  /// same byte for byte in each run. Nothing else depends on the salts.
-  package static func seedSQLite(_ seed: UInt32) {
-    ferry_seed_randomness(Int32(bitPattern: max(seed, 1)))
   }
 }

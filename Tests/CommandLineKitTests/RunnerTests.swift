@@ -164,12 +164,6 @@ struct SignalTests {
 
 @Suite("The terminal", .hangLimit)
 struct TerminalTests {
-  @Test("a style is written only if colour is allowed")
-  func styles() {
-    #expect(Terminal(hasColour: true).styled("x", .red) == "\u{1B}[31mx\u{1B}[0m")
-    #expect(Terminal().styled("x", .red) == "x")
-  }
-
   @Test("tables fit the terminal, and are unlimited elsewhere")
   func tableWidth() {
     #expect(Terminal(isOutputTerminal: true, width: 72).tableWidth == 72)

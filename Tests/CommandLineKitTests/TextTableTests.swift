@@ -79,12 +79,4 @@ struct TextTableTests {
       ])
     #expect(BarPlot([]).lines() == [])
   }
-
-  @Test("a sparkline's scale is from zero to the largest value")
-  func sparkline() {
-    #expect(BarPlot.sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█")
-    #expect(BarPlot.sparkline([5, .nan, -1]) == "█ ▁")
-    #expect(BarPlot.sparkline([0, 0]) == "▁▁")
-    #expect(BarPlot.sparkline([]) == "")
-  }
 }

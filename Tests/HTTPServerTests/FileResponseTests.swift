@@ -202,12 +202,14 @@ struct FileResponseTests {
 
   @Test("only regular files can be opened")
   func opening() throws {
-    #expect(throws: OpenFileError(code: ENOENT)) { try OpenFile(path: "/nowhere/to/be/found") }
-    #expect(throws: OpenFileError(code: EINVAL)) { try OpenFile(path: "/tmp") }
-    #expect(throws: OpenFileError(code: EINVAL)) { try OpenFile(path: "/dev/null") }
-    #expect(throws: OpenFileError(code: EBADF)) { try OpenFile(adopting: -1) }
+    #expect(throws: ReadableFileError(code: ENOENT)) {
+      try ReadableFile(path: "/nowhere/to/be/found")
+    }
+    #expect(throws: ReadableFileError(code: EINVAL)) { try ReadableFile(path: "/tmp") }
+    #expect(throws: ReadableFileError(code: EINVAL)) { try ReadableFile(path: "/dev/null") }
+    #expect(throws: ReadableFileError(code: EBADF)) { try ReadableFile(adopting: -1) }
     let file = try ScratchFile([1, 2, 3])
-    #expect(try OpenFile(path: file.path).size == 3)
+    #expect(try ReadableFile(path: file.path).size == 3)
     #expect(file.openDescriptors == 0)
   }
 

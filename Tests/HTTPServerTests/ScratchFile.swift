@@ -9,13 +9,13 @@ final class ScratchFile: Sendable {
   init(_ bytes: [UInt8] = []) throws {
     var template = Array("/tmp/ferry-http-XXXXXX".utf8CString)
     let descriptor = mkstemp(&template)
-    guard descriptor >= 0 else { throw OpenFileError(code: errno) }
+    guard descriptor >= 0 else { throw ReadableFileError(code: errno) }
     path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     defer { close(descriptor) }
     var written = 0
     while written < bytes.count {
       let count = bytes[written...].withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-      guard count > 0 else { throw OpenFileError(code: errno) }
+      guard count > 0 else { throw ReadableFileError(code: errno) }
       written += count
     }
   }
@@ -29,7 +29,7 @@ final class ScratchFile: Sendable {
 
   func resize(to size: Int) { truncate(path, off_t(size)) }
 
-  func open() throws -> FileContent { FileContent(try OpenFile(path: path)) }
+  func open() throws -> FileContent { FileContent(try ReadableFile(path: path)) }
 
   /// Descriptors of this process that refer to the file.
   var openDescriptors: Int {

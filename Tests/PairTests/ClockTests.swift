@@ -17,7 +17,7 @@ struct ClockTests {
     _ url: String, offset: Int64, step: Int64 = 0
   ) async throws -> (TemporaryDirectory, Replica) {
     let directory = try TemporaryDirectory()
-    var surroundings = Surroundings.system
+    var surroundings = ReplicaSurroundings.system
     let clock = WrongClock(offset: offset, step: step)
     surroundings.wallClock = { clock.milliseconds() }
     let replica = try await Replica.open(

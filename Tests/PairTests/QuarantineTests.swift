@@ -180,7 +180,7 @@ struct QuarantineTests {
   func tooLarge() async throws {
     let server = try await Server.start()
     let directory = try TemporaryDirectory()
-    var surroundings = Surroundings.system
+    var surroundings = ReplicaSurroundings.system
     surroundings.limits.valueBytes = 4 << 20
     let replica = try await Replica.open(
       directory.file("replica.db").path, transport: CurlTransport(), in: surroundings)

@@ -47,9 +47,8 @@ struct FixtureTests {
     var json = JSONWriter()
     json.beginPage(
       head, notices: Notice.listed(try PageReader.notices(of: bytes, limits: .standard)))
-    var first = true
     for change in changes {
-      json.separate(&first)
+      json.element()
       json.change(change)
     }
     json.endPage()

@@ -95,9 +95,8 @@ struct NoticeTests {
   static func page(_ notices: [Notice], _ changes: [Change]) -> [UInt8] {
     var json = JSONWriter()
     json.beginPage(head(changes.count), notices: Notice.listed(notices))
-    var first = true
     for change in changes {
-      json.separate(&first)
+      json.element()
       json.change(change)
     }
     json.endPage()
@@ -109,9 +108,8 @@ extension Notice {
   /// Returns the notices as a page carries them.
   static func listed(_ notices: [Notice]) -> [UInt8] {
     var json = JSONWriter()
-    var first = true
     for notice in notices {
-      json.separate(&first)
+      json.element()
       json.notice(notice)
     }
     return json.finish()

@@ -62,7 +62,6 @@ struct SpaceSchemaTests {
     #expect(schema.policy(of: "a", in: "tasks") == .serverWins)
     #expect(schema.rules(for: "tasks").type(of: "votes") == .integer)
     #expect(schema.rules(for: "tasks").type(of: "a") == .any)
-    #expect(schema.rules(for: "tasks").requiredColumns == ["due"])
   }
 
   @Test("rules are plain if they do not change how conflicts are decided")

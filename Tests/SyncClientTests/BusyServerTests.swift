@@ -31,7 +31,7 @@ struct BusyServerTests {
   private func pauses(retryAfter: String?) async throws -> [Duration] {
     let directory = try TemporaryDirectory()
     let pauses = Mutex<[Duration]>([])
-    var surroundings = Surroundings.system
+    var surroundings = ReplicaSurroundings.system
     surroundings.random = { 0 }
     surroundings.sleep = { pause in pauses.withLock { $0.append(pause) } }
     let replica = try await Replica.open(
@@ -75,7 +75,7 @@ struct BusyServerTests {
   func silent(kind: TransportError.Kind, attempts: Int) async throws {
     let directory = try TemporaryDirectory()
     let transport = FailingTransport(kind)
-    var surroundings = Surroundings.system
+    var surroundings = ReplicaSurroundings.system
     surroundings.sleep = { _ in }
     let replica = try await Replica.open(
       directory.file("replica.db").path, transport: transport, in: surroundings)

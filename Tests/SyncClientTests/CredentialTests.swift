@@ -49,6 +49,9 @@ struct CredentialTests {
       #expect(!"\(credential)".contains(token))
     }
     let name = FileCredentialStore.file(of: path)
+    #expect(
+      try String(contentsOfFile: name, encoding: .utf8)
+        == #"{"server":"https://a","space":"team","token":"two \"quoted\""}"# + "\n")
     chmod(name, 0o644)
     _ = try store.credential(of: path)
     let mode = try FileManager.default.attributesOfItem(atPath: name)[.posixPermissions] as? Int

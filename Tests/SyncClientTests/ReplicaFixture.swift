@@ -132,9 +132,8 @@ struct PageMaker {
       more: more, appliedTail: tail, serverTime: serverTime, count: changes.count)
     var json = JSONWriter()
     json.beginPage(pageHead)
-    var first = true
     for change in changes {
-      json.separate(&first)
+      json.element()
       json.change(change)
     }
     json.endPage()

@@ -96,7 +96,7 @@ final class ScriptedServer: Transport {
 
   /// Returns a replica with a table of notes that is connected to this server.
   func replica(in directory: TemporaryDirectory) async throws -> Replica {
-    var surroundings = Surroundings.system
+    var surroundings = ReplicaSurroundings.system
     surroundings.sleep = { _ in }
     let replica = try await Replica.open(
       directory.file("replica.db").path, transport: self, in: surroundings)

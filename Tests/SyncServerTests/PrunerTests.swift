@@ -8,7 +8,7 @@ import Testing
 @Suite("The pruner", .hangLimit)
 struct PrunerTests {
   /// A wall clock that a test moves, and the pauses that were taken.
-  final class Surroundings: Sendable {
+  final class Harness: Sendable {
     struct Ended: Error {}
 
     let wall = Mutex(Int64(1_800_000_000_000))
@@ -58,11 +58,11 @@ struct PrunerTests {
     let ever = try await Self.fill(store, "ever", packets: 150)
     try await store.setRetention(Retention(milliseconds: 86_400_000), of: day)
     try await store.setRetention(.forever, of: ever)
-    let surroundings = Surroundings()
-    let pruner = surroundings.pruner(store)
+    let harness = Harness()
+    let pruner = harness.pruner(store)
     var debt = ReclaimDebt()
     #expect(try await pruner.pruneAll(&debt).rows == PrunedRows())
-    surroundings.advance(.seconds(90_000))
+    harness.advance(.seconds(90_000))
     let run = try await pruner.pruneAll(&debt)
     // The device was last seen in 1970.
     var rows = PrunedRows(operations: 299)
@@ -70,16 +70,16 @@ struct PrunerTests {
     #expect(run.rows == rows)
     #expect(run.historyAge == 90_000_000)
     #expect(run.unreclaimed == 299)
-    #expect(surroundings.pauses.withLock { $0.count } >= 3)
+    #expect(harness.pauses.withLock { $0.count } >= 3)
     #expect(try await store.spaces().map(\.floor) == [300, 0])
     let page = MetricsPage(
-      counts: surroundings.metrics.snapshot, listeners: 0, droppedLogLines: 0, version: "v",
+      counts: harness.metrics.snapshot, listeners: 0, droppedLogLines: 0, version: "v",
       startedAt: 0
     ).text()
     #expect(page.contains("ferry_pruned_rows_total{kind=\"operation\"} 299\n"))
     #expect(page.contains("ferry_prune_runs_total 2\n"))
     #expect(page.contains("ferry_history_age_seconds 90000.0\n"))
-    let line = try #require(surroundings.recorder.lines.last)
+    let line = try #require(harness.recorder.lines.last)
     #expect(line.contains("\"message\":\"pruned\""))
     #expect(line.contains("299 operations, 0 tombstones, 0 buffered packets"))
     await store.close()
@@ -90,13 +90,13 @@ struct PrunerTests {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
     _ = try await Self.fill(store, "notes", packets: 150)
-    let surroundings = Surroundings()
+    let harness = Harness()
     let summary = try #require(try await store.spaces().first)
     let all = Retention(milliseconds: 0)
-    await #expect(throws: Surroundings.Ended.self) {
-      _ = try await surroundings.pruner(store, rows: 10, pauses: 3).prune(summary, keeping: all)
+    await #expect(throws: Harness.Ended.self) {
+      _ = try await harness.pruner(store, rows: 10, pauses: 3).prune(summary, keeping: all)
     }
-    let rest = try await surroundings.pruner(store).prune(summary, keeping: all)
+    let rest = try await harness.pruner(store).prune(summary, keeping: all)
     #expect(rest.rows.operations == 299 - 40)
     await store.close()
   }
@@ -105,9 +105,9 @@ struct PrunerTests {
   func failing() async {
     let store = ServiceStoreDouble(spaces: ["notes"])
     store.fail(.unavailable("away"))
-    let surroundings = Surroundings()
-    await surroundings.pruner(store, pauses: 2).run()
-    #expect(surroundings.recorder.lines.count { $0.contains("cannot be reached") } == 2)
-    #expect(surroundings.pauses.withLock { $0 } == [Duration](repeating: .seconds(600), count: 3))
+    let harness = Harness()
+    await harness.pruner(store, pauses: 2).run()
+    #expect(harness.recorder.lines.count { $0.contains("cannot be reached") } == 2)
+    #expect(harness.pauses.withLock { $0 } == [Duration](repeating: .seconds(600), count: 3))
   }
 }

@@ -26,8 +26,8 @@ struct ReclaimingTests {
   func addsUp() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
-    let surroundings = PrunerTests.Surroundings()
-    let pruner = surroundings.pruner(store, rows: 10_000)
+    let harness = PrunerTests.Harness()
+    let pruner = harness.pruner(store, rows: 10_000)
     var debt = ReclaimDebt()
     var unreclaimed: [Int] = []
     for round in 0..<3 {
@@ -49,7 +49,7 @@ struct ReclaimingTests {
     // As a vacuum locks it.
     try holder.execute("LOCK TABLE records IN SHARE UPDATE EXCLUSIVE MODE")
     #expect(try await store.reclaim() == .busy)
-    let pruner = PrunerTests.Surroundings().pruner(store)
+    let pruner = PrunerTests.Harness().pruner(store)
     #expect(try await !pruner.reclaim())
     try holder.execute("COMMIT")
     #expect(try await store.reclaim() == .done)

@@ -25,8 +25,8 @@ struct StoreSizeTests {
       let packet = IncomingPacket(maker.packet(operations), byteCount: 9)
       _ = try await store.ingest([packet], into: space.id, now: 1)
     }
-    let surroundings = PrunerTests.Surroundings()
-    let pruner = surroundings.pruner(store, rows: 2_000)
+    let harness = PrunerTests.Harness()
+    let pruner = harness.pruner(store, rows: 2_000)
     _ = try await pruner.prune(space, keeping: Retention(milliseconds: 0))
     try await pruner.reclaim()
     let page = try await store.changes(

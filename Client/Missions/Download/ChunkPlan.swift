@@ -85,8 +85,6 @@ struct ChunkPlan {
     return start..<min(start + chunkSize, size)
   }
 
-  func isVerified(_ chunk: Int) -> Bool { states[chunk] == .verified }
-
   /// Whether a request should fetch this chunk: not if it is here already, or belongs to another
   /// request.
   func isWanted(_ chunk: Int, by range: FetchRange) -> Bool {

@@ -103,20 +103,20 @@ struct Directory: ~Copyable {
   }
 
   /// Opens a file in it for reading.
-  func openFile(_ name: String) throws(MissionError) -> OpenFile {
+  func openFile(_ name: String) throws(MissionError) -> RandomAccessFile {
     try check(name)
     let file = system.openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0)
     guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be opened") }
-    return OpenFile(descriptor: file, path: "\(path)/\(name)", system)
+    return RandomAccessFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
   /// Creates a file in it for writing; an existing one is lost.
-  func makeFile(_ name: String) throws(MissionError) -> OpenFile {
+  func makeFile(_ name: String) throws(MissionError) -> RandomAccessFile {
     try removeFile(name)
     let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
     let file = system.openat(descriptor, name, flags, 0o600)
     guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be made") }
-    return OpenFile(descriptor: file, path: "\(path)/\(name)", system)
+    return RandomAccessFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
   /// Moves an entry to another folder of the same file system; replaces an existing one.

@@ -13,7 +13,7 @@ public final class MissionContent: Sendable {
   private let file: FileBox
   private let executor: any WorkExecutor
 
-  init(_ file: consuming OpenFile, reader: PartReader, on executor: any WorkExecutor) {
+  init(_ file: consuming RandomAccessFile, reader: PartReader, on executor: any WorkExecutor) {
     size = reader.content.size
     hash = reader.content.hash
     self.file = FileBox(file, reader)
@@ -39,10 +39,10 @@ public final class MissionContent: Sendable {
 
 /// An open file with its hashes.
 private final class FileBox: Sendable {
-  private let file: OpenFile
+  private let file: RandomAccessFile
   private let reader: Mutex<PartReader>
 
-  init(_ file: consuming OpenFile, _ reader: PartReader) {
+  init(_ file: consuming RandomAccessFile, _ reader: PartReader) {
     self.file = file
     self.reader = Mutex(reader)
   }
@@ -82,7 +82,7 @@ struct PartReader: Sendable {
 
   /// Reads `count` bytes within the content.
   mutating func read(
-    _ file: borrowing OpenFile, from offset: Int64, count: Int
+    _ file: borrowing RandomAccessFile, from offset: Int64, count: Int
   ) throws(MissionError) -> [UInt8] {
     if let cipher { return try open(file, cipher, from: offset, count: count) }
     for part in (offset / partSize)...((offset + Int64(count) - 1) / partSize) {
@@ -94,21 +94,22 @@ struct PartReader: Sendable {
   /// Reads without the manifest's hashes; sealed content is still checked by its authentication
   /// tags.
   func unchecked(
-    _ file: borrowing OpenFile, from offset: Int64, count: Int
+    _ file: borrowing RandomAccessFile, from offset: Int64, count: Int
   ) throws(MissionError) -> [UInt8] {
     guard let cipher else { return try file.read(at: offset, count: count) }
     var copy = self
     return try copy.open(file, cipher, from: offset, count: count)
   }
 
-  private mutating func check(_ part: Int, of file: borrowing OpenFile) throws(MissionError) {
+  private mutating func check(_ part: Int, of file: borrowing RandomAccessFile) throws(MissionError)
+  {
     if isChecked[part] { return }
     var digest = SHA256()
     var offset = Int64(part) * partSize
     let end = min(offset + partSize, content.size)
     while offset < end {
       let block = try file.read(
-        at: offset, count: Int(min(Int64(OpenFile.blockBytes), end - offset)))
+        at: offset, count: Int(min(Int64(RandomAccessFile.blockBytes), end - offset)))
       if block.isEmpty { break }
       digest.update(block)
       offset += Int64(block.count)
@@ -120,7 +121,7 @@ struct PartReader: Sendable {
   }
 
   private mutating func open(
-    _ file: borrowing OpenFile, _ cipher: AESGCM, from offset: Int64, count: Int
+    _ file: borrowing RandomAccessFile, _ cipher: AESGCM, from offset: Int64, count: Int
   ) throws(MissionError) -> [UInt8] {
     let sealed = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
     let end = offset + Int64(count)

@@ -30,7 +30,8 @@ struct SealedFile: Sendable {
   ///   - partial: the encryption of the first file.
   ///   - nonce: returns 12 new random bytes each time.
   func seal(
-    _ plain: borrowing OpenFile, _ partial: PartialCipher?, into file: borrowing OpenFile,
+    _ plain: borrowing RandomAccessFile, _ partial: PartialCipher?,
+    into file: borrowing RandomAccessFile,
     nonce: () -> [UInt8]
   ) throws(MissionError) {
     try file.write(Self.head, at: 0)
@@ -50,7 +51,7 @@ struct SealedFile: Sendable {
   /// Decrypts one part of the content.
   ///
   /// - Throws: ``MissionError/Kind/damaged`` if it was altered or sealed with another key.
-  func open(_ part: Int64, of file: borrowing OpenFile) throws(MissionError) -> [UInt8] {
+  func open(_ part: Int64, of file: borrowing RandomAccessFile) throws(MissionError) -> [UInt8] {
     let count = length(of: part) + Int(Self.overheadBytes)
     let bytes = try file.read(at: offset(of: part), count: count)
     guard bytes.count == count else {
@@ -67,7 +68,7 @@ struct SealedFile: Sendable {
 
   /// Whether the whole file is unchanged.
   func isIntact(
-    _ file: borrowing OpenFile, while goesOn: (Int64) -> Bool
+    _ file: borrowing RandomAccessFile, while goesOn: (Int64) -> Bool
   ) throws(MissionError) -> Bool {
     guard try file.size() == fileSize, try file.read(at: 0, count: Self.head.count) == Self.head
     else { return false }

@@ -96,7 +96,7 @@ extension StoreFolders {
     let copy = try folder.makeFile(name)
     var offset: Int64 = 0
     while true {
-      let block = try source.read(at: offset, count: OpenFile.blockBytes)
+      let block = try source.read(at: offset, count: RandomAccessFile.blockBytes)
       if block.isEmpty { break }
       try copy.write(block, at: offset)
       offset += Int64(block.count)

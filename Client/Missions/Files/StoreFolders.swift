@@ -135,7 +135,7 @@ struct StoreFolders: Sendable {
     guard descriptor >= 0 else {
       throw MissionError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
     }
-    let file = OpenFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
+    let file = RandomAccessFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
     try file.write(partialCipher(of: hash).applied(to: bytes, at: offset), at: offset)
     return true
   }

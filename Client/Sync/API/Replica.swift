@@ -36,21 +36,22 @@ public final class Replica: Sendable {
     _ path: String, transport: any Transport = CurlTransport(),
     credentials: any CredentialStore = FileCredentialStore()
   ) async throws -> Replica {
-    var surroundings = Surroundings.system
+    var surroundings = ReplicaSurroundings.system
     surroundings.credentials = credentials
     return try await open(path, transport: transport, in: surroundings)
   }
 
   /// Opens `path` as a replica in the caller's surroundings.
   package static func open(
-    _ path: String, transport: any Transport, in surroundings: Surroundings
+    _ path: String, transport: any Transport, in surroundings: ReplicaSurroundings
   ) async throws -> Replica {
     let thread = try await ReplicaThread.open(path: path, in: surroundings)
     return Replica(path: path, thread: thread, transport: transport, in: surroundings)
   }
 
   private init(
-    path: String, thread: ReplicaThread, transport: any Transport, in surroundings: Surroundings
+    path: String, thread: ReplicaThread, transport: any Transport,
+    in surroundings: ReplicaSurroundings
   ) {
     self.path = path
     self.thread = thread

@@ -8,10 +8,10 @@ final class ReaderPool: Sendable {
   private static let size = 3
 
   private let path: String
-  private let surroundings: Surroundings
+  private let surroundings: ReplicaSurroundings
   private let state = Mutex((readers: [Reader](), next: 0))
 
-  init(path: String, in surroundings: Surroundings) {
+  init(path: String, in surroundings: ReplicaSurroundings) {
     self.path = path
     self.surroundings = surroundings
   }
@@ -37,7 +37,7 @@ private final class Reader: @unchecked Sendable {
   private let executor: any WorkExecutor
   private var connection: SQLiteConnection?
 
-  init(path: String, in surroundings: Surroundings) {
+  init(path: String, in surroundings: ReplicaSurroundings) {
     self.path = path
     fileSystem = surroundings.fileSystem
     executor = surroundings.makeExecutor("ferry-reader")

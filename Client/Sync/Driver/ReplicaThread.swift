@@ -9,7 +9,7 @@ package final class ReplicaThread: Sendable {
 
   /// Opens the file on its thread.
   package static func open(
-    path: String, in surroundings: Surroundings = .system
+    path: String, in surroundings: ReplicaSurroundings = .system
   ) async throws -> ReplicaThread {
     let executor = surroundings.makeExecutor("ferry-replica")
     let file = try await executor.run {

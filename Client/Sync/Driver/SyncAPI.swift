@@ -6,7 +6,7 @@ import Synchronization
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).
 struct SyncAPI: Sendable {
   private let client: NetworkClient
-  private let surroundings: Surroundings
+  private let surroundings: ReplicaSurroundings
   private let shared: Shared
 
   /// Facts about a server, kept between calls.
@@ -29,7 +29,8 @@ struct SyncAPI: Sendable {
   }
 
   init(
-    _ server: ServerAccess, transport: any Transport, surroundings: Surroundings, shared: Shared
+    _ server: ServerAccess, transport: any Transport, surroundings: ReplicaSurroundings,
+    shared: Shared
   ) {
     client = NetworkClient(
       Self.configuration(server, surroundings.limits), transport: transport,

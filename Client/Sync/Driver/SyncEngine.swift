@@ -24,7 +24,7 @@ package struct SyncEngine: Sendable {
   let thread: ReplicaThread
   let path: String
   let transport: any Transport
-  let surroundings: Surroundings
+  let surroundings: ReplicaSurroundings
   let shared: SyncAPI.Shared
 
   var limits: Limits { surroundings.limits }

@@ -9,9 +9,9 @@ final class WatchPauses: Sendable {
   }
 
   private let state = Mutex(State())
-  private let surroundings: Surroundings
+  private let surroundings: ReplicaSurroundings
 
-  init(_ surroundings: Surroundings) { self.surroundings = surroundings }
+  init(_ surroundings: ReplicaSurroundings) { self.surroundings = surroundings }
 
   /// Notes that a half succeeded: if the other one waits, it retries at once.
   func succeed(_ half: SharedBackOff.Half) {

@@ -76,13 +76,12 @@ public final class MemoryCredentialStore: CredentialStore {
 extension Credential {
   fileprivate func encoded() -> [UInt8] {
     var json = JSONWriter()
-    json.raw("{\"server\":")
-    json.string(server)
-    json.raw(",\"space\":")
-    json.string(space.value)
-    json.raw(",\"token\":")
-    json.string(token)
-    json.raw("}\n")
+    json.object { json in
+      json.member("server", server)
+      json.member("space", space.value)
+      json.member("token", token)
+    }
+    json.raw("\n")
     return json.finish()
   }
 

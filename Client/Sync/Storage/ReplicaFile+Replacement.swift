@@ -214,9 +214,7 @@ extension ReplicaFile {
     let id = RescuedCounter.identifier(of: column, in: key)
     var (data, marks) = (JSONWriter(), JSONWriter())
     data.columns([Column(column, .integer(amount))])
-    marks.raw("[")
-    marks.string("+\(column)")
-    marks.raw("]")
+    marks.array(of: ["+\(column)"])
     try connection.run(
       """
       INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, marks)

@@ -41,13 +41,12 @@ package enum ArrayUnion: Sendable, Equatable {
   private static func text(of elements: [[UInt8]]) -> Value? {
     let sorted = elements.sorted { $0.lexicographicallyPrecedes($1) }
     var json = JSONWriter(capacity: elements.reduce(2) { $0 + $1.count + 1 })
-    json.raw("[")
-    var first = true
-    for (index, element) in sorted.enumerated() where index == 0 || sorted[index - 1] != element {
-      json.separate(&first)
-      json.raw(element)
+    json.array { json in
+      for (index, element) in sorted.enumerated() where index == 0 || sorted[index - 1] != element {
+        json.element()
+        json.raw(element)
+      }
     }
-    json.raw("]")
     guard json.count <= Limits.standard.valueBytes else { return nil }
     return .text(String(decoding: json.finish(), as: UTF8.self))
   }

@@ -6,26 +6,18 @@ extension PacketAnswer {
   package func encoded(quoting bytes: Int = Limits.standard.pageBytes) -> [UInt8] {
     var json = JSONWriter(capacity: 256 + receipt.outcomes.count * 12)
     var room = bytes
-    json.raw("{")
-    json.receiptMembers(receipt, &room)
-    if !released.isEmpty {
-      json.raw(",\"released\":[")
-      var first = true
-      for receipt in released {
-        json.separate(&first)
-        json.raw("{")
-        json.receiptMembers(receipt, &room)
-        json.raw("}")
+    json.object { json in
+      json.receiptMembers(receipt, &room)
+      if !released.isEmpty {
+        json.key("released")
+        json.array(of: released) { json, receipt in
+          json.object { $0.receiptMembers(receipt, &room) }
+        }
       }
-      json.raw("]")
+      json.member("epoch", epoch.description)
+      json.member("head", digits: head)
+      json.member("time", serverTime)
     }
-    json.raw(",\"epoch\":\"")
-    json.raw(epoch.description.utf8)
-    json.raw("\",\"head\":")
-    json.numberString(head)
-    json.raw(",\"time\":")
-    json.number(serverTime)
-    json.raw("}")
     return json.finish()
   }
 
@@ -88,27 +80,17 @@ private struct ReceiptParts {
 
 extension JSONWriter {
   fileprivate mutating func receiptMembers(_ receipt: PacketReceipt, _ room: inout Int) {
-    raw("\"tail\":")
-    string(receipt.tail.value)
-    raw(",\"status\":\"")
-    raw(receipt.status.rawValue.utf8)
-    raw("\"")
+    member("tail", receipt.tail.value)
+    member("status", receipt.status.rawValue)
     if let sequences = receipt.sequences {
-      raw(",\"first\":")
-      numberString(sequences.lowerBound)
-      raw(",\"last\":")
-      numberString(sequences.upperBound)
+      member("first", digits: sequences.lowerBound)
+      member("last", digits: sequences.upperBound)
     }
-    if let print = receipt.printBefore { member("before", print) }
-    if let print = receipt.print { member("print", print) }
-    if let timeline = receipt.timeline { member("timeline", timeline.value) }
-    raw(",\"outcomes\":[")
-    var first = true
-    for outcome in receipt.outcomes {
-      separate(&first)
-      quote(outcome, &room)
-    }
-    raw("]")
+    member("before", ifPresent: receipt.printBefore.map(HistoryPrint.text))
+    member("print", ifPresent: receipt.print.map(HistoryPrint.text))
+    member("timeline", ifPresent: receipt.timeline.map { HistoryPrint.text($0.value) })
+    key("outcomes")
+    array(of: receipt.outcomes) { json, outcome in json.quote(outcome, &room) }
   }
 
   /// Writes an outcome with its conflicts, if there is room for them.
@@ -126,54 +108,38 @@ extension JSONWriter {
         omitted: outcome.conflicts.count))
   }
 
-  private mutating func member(_ name: StaticString, _ number: UInt64) {
-    raw(",\"\(name)\":\"\(HistoryPrint.text(number))\"".utf8)
-  }
-
   /// Writes `"applied"`, or an object if values lost.
   package mutating func outcome(_ outcome: Outcome) {
-    guard outcome != .applied else { return raw("\"applied\"") }
-    raw("{\"outcome\":")
-    if outcome.isOverruled { raw("\"overruled\"") } else { raw("\"applied\"") }
-    raw(",\"conflicts\":")
-    conflicts(outcome.conflicts)
-    if let records = outcome.records {
-      raw(",\"records\":")
-      number(Int64(records))
+    guard outcome != .applied else { return string("applied") }
+    object { json in
+      json.member("outcome", outcome.isOverruled ? "overruled" : "applied")
+      json.key("conflicts")
+      json.conflicts(outcome.conflicts)
+      json.member("records", ifPresent: outcome.records)
+      if outcome.omitted > 0 { json.member("omitted", outcome.omitted) }
     }
-    if outcome.omitted > 0 {
-      raw(",\"omitted\":")
-      number(Int64(outcome.omitted))
-    }
-    raw("}")
   }
 
   /// Writes a list of lost values.
   package mutating func conflicts(_ conflicts: [Conflict]) {
-    raw("[")
-    var first = true
-    for conflict in conflicts {
-      separate(&first)
-      raw("{\"column\":")
-      if let column = conflict.column { string(column) } else { raw("null") }
-      raw(",\"lost\":")
-      value(conflict.lost)
-      raw(",\"loser\":")
-      stamp(conflict.loser)
-      raw(",\"winner\":")
-      stamp(conflict.winner)
-      if conflict.isQuestion { raw(",\"ask\":true") }
-      raw("}")
+    array(of: conflicts) { json, conflict in
+      json.object { json in
+        json.member("column", conflict.column)
+        json.member("lost", conflict.lost)
+        json.key("loser")
+        json.stamp(conflict.loser)
+        json.key("winner")
+        json.stamp(conflict.winner)
+        if conflict.isQuestion { json.member("ask", true) }
+      }
     }
-    raw("]")
   }
 
   private mutating func stamp(_ stamp: Stamp) {
-    raw("{\"time\":")
-    string(stamp.time)
-    raw(",\"device\":")
-    string(stamp.device.value)
-    raw("}")
+    object { json in
+      json.member("time", stamp.time)
+      json.member("device", stamp.device.value)
+    }
   }
 }
 

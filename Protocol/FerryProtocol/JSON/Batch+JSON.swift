@@ -2,29 +2,28 @@
 // to set, or "effect" is "delete". A batch names no record.
 
 extension JSONWriter {
-  /// Writes the members that make an operation a batch, each with a comma before it.
+  /// Writes the members that make an operation a batch.
   mutating func batchMembers(_ batch: Batch, of operation: Operation) {
-    raw(",\"where\":")
+    key("where")
     predicate(batch.predicate)
     switch batch.effect {
-    case .delete: raw(",\"effect\":\"delete\"")
+    case .delete: member("effect", batch.effect.rawValue)
     case .set:
-      raw(",\"data\":")
+      key("data")
       columns(operation.columns)
     }
   }
 
   /// Writes a batch as it is kept: its members alone.
   package mutating func keptBatch(_ batch: Batch, of operation: Operation) {
-    raw("{\"effect\":\"")
-    raw(batch.effect.rawValue.utf8)
-    raw("\",\"where\":")
-    predicate(batch.predicate)
-    if batch.effect == .set {
-      raw(",\"data\":")
-      columns(operation.columns)
+    object { json in
+      json.member("effect", batch.effect.rawValue)
+      json.key("where")
+      json.predicate(batch.predicate)
+      guard batch.effect == .set else { return }
+      json.key("data")
+      json.columns(operation.columns)
     }
-    raw("}")
   }
 }
 

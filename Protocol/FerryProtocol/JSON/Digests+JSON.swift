@@ -2,20 +2,13 @@ extension DigestQuery {
   /// Returns the encoded query.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + nodes.count * 8)
-    json.raw("{\"cursor\":")
-    json.string(cursor.description)
-    if let table {
-      json.raw(",\"table\":")
-      json.string(table)
-      json.raw(",\"nodes\":[")
-      var first = true
-      for node in nodes {
-        json.separate(&first)
-        json.string(node.description)
-      }
-      json.raw("]")
+    json.object { json in
+      json.member("cursor", cursor.description)
+      guard let table else { return }
+      json.member("table", table)
+      json.key("nodes")
+      json.array(of: nodes.lazy.map(\.description))
     }
-    json.raw("}")
     return json.finish()
   }
 
@@ -53,37 +46,20 @@ extension DigestAnswer {
   /// Returns the encoded answer.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 4_096)
-    json.raw("{\"epoch\":\"")
-    json.raw(epoch.description.utf8)
-    json.raw("\",\"head\":")
-    json.numberString(head)
-    json.raw(",\"folded\":")
-    json.numberString(folded)
-    var first = true
-    switch content {
-    case .behind: break
-    case .tables(let tables):
-      json.raw(",\"tables\":[")
-      for table in tables {
-        json.separate(&first)
-        json.raw("{\"table\":")
-        json.string(table.table)
-        json.raw(",\"records\":")
-        json.number(Int64(table.records))
-        json.raw(",\"digest\":")
-        json.string(table.digest.description)
-        json.raw("}")
+    json.object { json in
+      json.member("epoch", epoch.description)
+      json.member("head", digits: head)
+      json.member("folded", digits: folded)
+      switch content {
+      case .behind: break
+      case .tables(let tables):
+        json.key("tables")
+        json.array(of: tables) { json, table in json.table(table) }
+      case .nodes(let nodes):
+        json.key("nodes")
+        json.array(of: nodes) { json, node in json.node(node) }
       }
-      json.raw("]")
-    case .nodes(let nodes):
-      json.raw(",\"nodes\":[")
-      for node in nodes {
-        json.separate(&first)
-        json.node(node)
-      }
-      json.raw("]")
     }
-    json.raw("}")
     return json.finish()
   }
 
@@ -122,30 +98,31 @@ extension DigestAnswer {
 }
 
 extension JSONWriter {
+  fileprivate mutating func table(_ table: DigestAnswer.TableDigest) {
+    object { json in
+      json.member("table", table.table)
+      json.member("records", table.records)
+      json.member("digest", table.digest.description)
+    }
+  }
+
   /// Writes a node; one without records is `null` among its parent's children.
   fileprivate mutating func node(_ node: DigestAnswer.Node) {
-    var first = true
-    raw("{\"node\":")
-    string(node.node.description)
-    switch node.digests {
-    case .children(let digests):
-      raw(",\"children\":[")
-      for digest in digests {
-        separate(&first)
-        if digest == .zero { raw("null") } else { string(digest.description) }
-      }
-    case .records(let records):
-      raw(",\"records\":[")
-      for record in records {
-        separate(&first)
-        raw("[")
-        string(record.record)
-        raw(",")
-        string(record.digest.description)
-        raw("]")
+    object { json in
+      json.member("node", node.node.description)
+      switch node.digests {
+      case .children(let digests):
+        json.key("children")
+        json.array(of: digests) { json, digest in
+          if digest == .zero { json.raw("null") } else { json.string(digest.description) }
+        }
+      case .records(let records):
+        json.key("records")
+        json.array(of: records) { json, record in
+          json.pair(record.record, record.digest.description)
+        }
       }
     }
-    raw("]}")
   }
 }
 

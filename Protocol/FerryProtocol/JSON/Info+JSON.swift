@@ -2,17 +2,13 @@ extension SpaceInfo {
   /// Returns the encoded info.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256)
-    json.raw("{\"space\":")
-    json.string(space.value)
-    json.raw(",\"epoch\":\"")
-    json.raw(epoch.description.utf8)
-    json.raw("\",\"head\":")
-    json.numberString(head)
-    json.raw(",\"role\":\"")
-    json.raw(role.rawValue.utf8)
-    json.raw("\",\"time\":")
-    json.number(serverTime)
-    json.raw("}")
+    json.object { json in
+      json.member("space", space.value)
+      json.member("epoch", epoch.description)
+      json.member("head", digits: head)
+      json.member("role", role.rawValue)
+      json.member("time", serverTime)
+    }
     return json.finish()
   }
 

@@ -1,5 +1,11 @@
-/// A writer that appends JSON (RFC 8259) to bytes. The caller keeps the order of commas with
-/// `separate`.
+/// A writer that appends JSON (RFC 8259) to bytes.
+///
+///     var json = JSONWriter()
+///     json.object { json in
+///       json.member("table", table)
+///       json.key("records")
+///       json.array(of: names)
+///     }
 package struct JSONWriter {
   package private(set) var bytes: [UInt8] = []
 
@@ -35,11 +41,9 @@ package struct JSONWriter {
   /// Appends bytes that are JSON already.
   package mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
 
-  /// Appends a comma, unless this is the first element.
+  /// Appends a byte of the structure.
   @inline(__always)
-  package mutating func separate(_ first: inout Bool) {
-    if first { first = false } else { bytes.append(0x2C) }
-  }
+  mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
   package mutating func number(_ value: Int64) {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in

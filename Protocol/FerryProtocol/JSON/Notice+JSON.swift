@@ -1,17 +1,14 @@
 extension JSONWriter {
   /// Writes one element of a page's `notices`.
   package mutating func notice(_ notice: Notice) {
-    raw("{\"sequence\":")
-    numberString(notice.sequence)
-    raw(",\"operation\":")
-    string(notice.operation.value)
-    raw(",\"table\":")
-    string(notice.key.table)
-    raw(",\"record\":")
-    string(notice.key.record)
-    raw(",\"conflicts\":")
-    conflicts(notice.conflicts)
-    raw("}")
+    object { json in
+      json.member("sequence", digits: notice.sequence)
+      json.member("operation", notice.operation.value)
+      json.member("table", notice.key.table)
+      json.member("record", notice.key.record)
+      json.key("conflicts")
+      json.conflicts(notice.conflicts)
+    }
   }
 }
 

@@ -34,13 +34,7 @@ extension Operation {
 extension JSONWriter {
   /// Writes the names of the columns that an operation adds to, sorted.
   package mutating func increments(_ names: Set<Name>) {
-    var first = true
-    raw("[")
-    for name in names.sorted() {
-      separate(&first)
-      string(name)
-    }
-    raw("]")
+    array(of: names.sorted())
   }
 }
 

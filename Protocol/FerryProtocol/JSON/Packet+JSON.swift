@@ -3,13 +3,13 @@ extension Packet {
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + operations.count * 256)
     json.packetHead(self)
-    var first = true
     let base = operations.first?.base ?? 0
     for operation in operations {
-      json.separate(&first)
+      json.element()
       json.operation(operation, packetBase: base)
     }
-    json.raw("]}")
+    json.endArray()
+    json.endObject()
     return json.finish()
   }
 
@@ -124,61 +124,42 @@ extension JSONWriter {
   package mutating func packetHead(
     device: DeviceID, dependency: OperationID?, continues: Bool, base: SequenceNumber
   ) {
-    raw("{\"device\":")
-    string(device.value)
-    raw(",\"dependency\":")
-    if let dependency { string(dependency.value) } else { raw("null") }
-    if continues { raw(",\"continues\":true") }
-    raw(",\"base\":")
-    numberString(base)
-    raw(",\"operations\":[")
+    beginObject()
+    member("device", device.value)
+    member("dependency", dependency?.value)
+    if continues { member("continues", true) }
+    member("base", digits: base)
+    key("operations")
+    beginArray()
   }
 
   package mutating func operation(_ operation: Operation, packetBase: SequenceNumber) {
-    raw("{\"id\":")
-    string(operation.id.value)
-    raw(",\"table\":")
-    string(operation.key.table)
-    if operation.batch == nil {
-      raw(",\"record\":")
-      string(operation.key.record)
+    object { json in
+      json.member("id", operation.id.value)
+      json.member("table", operation.key.table)
+      if operation.batch == nil { json.member("record", operation.key.record) }
+      json.member("kind", operation.kind.rawValue)
+      json.member("time", operation.time)
+      if operation.base != packetBase { json.member("base", digits: operation.base) }
+      if let batch = operation.batch {
+        json.batchMembers(batch, of: operation)
+      } else if operation.kind != .delete {
+        json.key("data")
+        json.columns(operation.columns)
+      }
+      if !operation.columnTimes.isEmpty {
+        json.key("times")
+        json.object(of: operation.columnTimes) { $0.string($1) }
+      }
+      if !operation.increments.isEmpty {
+        json.key("adds")
+        json.increments(operation.increments)
+      }
+      if !operation.originals.isEmpty {
+        json.key("originals")
+        json.columns(operation.originals)
+      }
     }
-    raw(",\"kind\":\"")
-    raw(operation.kind.rawValue.utf8)
-    raw("\",\"time\":")
-    string(operation.time)
-    if operation.base != packetBase {
-      raw(",\"base\":")
-      numberString(operation.base)
-    }
-    if let batch = operation.batch {
-      batchMembers(batch, of: operation)
-    } else if operation.kind != .delete {
-      raw(",\"data\":")
-      columns(operation.columns)
-    }
-    if !operation.columnTimes.isEmpty { columnTimes(operation.columnTimes) }
-    if !operation.increments.isEmpty {
-      raw(",\"adds\":")
-      increments(operation.increments)
-    }
-    if !operation.originals.isEmpty {
-      raw(",\"originals\":")
-      columns(operation.originals)
-    }
-    raw("}")
-  }
-
-  private mutating func columnTimes(_ times: [Name: HybridTimestamp]) {
-    raw(",\"times\":{")
-    var first = true
-    for (name, time) in times.sorted(by: { $0.key < $1.key }) {
-      separate(&first)
-      string(name)
-      raw(":")
-      string(time)
-    }
-    raw("}")
   }
 }
 

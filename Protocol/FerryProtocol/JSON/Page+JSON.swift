@@ -3,59 +3,57 @@ extension JSONWriter {
   /// comes first so that a client can stage the changes unread. `notices`: those for the asking
   /// device, as ``notice(_:)`` writes them, comma-separated.
   package mutating func beginPage(_ page: PageHead, notices: [UInt8] = []) {
-    raw("{\"epoch\":\"")
-    raw(page.epoch.description.utf8)
-    raw("\",\"head\":")
-    numberString(page.head)
-    raw(",\"cursor\":\"")
-    raw(page.cursor.description.utf8)
-    raw("\",\"more\":")
-    bool(page.more)
-    raw(",\"applied\":")
-    if let tail = page.appliedTail { string(tail.value) } else { raw("null") }
-    raw(",\"time\":")
-    number(page.serverTime)
-    raw(",\"count\":")
-    number(Int64(page.count))
+    beginObject()
+    member("epoch", page.epoch.description)
+    member("head", digits: page.head)
+    member("cursor", page.cursor.description)
+    member("more", page.more)
+    member("applied", page.appliedTail?.value)
+    member("time", page.serverTime)
+    member("count", page.count)
     if !notices.isEmpty {
-      raw(",\"notices\":[")
-      raw(notices)
-      raw("]")
+      key("notices")
+      array { $0.raw(notices) }
     }
-    raw(",\"changes\":[")
+    key("changes")
+    beginArray()
   }
 
-  package mutating func endPage() { raw("]}") }
+  package mutating func endPage() {
+    endArray()
+    endObject()
+  }
 
   /// Writes one change, whose state is JSON already.
   package mutating func change(
     sequence: SequenceNumber, table: UnsafeBufferPointer<UInt8>,
     record: UnsafeBufferPointer<UInt8>, state: UnsafeRawBufferPointer
   ) {
-    changeHead(sequence, table, record)
-    raw(state)
-    raw("}")
+    object { json in
+      json.changeHead(sequence, table, record)
+      json.raw(state)
+    }
   }
 
   package mutating func change(_ change: Change) {
     var table = change.key.table.text
     var record = change.key.record.text
-    table.withUTF8 { table in record.withUTF8 { changeHead(change.sequence, table, $0) } }
-    state(change.state)
-    raw("}")
+    object { json in
+      table.withUTF8 { table in record.withUTF8 { json.changeHead(change.sequence, table, $0) } }
+      json.state(change.state)
+    }
   }
 
   private mutating func changeHead(
     _ sequence: SequenceNumber, _ table: UnsafeBufferPointer<UInt8>,
     _ record: UnsafeBufferPointer<UInt8>
   ) {
-    raw("{\"sequence\":")
-    numberString(sequence)
-    raw(",\"table\":")
+    member("sequence", digits: sequence)
+    key("table")
     string(utf8: table)
-    raw(",\"record\":")
+    key("record")
     string(utf8: record)
-    raw(",\"writes\":")
+    key("writes")
   }
 }
 

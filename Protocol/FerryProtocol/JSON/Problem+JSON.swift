@@ -5,21 +5,23 @@ extension Problem {
   /// Returns the encoded problem (RFC 9457).
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + refusals.count * 256)
-    json.raw("{\"type\":\"urn:ferry:problem:")
-    json.raw(code.rawValue.utf8)
-    json.raw("\",\"title\":")
-    json.string(code.title)
-    json.raw(",\"status\":")
-    json.number(Int64(code.status))
-    json.raw(",\"detail\":")
-    json.string(detail)
-    json.raw(",\"code\":")
-    json.string(code.rawValue)
-    json.raw(",\"action\":")
-    json.string(code.action.rawValue)
-    if !refusals.isEmpty { json.refusals(refusals) }
-    if violationCount > 0 { json.violations(violations, of: violationCount) }
-    json.raw("}")
+    json.object { json in
+      json.member("type", "urn:ferry:problem:" + code.rawValue)
+      json.member("title", code.title)
+      json.member("status", code.status)
+      json.member("detail", detail)
+      json.member("code", code.rawValue)
+      json.member("action", code.action.rawValue)
+      if !refusals.isEmpty {
+        json.key("refusals")
+        json.array(of: refusals) { json, refusal in json.refusal(refusal) }
+      }
+      if violationCount > 0 {
+        json.member("violationCount", violationCount)
+        json.key("violations")
+        json.array(of: violations) { json, violation in json.violation(violation) }
+      }
+    }
     return json.finish()
   }
 
@@ -70,28 +72,15 @@ extension Problem {
 }
 
 extension JSONWriter {
-  fileprivate mutating func refusals(_ refusals: [Refusal]) {
-    raw(",\"refusals\":[")
-    var first = true
-    for refusal in refusals {
-      separate(&first)
-      raw("{\"operation\":")
-      string(refusal.operation.value)
-      raw(",\"code\":")
-      string(refusal.code.rawValue)
-      raw(",\"detail\":")
-      string(refusal.detail)
-      raw(",\"table\":")
-      string(refusal.table)
-      raw(",\"record\":")
-      string(refusal.record)
-      if let holder = refusal.holder {
-        raw(",\"holder\":")
-        string(holder)
-      }
-      raw("}")
+  fileprivate mutating func refusal(_ refusal: Refusal) {
+    object { json in
+      json.member("operation", refusal.operation.value)
+      json.member("code", refusal.code.rawValue)
+      json.member("detail", refusal.detail)
+      json.member("table", refusal.table)
+      json.member("record", refusal.record)
+      json.member("holder", ifPresent: refusal.holder)
     }
-    raw("]")
   }
 }
 

@@ -58,22 +58,17 @@ private struct WriteKey: Hashable, Comparable {
 extension JSONWriter {
   package mutating func state(_ state: RecordState) {
     let keys = writeKeys(of: state)
-    raw("[")
-    var first = true
-    for key in keys {
-      separate(&first)
-      if let deleted = state.deleted, key == WriteKey(deleted) {
-        write(key, kind: "delete")
-        raw("}")
-        continue
+    array(of: keys) { json, key in
+      json.object { json in
+        if let deleted = state.deleted, key == WriteKey(deleted) {
+          return json.writeMembers(key, kind: .delete)
+        }
+        let inserts = state.inserted.map { WriteKey($0) == key } ?? false
+        json.writeMembers(key, kind: inserts ? .insert : nil)
+        json.key("data")
+        json.columns(of: state, in: key, isOnly: keys.count == 1)
       }
-      let inserts = state.inserted.map { WriteKey($0) == key } ?? false
-      write(key, kind: inserts ? "insert" : nil)
-      raw(",\"data\":")
-      columns(of: state, in: key, isOnly: keys.count == 1)
-      raw("}")
     }
-    raw("]")
   }
 
   private func writeKeys(of state: RecordState) -> [WriteKey] {
@@ -87,38 +82,22 @@ extension JSONWriter {
     return keys.sorted()
   }
 
-  private mutating func write(_ key: WriteKey, kind: StaticString?) {
-    raw("{\"sequence\":")
-    numberString(key.sequence)
-    raw(",\"time\":")
-    string(key.stamp.time)
-    raw(",\"device\":")
-    string(key.stamp.device.value)
-    if key.origin != key.sequence {
-      raw(",\"origin\":")
-      numberString(key.origin)
-    }
-    if key.shared != 0 {
-      raw(",\"shared\":")
-      numberString(key.shared)
-    }
-    if let kind {
-      raw(",\"kind\":\"")
-      raw(kind)
-      raw("\"")
-    }
+  private mutating func writeMembers(_ key: WriteKey, kind: OperationKind?) {
+    member("sequence", digits: key.sequence)
+    member("time", key.stamp.time)
+    member("device", key.stamp.device.value)
+    if key.origin != key.sequence { member("origin", digits: key.origin) }
+    if key.shared != 0 { member("shared", digits: key.shared) }
+    member("kind", ifPresent: kind?.rawValue)
   }
 
   private mutating func columns(of state: RecordState, in key: WriteKey, isOnly: Bool) {
-    raw("{")
-    var first = true
-    for column in state.columns where isOnly || WriteKey(column) == key {
-      separate(&first)
-      string(column.name)
-      raw(":")
-      value(column.value)
+    object { json in
+      for column in state.columns where isOnly || WriteKey(column) == key {
+        json.key(named: column.name)
+        json.value(column.value)
+      }
     }
-    raw("}")
   }
 }
 

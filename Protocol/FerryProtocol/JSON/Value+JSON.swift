@@ -21,9 +21,7 @@ extension JSONWriter {
     if exactIntegers.contains(integer) {
       number(integer)
     } else {
-      raw("{\"int\":")
-      numberString(integer)
-      raw("}")
+      object { $0.member("int", digits: integer) }
     }
   }
 
@@ -35,28 +33,24 @@ extension JSONWriter {
     } else if real.isFinite && abs(real) >= 1e16 && text.contains("e") {
       raw(text.utf8)
     } else {
-      raw("{\"real\":\"")
-      raw(text.utf8)
-      raw("\"}")
+      object { $0.member("real", text) }
     }
   }
 
   package mutating func blobValue(_ blob: UnsafeRawBufferPointer) {
-    raw("{\"blob\":")
-    base64(blob)
-    raw("}")
+    object { json in
+      json.key("blob")
+      json.base64(blob)
+    }
   }
 
   package mutating func columns(_ columns: [Column]) {
-    var first = true
-    raw("{")
-    for column in columns {
-      separate(&first)
-      string(column.name)
-      raw(":")
-      value(column.value)
+    object { json in
+      for column in columns {
+        json.key(named: column.name)
+        json.value(column.value)
+      }
     }
-    raw("}")
   }
 }
 

@@ -9,17 +9,10 @@ package struct RecordsRequest: Sendable, Equatable {
   /// Returns the encoded request.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 16 + keys.count * 64)
-    json.raw("{\"records\":[")
-    var first = true
-    for key in keys {
-      json.separate(&first)
-      json.raw("[")
-      json.string(key.table)
-      json.raw(",")
-      json.string(key.record)
-      json.raw("]")
+    json.object { json in
+      json.key("records")
+      json.array(of: keys) { json, key in json.pair(key.table, key.record) }
     }
-    json.raw("]}")
     return json.finish()
   }
 

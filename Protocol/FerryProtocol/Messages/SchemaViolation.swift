@@ -19,26 +19,13 @@ public struct SchemaViolation: Sendable, Equatable {
 }
 
 extension JSONWriter {
-  mutating func violations(_ violations: [SchemaViolation], of count: Int) {
-    raw(",\"violationCount\":")
-    number(Int64(count))
-    raw(",\"violations\":[")
-    var first = true
-    for violation in violations {
-      separate(&first)
-      raw("{\"table\":")
-      string(violation.table)
-      raw(",\"record\":")
-      string(violation.record)
-      raw(",\"detail\":")
-      string(violation.detail)
-      if let holder = violation.holder {
-        raw(",\"holder\":")
-        string(holder)
-      }
-      raw("}")
+  mutating func violation(_ violation: SchemaViolation) {
+    object { json in
+      json.member("table", violation.table)
+      json.member("record", violation.record)
+      json.member("detail", violation.detail)
+      json.member("holder", ifPresent: violation.holder)
     }
-    raw("]")
   }
 }
 

@@ -2,29 +2,20 @@ extension MissionManifest {
   /// Returns the document in its canonical form: equal manifests give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 256 + items.count * 200)
-    json.raw("{\"format\":1,\"space\":")
-    json.string(space.value)
-    json.raw(",\"mission\":")
-    json.string(id.value)
-    json.raw(",\"version\":")
-    json.number(version)
-    json.raw(",\"title\":")
-    json.string(title)
-    json.raw(",\"summary\":")
-    json.string(summary)
-    json.raw(",\"priority\":")
-    json.number(priority)
-    json.raw(",\"after\":")
-    json.strings(after.map(\.value))
-    json.raw(",\"chunkSize\":")
-    json.number(chunkSize)
-    json.raw(",\"items\":[")
-    var first = true
-    for item in items {
-      json.separate(&first)
-      json.missionItem(item)
+    json.object { json in
+      json.member("format", 1)
+      json.member("space", space.value)
+      json.member("mission", id.value)
+      json.member("version", version)
+      json.member("title", title)
+      json.member("summary", summary)
+      json.member("priority", priority)
+      json.key("after")
+      json.array(of: after.map(\.value))
+      json.member("chunkSize", chunkSize)
+      json.key("items")
+      json.array(of: items) { json, item in json.missionItem(item) }
     }
-    json.raw("]}")
     return json.finish()
   }
 
@@ -70,40 +61,23 @@ extension MissionManifest {
 
 extension JSONWriter {
   fileprivate mutating func missionItem(_ item: MissionItem) {
-    raw("{\"path\":")
-    string(item.path)
-    raw(",\"kind\":")
-    string(item.kind.rawValue)
-    raw(",\"mediaType\":")
-    string(item.mediaType)
-    raw(",\"size\":")
-    number(item.size)
-    raw(",\"sha256\":")
-    string(item.hash.description)
-    if !item.chunks.isEmpty {
-      raw(",\"chunks\":")
-      strings(item.chunks.map(\.description))
+    object { json in
+      json.member("path", item.path)
+      json.member("kind", item.kind.rawValue)
+      json.member("mediaType", item.mediaType)
+      json.member("size", item.size)
+      json.member("sha256", item.hash.description)
+      if !item.chunks.isEmpty {
+        json.key("chunks")
+        json.array(of: item.chunks.lazy.map(\.description))
+      }
+      json.member("url", ifPresent: item.url)
+      if !item.isHosted { json.member("hosted", false) }
+      if !item.after.isEmpty {
+        json.key("after")
+        json.array(of: item.after)
+      }
     }
-    if let url = item.url {
-      raw(",\"url\":")
-      string(url)
-    }
-    if !item.isHosted { raw(",\"hosted\":false") }
-    if !item.after.isEmpty {
-      raw(",\"after\":")
-      strings(item.after)
-    }
-    raw("}")
-  }
-
-  package mutating func strings(_ texts: [String]) {
-    var first = true
-    raw("[")
-    for text in texts {
-      separate(&first)
-      string(text)
-    }
-    raw("]")
   }
 }
 

@@ -17,13 +17,10 @@ extension MissionRecord {
   /// Returns a list as `GET …/missions` answers it.
   package static func encodedList(_ records: [MissionRecord]) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + records.count * 512)
-    var first = true
-    json.raw("{\"missions\":[")
-    for record in records {
-      json.separate(&first)
-      json.missionRecord(record)
+    json.object { json in
+      json.key("missions")
+      json.array(of: records) { json, record in json.missionRecord(record) }
     }
-    json.raw("]}")
     return json.finish()
   }
 
@@ -47,31 +44,22 @@ extension MissionRecord {
 
 extension JSONWriter {
   fileprivate mutating func missionRecord(_ record: MissionRecord) {
-    raw("{\"mission\":")
-    string(record.id.value)
-    for (name, number) in [
-      ("version", record.version), ("items", record.items), ("size", record.size),
-      ("priority", record.priority), ("manifestSize", record.manifestSize),
-      ("publishedAt", record.publishedAt),
-    ] as [(StaticString, Int64)] {
-      raw(",\"")
-      raw(name)
-      raw("\":")
-      self.number(number)
+    object { json in
+      json.member("mission", record.id.value)
+      json.member("version", record.version)
+      json.member("items", record.items)
+      json.member("size", record.size)
+      json.member("priority", record.priority)
+      json.member("manifestSize", record.manifestSize)
+      json.member("publishedAt", record.publishedAt)
+      json.member("title", record.title)
+      json.member("summary", record.summary)
+      json.key("after")
+      json.array(of: record.after.map(\.value))
+      json.member("manifest", record.manifest.description)
+      json.member("signature", base64: record.signature)
+      json.member("signer", base64: record.signer)
     }
-    raw(",\"title\":")
-    string(record.title)
-    raw(",\"summary\":")
-    string(record.summary)
-    raw(",\"after\":")
-    strings(record.after.map(\.value))
-    raw(",\"manifest\":")
-    string(record.manifest.description)
-    raw(",\"signature\":")
-    record.signature.withUnsafeBytes { base64($0) }
-    raw(",\"signer\":")
-    record.signer.withUnsafeBytes { base64($0) }
-    raw("}")
   }
 }
 

@@ -9,41 +9,39 @@ extension JSONWriter {
   package mutating func predicate(_ predicate: Predicate) { normalized(predicate.normalized) }
 
   private mutating func normalized(_ predicate: Predicate) {
-    raw("[")
-    switch predicate {
-    case .always: raw("\"always\"")
-    case .compare(let field, let comparison, let value):
-      name(comparison.rawValue, field)
-      raw(",")
-      self.value(value)
-    case .among(let field, let values):
-      name("in", field)
-      for value in values {
-        raw(",")
-        self.value(value)
+    array { json in
+      switch predicate {
+      case .always: json.elements("always")
+      case .compare(let field, let comparison, let value):
+        json.elements(comparison.rawValue, field, [value])
+      case .among(let field, let values): json.elements("in", field, values)
+      case .isNull(let field): json.elements("is null", field)
+      case .isNotNull(let field): json.elements("is not null", field)
+      case .and(let parts): json.elements("and", parts)
+      case .or(let parts): json.elements("or", parts)
+      case .not(let part): json.elements("not", [part])
       }
-    case .isNull(let field): name("is null", field)
-    case .isNotNull(let field): name("is not null", field)
-    case .and(let parts): self.parts("and", parts)
-    case .or(let parts): self.parts("or", parts)
-    case .not(let part): self.parts("not", [part])
     }
-    raw("]")
   }
 
-  private mutating func name(_ name: String, _ field: PredicateField) {
-    string(name)
-    raw(",")
+  private mutating func elements(_ name: String, _ field: PredicateField, _ values: [Value] = []) {
+    elements(name)
+    element()
     switch field {
     case .column(let column): string(column)
-    case .record: raw("{\"key\":true}")
+    case .record: object { $0.member("key", true) }
+    }
+    for value in values {
+      element()
+      self.value(value)
     }
   }
 
-  private mutating func parts(_ name: String, _ parts: [Predicate]) {
+  private mutating func elements(_ name: String, _ parts: [Predicate] = []) {
+    element()
     string(name)
     for part in parts {
-      raw(",")
+      element()
       normalized(part)
     }
   }

@@ -5,14 +5,13 @@ extension SpaceSchema {
   /// Returns the document in its canonical form: equal schemas give equal bytes.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64 + tables.count * 128)
-    json.raw("{\"version\":")
-    json.number(version)
-    json.raw(",\"minimumProtocol\":")
-    json.number(Int64(minimumProtocol))
-    if requiresCursor { json.raw(",\"requireCursor\":true") }
-    json.raw(",\"tables\":")
-    json.members(tables) { json, rules in json.tableRules(rules) }
-    json.raw("}")
+    json.object { json in
+      json.member("version", version)
+      json.member("minimumProtocol", minimumProtocol)
+      if requiresCursor { json.member("requireCursor", true) }
+      json.key("tables")
+      json.object(of: tables) { json, rules in json.tableRules(rules) }
+    }
     return json.finish()
   }
 
@@ -39,22 +38,19 @@ extension SpaceSchema {
 
 extension JSONWriter {
   fileprivate mutating func tableRules(_ rules: TableRules) {
-    var first = true
-    raw("{")
-    if rules.policy != .lastWriterWins { member("policy", rules.policy.rawValue, &first) }
-    if rules.deletes != .deleteWins { member("deletes", rules.deletes.rawValue, &first) }
-    if rules.write != .writer { member("write", rules.write.rawValue, &first) }
-    if !rules.columns.isEmpty {
-      separate(&first)
-      raw("\"columns\":")
-      members(rules.columns) { json, column in json.columnRules(column) }
+    object { json in
+      if rules.policy != .lastWriterWins { json.member("policy", rules.policy.rawValue) }
+      if rules.deletes != .deleteWins { json.member("deletes", rules.deletes.rawValue) }
+      if rules.write != .writer { json.member("write", rules.write.rawValue) }
+      if !rules.columns.isEmpty {
+        json.key("columns")
+        json.object(of: rules.columns) { json, column in json.columnRules(column) }
+      }
+      if !rules.unique.isEmpty {
+        json.key("unique")
+        json.array(of: rules.unique) { json, key in json.array(of: key) }
+      }
     }
-    if !rules.unique.isEmpty {
-      separate(&first)
-      raw("\"unique\":")
-      list(rules.unique) { json, key in json.list(key) { $0.string($1) } }
-    }
-    raw("}")
   }
 
   private mutating func columnRules(_ rules: ColumnRules) {
@@ -62,46 +58,11 @@ extension JSONWriter {
     if let policy = rules.policy, rules.type == impliedType, !rules.isRequired {
       return string(policy.rawValue)
     }
-    var first = true
-    raw("{")
-    if let policy = rules.policy { member("policy", policy.rawValue, &first) }
-    if rules.type != impliedType { member("type", rules.type.rawValue, &first) }
-    if rules.isRequired {
-      separate(&first)
-      raw("\"required\":true")
+    object { json in
+      json.member("policy", ifPresent: rules.policy?.rawValue)
+      if rules.type != impliedType { json.member("type", rules.type.rawValue) }
+      if rules.isRequired { json.member("required", true) }
     }
-    raw("}")
-  }
-
-  private mutating func member(_ name: String, _ value: String, _ first: inout Bool) {
-    separate(&first)
-    string(name)
-    raw(":")
-    string(value)
-  }
-
-  fileprivate mutating func members<T>(
-    _ members: [Name: T], _ write: (inout JSONWriter, T) -> Void
-  ) {
-    var first = true
-    raw("{")
-    for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-      separate(&first)
-      string(name)
-      raw(":")
-      write(&self, value)
-    }
-    raw("}")
-  }
-
-  private mutating func list<T>(_ elements: [T], _ write: (inout JSONWriter, T) -> Void) {
-    var first = true
-    raw("[")
-    for element in elements {
-      separate(&first)
-      write(&self, element)
-    }
-    raw("]")
   }
 }
 

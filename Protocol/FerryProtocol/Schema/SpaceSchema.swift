@@ -76,11 +76,6 @@ public struct TableRules: Sendable, Equatable {
   /// Returns the declared type of one column.
   public func type(of column: Name) -> ColumnType { columns[column]?.type ?? .any }
 
-  /// Names of the columns that may not be NULL, sorted.
-  package var requiredColumns: [Name] {
-    columns.filter { $0.value.isRequired }.map(\.key).sorted()
-  }
-
   private static func isPlain(_ rules: TableRules) -> Bool {
     rules.policy == .lastWriterWins && rules.deletes == .deleteWins
       && rules.columns.values.allSatisfy { ($0.policy ?? .lastWriterWins) == .lastWriterWins }

@@ -90,7 +90,7 @@ struct RemoteMissions: MissionTarget {
     _ content: (_ offset: Int64, _ count: Int) async throws -> [UInt8]
   ) async throws {
     let path = "spaces/\(space)/blobs/\(hash)"
-    let state = UploadState(try await send(.head, path))
+    let state = PartialUploadState(try await send(.head, path))
     var offset = state.offset(in: size)
     bar?.advance(by: min(offset, size))
     if state.isComplete { return }
@@ -108,10 +108,10 @@ struct RemoteMissions: MissionTarget {
       if answer.status == 409, conflicts < 10 {
         // Another client sends the same content.
         conflicts += 1
-        offset = UploadState(answer).offset(in: size)
+        offset = PartialUploadState(answer).offset(in: size)
         continue
       }
-      let accepted = UploadState(try checked(answer))
+      let accepted = PartialUploadState(try checked(answer))
       if accepted.isComplete {
         bar?.advance(by: Int64(count))
         return
@@ -189,7 +189,7 @@ struct RemoteMissions: MissionTarget {
 }
 
 /// The server's state of an upload.
-private struct UploadState {
+private struct PartialUploadState {
   let isComplete: Bool
   /// Bytes that are there.
   private let received: Int64

@@ -1,17 +1,17 @@
 /// Some consecutive bytes of an open file.
 package struct FileContent: Sendable {
-  package let file: OpenFile
+  package let file: ReadableFile
   /// In bytes, from the file's beginning.
   package let range: Range<Int>
 
   /// Creates content of everything that the file held when it was opened.
-  package init(_ file: OpenFile) {
+  package init(_ file: ReadableFile) {
     self.file = file
     range = 0..<file.size
   }
 
   /// Creates content of a range within the file.
-  package init(_ file: OpenFile, range: Range<Int>) {
+  package init(_ file: ReadableFile, range: Range<Int>) {
     precondition(range.lowerBound >= 0 && range.upperBound <= file.size, "outside the file")
     self.file = file
     self.range = range

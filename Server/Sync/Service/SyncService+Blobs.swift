@@ -25,7 +25,7 @@ extension SyncService {
     let opened = try await call { () async throws(MissionFailure) in
       try await desk.content { (directory, _) throws(BlobError) in
         let path = directory.file(of: hash)
-        return Swift.Result { () throws(OpenFileError) in try OpenFile(path: path) }
+        return Swift.Result { () throws(ReadableFileError) in try ReadableFile(path: path) }
       }
     }
     guard case .success(let file) = opened, Int64(file.size) == blob.size else {
@@ -78,7 +78,7 @@ extension SyncService {
   ) async throws(Problem) -> HTTPResponse {
     let hash = try Self.contentHash(context)
     let body = context.request.body
-    let range = try ContentRange(
+    let range = try UploadRange(
       context.request.headers["Content-Range"], bodyCount: body.count)
     let desk = try missionService()
     let space = try await find(name)

@@ -32,15 +32,12 @@ extension SyncService {
     let store = parts.store
     let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
     var json = JSONWriter(capacity: 256 + tokens.count * 256)
-    json.raw("{\"tokens\":[")
-    var first = true
-    for token in tokens where TokenRule.manages(token, caller) {
-      json.separate(&first)
-      json.raw("{")
-      json.tokenMembers(token)
-      json.raw("}")
+    json.object { json in
+      json.key("tokens")
+      json.array(of: tokens.filter { TokenRule.manages($0, caller) }) { json, token in
+        json.object { $0.tokenMembers(token) }
+      }
     }
-    json.raw("]}")
     return .json(json.finish())
   }
 
@@ -109,11 +106,10 @@ extension SyncService {
 
   private static func secret(_ secret: AccessToken, of token: StoredToken) -> [UInt8] {
     var json = JSONWriter(capacity: 512)
-    json.raw("{\"token\":")
-    json.string(secret.text)
-    json.raw(",")
-    json.tokenMembers(token)
-    json.raw("}")
+    json.object { json in
+      json.member("token", secret.text)
+      json.tokenMembers(token)
+    }
     return json.finish()
   }
 
@@ -131,13 +127,10 @@ extension SyncService {
     let store = parts.store
     let entries = try await ask { () async throws(StoreError) in try await store.audit(query) }
     var json = JSONWriter(capacity: 256 + entries.count * 256)
-    json.raw("{\"entries\":[")
-    var first = true
-    for entry in entries {
-      json.separate(&first)
-      json.auditEntry(entry)
+    json.object { json in
+      json.key("entries")
+      json.array(of: entries) { json, entry in json.auditEntry(entry) }
     }
-    json.raw("]}")
     return .json(json.finish())
   }
 
@@ -163,36 +156,25 @@ extension SyncService {
 extension JSONWriter {
   /// Writes a token without its secret.
   fileprivate mutating func tokenMembers(_ token: StoredToken) {
-    raw("\"id\":")
-    string(token.id.text)
-    raw(",\"name\":")
-    string(token.name)
-    raw(",\"owner\":")
-    if let owner = token.owner { string(owner) } else { raw("null") }
-    raw(",\"spaces\":")
+    member("id", token.id.text)
+    member("name", token.name)
+    member("owner", token.owner)
+    key("spaces")
     raw(token.grants.encoded())
-    raw(",\"createdAt\":")
-    number(token.createdAt)
-    raw(",\"expiresAt\":")
-    if let end = token.expiresAt { number(end) } else { raw("null") }
-    raw(",\"lastUsedAt\":")
-    if let use = token.lastUsedAt { number(use) } else { raw("null") }
+    member("createdAt", token.createdAt)
+    member("expiresAt", token.expiresAt)
+    member("lastUsedAt", token.lastUsedAt)
   }
 
   fileprivate mutating func auditEntry(_ entry: AuditEntry) {
-    raw("{\"number\":")
-    number(entry.number)
-    raw(",\"time\":")
-    number(entry.at)
-    raw(",\"principal\":")
-    string(entry.principal)
-    raw(",\"action\":")
-    string(entry.action)
-    raw(",\"space\":")
-    if let space = entry.space { string(space.value) } else { raw("null") }
-    raw(",\"detail\":")
-    string(entry.detail)
-    raw("}")
+    object { json in
+      json.member("number", entry.number)
+      json.member("time", entry.at)
+      json.member("principal", entry.principal)
+      json.member("action", entry.action)
+      json.member("space", entry.space?.value)
+      json.member("detail", entry.detail)
+    }
   }
 }
 

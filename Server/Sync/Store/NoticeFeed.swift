@@ -12,7 +12,6 @@ struct NoticeFeed {
   private let rows: [Row]
   private var next = 0
   private var taken = JSONWriter()
-  private var first = true
   /// The newest of the device's notices, even if it was not read; 0 when there is none.
   let newest: SequenceNumber
   /// Up to here nothing is missing between the rows.
@@ -33,7 +32,7 @@ struct NoticeFeed {
 
   /// Takes the next one.
   mutating func take() {
-    taken.separate(&first)
+    taken.element()
     taken.raw(rows[next].body)
     next += 1
   }

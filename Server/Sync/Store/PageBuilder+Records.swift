@@ -13,7 +13,7 @@ extension PageBuilder {
   /// Adds a delete of a record that is not there.
   mutating func addAbsent(_ key: RecordKey) {
     count += 1
-    changes.separate(&first)
+    changes.element()
     changes.change(.absent(key))
   }
 

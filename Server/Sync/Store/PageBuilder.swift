@@ -8,7 +8,6 @@ struct PageBuilder {
   var count = 0
   /// Places of the order that the page covers; some of their rows contain nothing for the reader.
   private var placeCount = 0
-  var first = true
   private(set) var last: SequenceNumber
   private let applied: SequenceNumber
   private var notices: NoticeFeed
@@ -58,7 +57,7 @@ struct PageBuilder {
     if notices.place == sequence { notices.take() }
     if applied < wholeBelow {
       count += 1
-      changes.separate(&first)
+      changes.element()
       changes.change(
         sequence: sequence, table: table.bindMemory(to: UInt8.self),
         record: record.bindMemory(to: UInt8.self), state: state)
@@ -67,7 +66,7 @@ struct PageBuilder {
     let stored = try RecordState(decoding: state, limits: .stored)
     guard let part = stored.since(applied) else { return false }
     count += 1
-    changes.separate(&first)
+    changes.element()
     let key = RecordKey(
       table: String(decoding: table, as: UTF8.self), record: String(decoding: record, as: UTF8.self)
     )

@@ -8,11 +8,11 @@ extension Benchmark {
   /// The time that a device takes to apply a pull list.
   static let apply = Benchmark(
     name: "apply", summary: "Rows a second that a replica stages and applies to a tracked table."
-  ) { surroundings in
-    let pages = surroundings.size(20, quick: 6)
+  ) { context in
+    let pages = context.size(20, quick: 6)
     let rows = PulledRows(pages: pages, changesPerPage: 5_000)
-    let contest = Contest(rounds: surroundings.size(7, quick: 3), surroundings: surroundings)
-    surroundings.begin("apply", "rounds", total: contest.steps(contestants: 2))
+    let contest = Contest(rounds: context.size(7, quick: 3), context: context)
+    context.begin("apply", "rounds", total: contest.steps(contestants: 2))
     let figures = try await contest.medians([
       { Double(rows.rows.count) / (try rows.applyByReplica()) },
       { Double(rows.rows.count) / (try rows.upsertByHand()) },
@@ -45,12 +45,11 @@ private struct PulledRows {
         serverTime: 0, count: changesPerPage)
       var json = JSONWriter(capacity: changesPerPage * 420)
       json.beginPage(head)
-      var first = true
       for _ in 0..<changesPerPage {
         let time = clock.tick(wall: SystemClock.milliseconds())
         let row = TaskRow(id: UniqueID(timestamp: time, random: random.next()), random: &random)
         rows.append(row)
-        json.separate(&first)
+        json.element()
         json.change(row.change(sequence: Int64(rows.count), time: time, device: device))
       }
       json.endPage()

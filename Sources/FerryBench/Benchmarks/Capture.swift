@@ -7,10 +7,10 @@ extension Benchmark {
   /// The cost of recording for the user's own writes.
   static let capture = Benchmark(
     name: "capture", summary: "Time for a row of a tracked table against a hand-written trigger."
-  ) { surroundings in
-    let rows = surroundings.size(40_000, quick: 10_000)
-    let contest = Contest(rounds: surroundings.size(9, quick: 3), surroundings: surroundings)
-    surroundings.begin("capture", "rounds", total: contest.steps(contestants: 3))
+  ) { context in
+    let rows = context.size(40_000, quick: 10_000)
+    let contest = Contest(rounds: context.size(9, quick: 3), context: context)
+    context.begin("capture", "rounds", total: contest.steps(contestants: 3))
     var random = SeededRandom(seed: 3)
     var clock = HybridClock()
     let load = (0..<rows).map { _ in

@@ -5,16 +5,16 @@ extension Benchmark {
   /// The download of missions by devices.
   static let files = Benchmark(
     name: "files", summary: "Files served over HTTP: many of 64 KiB, and one of 1 GiB."
-  ) { surroundings in
+  ) { context in
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let small = try (0..<256).map { try make("small-\($0)", of: 64 << 10, in: directory) }
     let large = [try make("large", of: 1 << 30, in: directory)]
     let servers = [
       try await FileServer.ferry(directory), try await FileServer.best(directory),
     ]
-    let contest = Contest(rounds: surroundings.size(7, quick: 3), surroundings: surroundings)
-    surroundings.begin("files", "rounds", total: contest.steps(contestants: 4))
-    let seconds = surroundings.isQuick ? 1.0 : 2.0
+    let contest = Contest(rounds: context.size(7, quick: 3), context: context)
+    context.begin("files", "rounds", total: contest.steps(contestants: 4))
+    let seconds = context.isQuick ? 1.0 : 2.0
     let many = try await contest.medians(
       servers.map { server in
         {

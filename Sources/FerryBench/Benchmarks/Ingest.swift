@@ -5,15 +5,15 @@ extension Benchmark {
   static let ingest = Benchmark(
     name: "ingest",
     summary: "Operations a second over HTTP, 1,000 a packet; into one space, and into four."
-  ) { surroundings in
-    let daemon = try await Daemon.start(database: try surroundings.makeDatabase())
-    let raw = try await RawStore(database: try surroundings.makeDatabase(), connections: 4)
+  ) { context in
+    let daemon = try await Daemon.start(database: try context.makeDatabase())
+    let raw = try await RawStore(database: try context.makeDatabase(), connections: 4)
     let one = try await IngestContest(
       name: "ingest, one space", spaces: 1, devicesPerSpace: 4, firstRawSpace: 1
-    ).run(surroundings, LoadClient(daemon), raw)
+    ).run(context, LoadClient(daemon), raw)
     let four = try await IngestContest(
       name: "ingest, four spaces", spaces: 4, devicesPerSpace: 2, firstRawSpace: 2
-    ).run(surroundings, LoadClient(daemon), raw)
+    ).run(context, LoadClient(daemon), raw)
     try await daemon.stop()
     return [one, four]
   }
@@ -35,13 +35,13 @@ private struct IngestContest {
   }
 
   func run(
-    _ surroundings: Surroundings, _ client: LoadClient, _ raw: RawStore
+    _ context: BenchmarkContext, _ client: LoadClient, _ raw: RawStore
   ) async throws -> Measurement {
     let contest = Contest(
-      rounds: surroundings.size(7, quick: 3), surroundings: surroundings)
-    surroundings.begin(name, "rounds", total: contest.steps(contestants: 2))
+      rounds: context.size(7, quick: 3), context: context)
+    context.begin(name, "rounds", total: contest.steps(contestants: 2))
     for space in 0..<spaces { try await client.makeSpace(spaceName(space)) }
-    let packets = surroundings.size(48, quick: 16)
+    let packets = context.size(48, quick: 16)
     var devices = (0..<spaces * devicesPerSpace).map { DeviceLoad(seed: UInt64($0)) }
     var rawDevices = (0..<spaces).map { DeviceLoad(seed: UInt64($0)) }
     var heads = [SequenceNumber](repeating: 0, count: spaces)

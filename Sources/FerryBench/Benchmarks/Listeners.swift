@@ -6,10 +6,10 @@ extension Benchmark {
   static let listeners = Benchmark(
     name: "listeners",
     summary: "The cost of 1,000 idle listeners for ferryd, and the time to notify all of them."
-  ) { surroundings in
-    let count = surroundings.size(1_000, quick: 200)
-    let seconds = surroundings.size(10, quick: 3)
-    let daemon = try await Daemon.start(database: try surroundings.makeDatabase())
+  ) { context in
+    let count = context.size(1_000, quick: 200)
+    let seconds = context.size(10, quick: 3)
+    let daemon = try await Daemon.start(database: try context.makeDatabase())
     guard let port = daemon.url.split(separator: ":").last.flatMap({ UInt16($0) }) else {
       throw BenchError("no port in \(daemon.url)")
     }
@@ -22,14 +22,14 @@ extension Benchmark {
     let before = try ProcessFigures.read(daemon.processID)
     let crowd = try ListenerCrowd(count, port: port, space: "crowd")
     let start = try ProcessFigures.read(daemon.processID)
-    surroundings.begin("listeners", "seconds", total: seconds)
+    context.begin("listeners", "seconds", total: seconds)
     for _ in 0..<seconds {
       try await Task.sleep(for: .seconds(1))
-      surroundings.advance()
+      context.advance()
     }
     let end = try ProcessFigures.read(daemon.processID)
     var (last, middle) = ([Double](), [Double]())
-    for event in 0..<surroundings.size(20, quick: 5) {
+    for event in 0..<context.size(20, quick: 5) {
       let packet = device.packet(of: 1).encoded()
       let watch = Stopwatch()
       async let sent: Void = client.send(packet, to: "crowd")

@@ -7,13 +7,13 @@ extension Benchmark {
   static let live = Benchmark(
     name: "live",
     summary: "The time from a write on one device to its arrival on another that watches it."
-  ) { surroundings in
-    let samples = surroundings.size(300, quick: 60)
-    let daemon = try await Daemon.start(database: try surroundings.makeDatabase())
+  ) { context in
+    let samples = context.size(300, quick: 60)
+    let daemon = try await Daemon.start(database: try context.makeDatabase())
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let writer = try await replica(directory.file("writer.db").path, daemon)
     let reader = try await replica(directory.file("reader.db").path, daemon)
-    surroundings.begin("live", "samples", total: samples)
+    context.begin("live", "samples", total: samples)
     let (seen, report) = AsyncStream<Void>.makeStream()
     let watchers = [
       Task { try await writer.watch() },
@@ -40,7 +40,7 @@ extension Benchmark {
       }
       // The first ones open connections and prepare statements.
       if sample >= 20 { times.append(watch.milliseconds) }
-      surroundings.advance()
+      context.advance()
     }
     for watcher in watchers { watcher.cancel() }
     try await daemon.stop()

@@ -6,16 +6,16 @@ extension Benchmark {
   /// The memory of a device that pulls a large space.
   static let memory = Benchmark(
     name: "memory", summary: "Memory that `ferry pull` uses for a million records."
-  ) { surroundings in
-    let records = surroundings.size(1_000_000, quick: 100_000)
-    let daemon = try await Daemon.start(database: try surroundings.makeDatabase())
+  ) { context in
+    let records = context.size(1_000_000, quick: 100_000)
+    let daemon = try await Daemon.start(database: try context.makeDatabase())
     let client = LoadClient(daemon)
     try await client.makeSpace("large")
-    surroundings.begin("memory: filling", "packets", total: records / 1_000)
+    context.begin("memory: filling", "packets", total: records / 1_000)
     let filling = Stopwatch()
-    try await client.fill("large", records: records) { surroundings.advance() }
+    try await client.fill("large", records: records) { context.advance() }
     let filled = filling.seconds
-    surroundings.begin("memory: pulling", "pulls", total: 1)
+    context.begin("memory: pulling", "pulls", total: 1)
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let replica = ["--replica", directory.file("replica.db").path]
     let ferry = try Executables.ferry()

@@ -6,17 +6,17 @@ extension Benchmark {
   static let missions = Benchmark(
     name: "missions",
     summary: "Missions published and downloaded: one file of 1 GiB, and 10,000 small items."
-  ) { surroundings in
+  ) { context in
     let place = try await MissionPlace.make()
-    let size = surroundings.size(1 << 30, quick: 256 << 20)
+    let size = context.size(1 << 30, quick: 256 << 20)
     let large = LargeMission(
-      place: place, surroundings: surroundings, size: size,
+      place: place, context: context, size: size,
       path: try place.makeLarge("large", bytes: size))
     var measurements = try await large.publishing()
     let downloads = try await large.downloading()
     measurements += downloads.measurements
     measurements += [try await large.pausing(), try await large.killing()]
-    let small = try await manySmall(place, surroundings)
+    let small = try await manySmall(place, context)
     measurements += small.measurements
     let server = try ProcessFigures.read(place.daemon.processID)
     try await place.daemon.stop()
@@ -36,15 +36,15 @@ extension Benchmark {
   }
 
   private static func manySmall(
-    _ place: MissionPlace, _ surroundings: Surroundings
+    _ place: MissionPlace, _ context: BenchmarkContext
   ) async throws -> (measurements: [Measurement], peak: Int) {
-    let count = surroundings.size(10_000, quick: 1_000)
+    let count = context.size(10_000, quick: 1_000)
     let bytes = try place.makeSmall("small", files: count)
-    surroundings.begin("missions: small items", "steps", total: 2)
+    context.begin("missions: small items", "steps", total: 2)
     let published = try await place.publish("small", as: "small")
-    surroundings.advance()
+    context.advance()
     let downloaded = try await place.download("small")
-    surroundings.advance()
+    context.advance()
     try await place.run("mission", "verify", "small")
     return (
       [
@@ -66,7 +66,7 @@ struct LargeMission {
   static let id = "large"
 
   let place: MissionPlace
-  let surroundings: Surroundings
+  let context: BenchmarkContext
   /// Bytes.
   let size: Int
   /// Where the file is until it has been published.
@@ -82,8 +82,8 @@ struct LargeMission {
 
   /// Publishes from a folder to a store of its own, each time, against reading and hashing alone.
   func publishing() async throws -> [Measurement] {
-    let contest = Contest(rounds: surroundings.size(3, quick: 1), surroundings: surroundings)
-    surroundings.begin("missions: publishing", "rounds", total: contest.steps(contestants: 2))
+    let contest = Contest(rounds: context.size(3, quick: 1), context: context)
+    context.begin("missions: publishing", "rounds", total: contest.steps(contestants: 2))
     let openssl = URL(filePath: "/usr/bin/openssl")
     let rates = try await contest.medians([
       {
@@ -132,8 +132,8 @@ struct LargeMission {
         }
       }
     }
-    let contest = Contest(rounds: surroundings.size(5, quick: 1), surroundings: surroundings)
-    surroundings.begin(
+    let contest = Contest(rounds: context.size(5, quick: 1), context: context)
+    context.begin(
       "missions: downloading", "rounds", total: contest.steps(contestants: contestants.count))
     let rates = try await contest.medians(contestants)
     let unchecked = aria.map { _ in
@@ -180,8 +180,8 @@ struct LargeMission {
   /// Measures the time from starting `ferry mission pause` until the downloading process reports
   /// that it is paused.
   func pausing() async throws -> Measurement {
-    let tries = surroundings.size(40, quick: 5)
-    surroundings.begin("missions: pausing", "tries", total: tries)
+    let tries = context.size(40, quick: 5)
+    context.begin("missions: pausing", "tries", total: tries)
     var (times, ends) = ([Double](), [Double]())
     var word = "download"
     while times.count < tries {
@@ -200,7 +200,7 @@ struct LargeMission {
         times.append(time)
         _ = try await run.exitStatus(within: .seconds(60))
         ends.append(watch.milliseconds)
-        surroundings.advance()
+        context.advance()
         word = "resume"
       } else {
         _ = try await run.exitStatus(within: .seconds(60))
@@ -223,8 +223,8 @@ struct LargeMission {
   /// Measures the bytes that a device reads in total if its download is killed again and again, at
   /// full speed.
   func killing() async throws -> Measurement {
-    let kills = surroundings.size(20, quick: 5)
-    surroundings.begin("missions: killing", "lives", total: kills + 1)
+    let kills = context.size(20, quick: 5)
+    context.begin("missions: killing", "lives", total: kills + 1)
     guard let port = URL(string: place.daemon.url)?.port.flatMap({ UInt16(exactly: $0) }) else {
       throw BenchError("no port in \(place.daemon.url)")
     }
@@ -235,14 +235,14 @@ struct LargeMission {
     var read = 0
     for _ in 0..<kills {
       read += try await life(device, proxy, until: size / (kills + 1))
-      surroundings.advance()
+      context.advance()
     }
     let before = proxy.byteCount(.answer)
     try await place.run("mission", "download", Self.id, on: device)
     read += proxy.byteCount(.answer) - before
     try await place.run("mission", "verify", Self.id, on: device)
     try await place.remove(Self.id, on: device)
-    surroundings.advance()
+    context.advance()
     let twice = Double(read - size)
     return Measurement(
       name: "fetched again, \(kills) kills of \(Amount(Double(size), .bytes).text)",

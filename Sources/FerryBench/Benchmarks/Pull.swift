@@ -4,21 +4,21 @@ extension Benchmark {
   /// A new device's first pull, as far as the server is concerned.
   static let pull = Benchmark(
     name: "pull", summary: "Changes a second served to a new device, in pages of 5,000."
-  ) { surroundings in
-    let records = surroundings.size(200_000, quick: 50_000)
-    let database = try surroundings.makeDatabase()
+  ) { context in
+    let records = context.size(200_000, quick: 50_000)
+    let database = try context.makeDatabase()
     let daemon = try await Daemon.start(database: database)
-    let raw = try await RawStore(database: try surroundings.makeDatabase(), connections: 1)
+    let raw = try await RawStore(database: try context.makeDatabase(), connections: 1)
     let client = LoadClient(daemon)
     try await client.makeSpace("pull")
-    surroundings.begin("pull: filling", "packets", total: records / 1_000 * 2)
-    try await client.fill("pull", records: records) { surroundings.advance() }
-    try await fill(raw, records: records, surroundings)
+    context.begin("pull: filling", "packets", total: records / 1_000 * 2)
+    try await client.fill("pull", records: records) { context.advance() }
+    try await fill(raw, records: records, context)
     try await raw.settle()
     try await RawStore.settle(database: database)
 
-    let contest = Contest(rounds: surroundings.size(7, quick: 3), surroundings: surroundings)
-    surroundings.begin("pull", "rounds", total: contest.steps(contestants: 3))
+    let contest = Contest(rounds: context.size(7, quick: 3), context: context)
+    context.begin("pull", "rounds", total: contest.steps(contestants: 3))
     let figures = try await contest.medians([
       { try await served(client, records: records, compressed: false) },
       {
@@ -56,13 +56,13 @@ extension Benchmark {
   }
 
   private static func fill(
-    _ raw: RawStore, records: Int, _ surroundings: Surroundings
+    _ raw: RawStore, records: Int, _ context: BenchmarkContext
   ) async throws {
     var device = DeviceLoad(seed: 1)
     for start in stride(from: 0, to: records, by: 1_000) {
       let batch = RawBatch(device.packet(of: 1_000), space: 1, sequence: Int64(start) + 1)
       _ = try await raw.commit([[batch]])
-      surroundings.advance()
+      context.advance()
     }
   }
 }

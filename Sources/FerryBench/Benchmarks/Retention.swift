@@ -9,16 +9,16 @@ extension Benchmark {
     name: "retention",
     summary:
       "The size of each store after --updates updates of 10,000 records with pruning."
-  ) { surroundings in
+  ) { context in
     let directory = try TemporaryDirectory()
-    let embedded = RetentionBench(name: "embedded store", surroundings: surroundings) {
+    let embedded = RetentionBench(name: "embedded store", context: context) {
       .embedded(directory: directory.file(UUID().uuidString).path)
     }
-    let postgres = RetentionBench(name: "PostgreSQL", surroundings: surroundings) {
-      .postgres(try surroundings.makeDatabase())
+    let postgres = RetentionBench(name: "PostgreSQL", context: context) {
+      .postgres(try context.makeDatabase())
     }
     let chosen = [("embedded", embedded), ("postgres", postgres)].filter { name, _ in
-      surroundings.store == nil || surroundings.store == name
+      context.store == nil || context.store == name
     }
     var measurements: [Measurement] = []
     for (_, bench) in chosen { measurements += try await bench.run() }
@@ -37,12 +37,12 @@ private struct RetentionBench {
   private static let reclaimedRows = 10_000
 
   let name: String
-  let surroundings: Surroundings
+  let context: BenchmarkContext
   let makeStore: () throws -> BenchStore
 
   func run() async throws -> [Measurement] {
-    let updates = surroundings.updates ?? surroundings.size(1_000_000, quick: 100_000)
-    surroundings.begin("retention, \(name)", "operations", total: updates + 2 * Self.records)
+    let updates = context.updates ?? context.size(1_000_000, quick: 100_000)
+    context.begin("retention, \(name)", "operations", total: updates + 2 * Self.records)
     let live = try await bytesOfLiveData()
     let pruned = try await prune(updates: updates)
     let (before, meanwhile) = (pruned.before.percentile(99), pruned.meanwhile.percentile(99))
@@ -104,7 +104,7 @@ private struct RetentionBench {
     var writer = TimedWriter(load: loads[0], perPacket: Self.perTimedPacket, space: Self.space)
     let client = LoadClient(daemon)
     let quiet = Stopwatch()
-    let seconds = surroundings.isQuick ? 2.0 : 5.0
+    let seconds = context.isQuick ? 2.0 : 5.0
     let before = try await writer.write(client) { quiet.seconds < seconds }
     watch = Stopwatch()
     try await store.space(["set", Self.space, "--retention", "1s"])
@@ -129,7 +129,7 @@ private struct RetentionBench {
   private func fill(
     _ daemon: Daemon, updates: Int
   ) async throws -> (loads: [UpdateLoad], operations: Int) {
-    let (client, surroundings) = (LoadClient(daemon), surroundings)
+    let (client, context) = (LoadClient(daemon), context)
     try await client.makeSpace(Self.space)
     let packets = (Self.records + updates) / Self.devices / Self.perPacket
     let loads = try await withThrowingTaskGroup(of: (Int, UpdateLoad).self) { group in
@@ -138,7 +138,7 @@ private struct RetentionBench {
           var load = UpdateLoad(seed: UInt64(device), records: Self.records / Self.devices)
           for _ in 0..<packets {
             try await client.send(load.packet(of: Self.perPacket).encoded(), to: Self.space)
-            surroundings.advance(by: Self.perPacket)
+            context.advance(by: Self.perPacket)
           }
           return (device, load)
         }

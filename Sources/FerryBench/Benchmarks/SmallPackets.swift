@@ -5,15 +5,15 @@ extension Benchmark {
   static let smallPackets = Benchmark(
     name: "small-packets",
     summary: "Packets of one operation from 16 devices into one space, each durable when answered."
-  ) { surroundings in
-    let daemon = try await Daemon.start(database: try surroundings.makeDatabase())
-    let raw = try await RawStore(database: try surroundings.makeDatabase(), connections: 1)
+  ) { context in
+    let daemon = try await Daemon.start(database: try context.makeDatabase())
+    let raw = try await RawStore(database: try context.makeDatabase(), connections: 1)
     let client = LoadClient(daemon)
     try await client.makeSpace("small")
-    let seconds = surroundings.isQuick ? 1.0 : 3.0
+    let seconds = context.isQuick ? 1.0 : 3.0
     let contest = Contest(
-      rounds: surroundings.size(5, quick: 3), surroundings: surroundings)
-    surroundings.begin("small-packets", "rounds", total: contest.steps(contestants: 2))
+      rounds: context.size(5, quick: 3), context: context)
+    context.begin("small-packets", "rounds", total: contest.steps(contestants: 2))
     var devices = (0..<16).map { DeviceLoad(seed: UInt64($0)) }
     var latencies: [Double] = []
     let figures = try await contest.medians([

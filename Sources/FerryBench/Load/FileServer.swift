@@ -117,7 +117,7 @@ enum FileServerProcess {
     _ request: HTTPRequest, from directory: String
   ) -> HTTPResponse {
     guard let name = request.segments.first,
-      let file = try? OpenFile(path: "\(directory)/\(name)")
+      let file = try? ReadableFile(path: "\(directory)/\(name)")
     else { return HTTPResponse(status: 404) }
     return HTTPResponse(
       answering: request, with: .file(FileContent(file)), tag: EntityTag(strong: name),

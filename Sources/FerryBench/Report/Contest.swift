@@ -8,7 +8,7 @@ struct Contest {
   let rounds: Int
   /// Runs before them that do not: caches fill, tables get their first pages.
   var warmUps = 1
-  let surroundings: Surroundings
+  let context: BenchmarkContext
 
   /// Steps of the progress line for this many contestants.
   func steps(contestants: Int) -> Int { (rounds + warmUps) * contestants }
@@ -24,7 +24,7 @@ struct Contest {
         try Task.checkCancellation()
         let figure = try await contestants[index]()
         if round >= warmUps { figures[index].append(figure) }
-        surroundings.advance()
+        context.advance()
       }
     }
     return figures.map { $0.percentile(50) }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The evidence of a failed round, for its analysis.
 struct Evidence {
-  let world: World
+  let world: ProcessWorld
   let report: RoundReport
 
   /// Copies everything to a directory of its own below `root`, and returns its path. Blocks.

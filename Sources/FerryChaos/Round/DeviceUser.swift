@@ -3,7 +3,7 @@ import Foundation
 
 /// The user of one device: performs the planned writes, with some reads in between.
 struct DeviceUser: Sendable {
-  let device: DeviceProcess
+  let device: CommandLineDevice
   let actions: [PlannedAction]
   /// When the application takes each step of its schema, milliseconds since the start.
   let upgradeTimes: [Int64]
@@ -64,7 +64,7 @@ struct DeviceUser: Sendable {
 
   /// Compares the process's report with the file.
   private func conclude(
-    _ action: PlannedAction, _ ending: DeviceProcess.WriteEnding, _ recorded: [LocalOperation]?
+    _ action: PlannedAction, _ ending: CommandLineDevice.WriteEnding, _ recorded: [LocalOperation]?
   ) async {
     note(action, ending, operations: recorded?.count)
     if let recorded { await collector.see(.committed(device: device.name, recorded)) }
@@ -87,7 +87,7 @@ struct DeviceUser: Sendable {
   }
 
   private func note(
-    _ action: PlannedAction, _ ending: DeviceProcess.WriteEnding, operations: Int?
+    _ action: PlannedAction, _ ending: CommandLineDevice.WriteEnding, operations: Int?
   ) {
     let found = operations.map { "\($0) operations" } ?? "not committed"
     var text = "action \(action.ordinal) \(action.action.rawValue): \(found)"

@@ -5,7 +5,7 @@ import Postgres
 
 /// Waits until no work is left.
 struct Drain: Sendable {
-  let world: World
+  let world: ProcessWorld
 
   /// Returns the time until every device had sent all its operations and applied all of the
   /// server's.
@@ -28,10 +28,10 @@ struct Drain: Sendable {
   }
 
   /// Returns the devices that are not done, with reasons. Blocks.
-  private static func laggards(of world: World) throws -> [String] {
+  private static func laggards(of world: ProcessWorld) throws -> [String] {
     let head = try world.withDatabase { connection in
       let rows = try connection.query(
-        .once("SELECT head FROM spaces WHERE name = $1"), [.text(World.space)])
+        .once("SELECT head FROM spaces WHERE name = $1"), [.text(ProcessWorld.space)])
       return try rows[0].int8(0)
     }
     return try world.devices.compactMap { device in

@@ -4,13 +4,13 @@ import Synchronization
 
 /// Injects a schedule's faults into a world's processes and connections, and ends them.
 final class FaultDriver: Sendable {
-  private let world: World
+  private let world: ProcessWorld
   private let deviceLinks: [LinkBoard]
   private let databaseLinks: [LinkBoard]
   private let database: DatabaseOperator
   private let counts = Mutex<[FaultKind: Int]>([:])
 
-  init(_ world: World) {
+  init(_ world: ProcessWorld) {
     self.world = world
     deviceLinks = world.devices.map { LinkBoard($0.proxy) }
     databaseLinks = world.nodes.map { LinkBoard($0.databaseProxy) }

@@ -14,7 +14,7 @@ struct Round: Sendable {
   let progress: @Sendable () -> Void
 
   func run() async throws -> RoundReport {
-    let world = try await blocking { [plan, cluster] in try World(plan, on: cluster) }
+    let world = try await blocking { [plan, cluster] in try ProcessWorld(plan, on: cluster) }
     let collector = Collector(world.chronicle)
     let driver = FaultDriver(world)
     var drain: Duration?
@@ -47,7 +47,7 @@ struct Round: Sendable {
 
   /// Transactions and faults, until both are over.
   private func work(
-    in world: World, _ driver: FaultDriver, _ collector: Collector
+    in world: ProcessWorld, _ driver: FaultDriver, _ collector: Collector
   ) async throws {
     let actions = Application.actions(plan)
     let start = ContinuousClock.now
@@ -80,7 +80,7 @@ struct Round: Sendable {
 
   /// Waits after the last fault. Returns the time that the queues took, `nil` if they took too
   /// long.
-  private func settle(_ world: World, _ collector: Collector) async throws -> Duration? {
+  private func settle(_ world: ProcessWorld, _ collector: Collector) async throws -> Duration? {
     do {
       let drain = try await Drain(world: world).wait(within: plan.drainLimit)
       world.chronicle.note("round", "drained after \(drain)")
@@ -96,7 +96,7 @@ struct Round: Sendable {
     }
   }
 
-  private func judge(_ world: World, _ collector: Collector) async throws {
+  private func judge(_ world: ProcessWorld, _ collector: Collector) async throws {
     let final = try await blocking {
       let server = try world.serverEvidence()
       let replicas = try world.devices.map { ($0.name, try $0.file.evidence()) }
@@ -110,7 +110,7 @@ struct Round: Sendable {
   }
 
   private func report(
-    _ world: World, _ driver: FaultDriver, _ collector: Collector, drain: Duration?
+    _ world: ProcessWorld, _ driver: FaultDriver, _ collector: Collector, drain: Duration?
   ) async throws -> RoundReport {
     for end in world.unexpectedEnds {
       await collector.add(Violation(oracle: "keeps-running", end))

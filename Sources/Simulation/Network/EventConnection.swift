@@ -101,7 +101,4 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     reader = nil
     leave()
   }
-
-  /// Resets the connection if the device can notice that: the server's process died.
-  func serverDied() { finish(.failure(TransportError(.interrupted, "the server went away"))) }
 }

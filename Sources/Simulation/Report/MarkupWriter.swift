@@ -5,6 +5,13 @@ struct MarkupWriter {
   /// Writes markup as it is.
   mutating func write(_ markup: String) { bytes.append(contentsOf: markup.utf8) }
 
+  /// Begins a member of an object, on a line of its own unless it is the first.
+  mutating func write(key name: String) {
+    if bytes.last != UInt8(ascii: "{") { write(",\n") }
+    write(json: name)
+    write(":")
+  }
+
   /// Writes `[1,2,3]`.
   mutating func write(json numbers: [Int64]) {
     bytes.append(UInt8(ascii: "["))

@@ -50,11 +50,12 @@ struct ReportData {
 
   /// Writes a JSON object.
   func write(to page: inout MarkupWriter) {
-    page.write("{\"actors\":")
+    page.write("{")
+    page.write(key: "actors")
     page.write(json: actors.texts)
-    page.write(",\n\"kinds\":")
+    page.write(key: "kinds")
     page.write(json: TraceEvent.Kind.allCases.map(\.rawValue))
-    page.write(",\n\"details\":")
+    page.write(key: "details")
     page.write(json: details.texts)
     let arrays: [(String, [Int64])] = [
       ("messages", messages), ("at", columns.at), ("actor", columns.actor),
@@ -62,7 +63,7 @@ struct ReportData {
       ("detail", columns.detail),
     ]
     for (name, numbers) in arrays {
-      page.write(",\n\"\(name)\":")
+      page.write(key: name)
       page.write(json: numbers)
     }
     page.write("}")

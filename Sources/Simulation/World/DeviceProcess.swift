@@ -272,11 +272,11 @@ final class DeviceProcess: @unchecked Sendable {
 
   // MARK: Surroundings
 
-  private var surroundings: Surroundings {
+  private var surroundings: ReplicaSurroundings {
     let (scheduler, device, setting) = (setting.scheduler, device, setting)
     let identifiers = Drawer(SeededRandom(random.next(), "identifiers"))
     let seed = random.next()
-    var surroundings = Surroundings(
+    var surroundings = ReplicaSurroundings(
       wallClock: { device.clock.wall(at: scheduler.now) + setting.skipped.milliseconds },
       random: { identifiers.next() },
       sleep: { try await scheduler.sleep($0) },

@@ -7,29 +7,23 @@ struct LogLine {
 
   /// - Parameter wall: Milliseconds since 1970.
   init(_ level: LogLevel, _ message: StaticString, wall: Int64) {
-    json.raw("{\"time\":\"")
-    json.raw(RFC3339.text(milliseconds: wall).utf8)
-    json.raw("\",\"level\":\"")
-    json.raw(level.rawValue.utf8)
-    json.raw("\",\"message\":\"")
-    json.raw(message)
-    json.raw("\"")
+    json.beginObject()
+    json.member("time", RFC3339.text(milliseconds: wall))
+    json.member("level", level.rawValue)
+    json.member("message", message.description)
   }
 
   mutating func add(_ name: StaticString, _ value: String?) {
-    guard let value else { return }
-    key(name)
-    json.string(value)
+    json.member(name, ifPresent: value)
   }
 
   mutating func add(_ name: StaticString, _ value: Int) {
-    key(name)
-    json.number(Int64(value))
+    json.member(name, value)
   }
 
   /// Adds milliseconds with three digits after the point.
   mutating func add(_ name: StaticString, milliseconds duration: Duration) {
-    key(name)
+    json.key(name)
     let (seconds, attoseconds) = duration.components
     let microseconds = max(0, seconds * 1_000_000 + attoseconds / 1_000_000_000_000)
     json.number(microseconds / 1_000)
@@ -40,13 +34,8 @@ struct LogLine {
 
   /// Returns the line with its newline.
   consuming func finish() -> [UInt8] {
-    json.raw("}\n")
+    json.endObject()
+    json.raw("\n")
     return json.finish()
-  }
-
-  private mutating func key(_ name: StaticString) {
-    json.raw(",\"")
-    json.raw(name)
-    json.raw("\":")
   }
 }

@@ -80,15 +80,12 @@ extension AccessGrants {
   /// Returns the JSON object that tokens and stores hold.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 64)
-    json.raw("{")
-    var first = true
-    for (pattern, role) in list {
-      json.separate(&first)
-      json.string(pattern.text)
-      json.raw(":")
-      json.string(role.rawValue)
+    json.object { json in
+      for (pattern, role) in list {
+        json.key(named: pattern.text)
+        json.string(role.rawValue)
+      }
     }
-    json.raw("}")
     return json.finish()
   }
 

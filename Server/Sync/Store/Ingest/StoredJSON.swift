@@ -27,15 +27,7 @@ extension Operation {
   /// Returns the columns' own times, none later than the operation's if that was clamped.
   func encodedTimes(clampedTo stampTime: HybridTimestamp) -> [UInt8] {
     var json = JSONWriter(capacity: columnTimes.count * 40)
-    var first = true
-    json.raw("{")
-    for (name, columnTime) in columnTimes.sorted(by: { $0.key < $1.key }) {
-      json.separate(&first)
-      json.string(name)
-      json.raw(":")
-      json.string(min(columnTime, stampTime))
-    }
-    json.raw("}")
+    json.object(of: columnTimes) { json, time in json.string(min(time, stampTime)) }
     return json.finish()
   }
 }

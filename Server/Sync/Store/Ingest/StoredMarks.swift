@@ -6,19 +6,16 @@ extension Operation {
   func encodedMarks() -> [UInt8]? {
     if increments.isEmpty && originals.isEmpty { return nil }
     var json = JSONWriter(capacity: 64)
-    var first = true
-    json.raw("{")
-    if !increments.isEmpty {
-      json.separate(&first)
-      json.raw("\"adds\":")
-      json.increments(increments)
+    json.object { json in
+      if !increments.isEmpty {
+        json.key("adds")
+        json.increments(increments)
+      }
+      if !originals.isEmpty {
+        json.key("originals")
+        json.columns(originals)
+      }
     }
-    if !originals.isEmpty {
-      json.separate(&first)
-      json.raw("\"originals\":")
-      json.columns(originals)
-    }
-    json.raw("}")
     return json.finish()
   }
 }

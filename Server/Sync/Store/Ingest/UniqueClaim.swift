@@ -22,14 +22,13 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
   /// absent.
   init?(table: Name, key: [Name], value: (Name) -> Value?) {
     var json = JSONWriter(capacity: 64)
-    var first = true
-    json.raw("[")
+    json.beginArray()
     for column in key {
       guard let value = value(column), value != .null else { return nil }
-      json.separate(&first)
+      json.element()
       json.value(value.comparable)
     }
-    json.raw("]")
+    json.endArray()
     self.init(
       table: table, columns: Self.stored(columns: key), value: Self.bounded(json.finish()))
   }
@@ -37,13 +36,7 @@ package struct UniqueClaim: Sendable, Hashable, Comparable {
   /// Returns the stored form of a key's columns.
   static func stored(columns: [Name]) -> [UInt8] {
     var json = JSONWriter(capacity: 64)
-    var first = true
-    json.raw("[")
-    for column in columns {
-      json.separate(&first)
-      json.string(column)
-    }
-    json.raw("]")
+    json.array(of: columns)
     return bounded(json.finish())
   }
 

@@ -2,9 +2,9 @@ import CommandLineKit
 import Laboratory
 import Synchronization
 
-/// The surroundings that benchmarks share: the private PostgreSQL, the size of the run, and the
+/// The context that benchmarks share: the private PostgreSQL, the size of the run, and the
 /// progress line.
-final class Surroundings: Sendable {
+final class BenchmarkContext: Sendable {
   /// Whether smaller and fewer rounds are wanted.
   let isQuick: Bool
   /// Updates that the retention benchmark is asked to write; `nil` for its own number.

@@ -2,7 +2,7 @@ import Glibc
 
 /// The reason why a file could not be opened; `code` is an errno, and EINVAL means that it is no
 /// regular file.
-package struct OpenFileError: Error, Sendable, Equatable {
+package struct ReadableFileError: Error, Sendable, Equatable {
   package let code: Int32
 }
 
@@ -10,30 +10,30 @@ package struct OpenFileError: Error, Sendable, Equatable {
 ///
 /// Any number of answers may read it at once; none moves the descriptor's own position. It stays
 /// readable if its name is removed meanwhile. Its content must not change while it is sent.
-package final class OpenFile: Sendable {
+package final class ReadableFile: Sendable {
   /// In bytes, as it was when it was opened.
   package let size: Int
   let descriptor: Int32
 
-  /// Opens a file. It blocks for as long as the disk takes. Throws `OpenFileError`.
-  package convenience init(path: String) throws(OpenFileError) {
+  /// Opens a file. It blocks for as long as the disk takes. Throws `ReadableFileError`.
+  package convenience init(path: String) throws(ReadableFileError) {
     // Opening a pipe without a writer would wait for one.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw OpenFileError(code: errno) }
+    guard descriptor >= 0 else { throw ReadableFileError(code: errno) }
     try self.init(adopting: descriptor)
   }
 
-  /// Owns the descriptor from here on, also when it throws `OpenFileError`.
-  package init(adopting descriptor: Int32) throws(OpenFileError) {
+  /// Owns the descriptor from here on, also when it throws `ReadableFileError`.
+  package init(adopting descriptor: Int32) throws(ReadableFileError) {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else {
       let code = errno
       close(descriptor)
-      throw OpenFileError(code: code)
+      throw ReadableFileError(code: code)
     }
     guard status.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)
-      throw OpenFileError(code: EINVAL)
+      throw ReadableFileError(code: EINVAL)
     }
     self.descriptor = descriptor
     size = Int(status.st_size)

@@ -33,7 +33,7 @@ package struct StoredMission: Sendable, Equatable {
 /// A space may read the content of its missions in force. It may read that of their former versions
 /// until ``endBlobs(before:)`` forgets it, so that a device can finish a download. The content of a
 /// retracted mission ends with it.
-package protocol MissionStore: Sendable {
+package protocol PublishedMissionStore: Sendable {
   /// Returns a mission; `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
 

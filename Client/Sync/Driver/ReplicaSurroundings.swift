@@ -4,7 +4,7 @@ import Foundation
 import Networking
 
 /// The services of the machine that a replica uses; a simulation replaces them.
-package struct Surroundings: Sendable {
+package struct ReplicaSurroundings: Sendable {
   /// The wall clock, milliseconds since 1970. May jump.
   package var wallClock: @Sendable () -> Int64
   /// The source of identifiers and of the jitter of retries.
@@ -41,8 +41,8 @@ package struct Surroundings: Sendable {
   }
 
   /// The real machine.
-  package static var system: Surroundings {
-    var surroundings = Surroundings(
+  package static var system: ReplicaSurroundings {
+    var surroundings = ReplicaSurroundings(
       wallClock: SystemClock.milliseconds, random: EntropyPool().next,
       sleep: { try await Task.sleep(for: $0) }, makeExecutor: { ThreadExecutor(name: $0) },
       lock: { try await SyncLock.acquire(path: $0, patience: $1) })

@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// The part of an upload that a request carries: `Content-Range: bytes a-b/total` (RFC 9110 §14.4);
 /// pure.
-struct ContentRange: Sendable, Equatable {
+struct UploadRange: Sendable, Equatable {
   /// The offset of the part.
   let offset: Int64
   /// Bytes of the whole.

@@ -5,7 +5,7 @@ import Laboratory
 import Postgres
 
 /// The real processes of one round: two nodes on one database, and devices behind proxies.
-final class World: Sendable {
+final class ProcessWorld: Sendable {
   static let space = "chaos"
 
   let chronicle = Chronicle()
@@ -13,7 +13,7 @@ final class World: Sendable {
   let cluster: PostgresCluster
   let database: String
   let nodes: [ServerNode]
-  let devices: [DeviceProcess]
+  let devices: [CommandLineDevice]
 
   /// Makes all that does not run yet. Blocks.
   init(_ plan: RoundPlan, on cluster: PostgresCluster) throws {
@@ -25,7 +25,7 @@ final class World: Sendable {
     }
     devices = try (0..<plan.devices).map { index in
       // Every third is not connected all the time.
-      try DeviceProcess(
+      try CommandLineDevice(
         index + 1, index % 3 == 2 ? .now(every: .milliseconds(700)) : .watching,
         directory: directory.url, node: nodes[index % nodes.count].port, chronicle)
     }

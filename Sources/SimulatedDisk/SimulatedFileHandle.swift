@@ -1,7 +1,7 @@
 import CSQLite
 
 /// One handle on a file, as SQLite holds it. Every operation returns a result code.
-final class OpenFile {
+final class SimulatedFileHandle {
   /// Kept alive by its handles: SQLite calls into it while one is open.
   let disk: SimulatedDisk
   let file: StoredFile
@@ -162,7 +162,7 @@ final class OpenFile {
   /// Performs a step, which is done or not done.
   private func perform(
     _ operation: SimulatedDisk.Operation, _ byteCount: Int, failure: Int32,
-    _ body: (OpenFile) -> Void
+    _ body: (SimulatedFileHandle) -> Void
   ) -> Int32 {
     switch verdict(operation, byteCount) {
     case nil, .fails: return failure

@@ -4,7 +4,7 @@ import Laboratory
 import Synchronization
 
 /// One device: a replica's file and the `ferry` processes that work on it.
-final class DeviceProcess: Sendable {
+final class CommandLineDevice: Sendable {
   /// How it stays in step with the server.
   enum Manner: Sendable {
     /// One process, `ferry sync --watch`.

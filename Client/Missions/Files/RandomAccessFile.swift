@@ -3,7 +3,7 @@ import FerryProtocol
 import Foundation
 
 /// An open file, read and written at offsets.
-struct OpenFile: ~Copyable {
+struct RandomAccessFile: ~Copyable {
   private let descriptor: Int32
   /// The path, for messages.
   let path: String
