@@ -14,7 +14,7 @@ extension Replica {
   /// ```swift
   /// let missions = try await replica.missionManager()
   /// try await missions.download("handbook")
-  /// try await missions.settled("handbook")
+  /// try await missions.waitUntilIdle("handbook")
   /// print(try await missions.path("handbook"))
   /// ```
   ///
@@ -102,10 +102,10 @@ extension MissionManager {
     try await download(try Self.identifiers(names))
   }
 
-  /// Waits until missions, given by their names, are settled.
+  /// Waits until missions, given by their names, are idle.
   @discardableResult
-  public func settled(_ names: String...) async throws(MissionError) -> [MissionStatus] {
-    try await settled(try Self.identifiers(names))
+  public func waitUntilIdle(_ names: String...) async throws(MissionError) -> [MissionStatus] {
+    try await waitUntilIdle(try Self.identifiers(names))
   }
 
   /// Returns the folder of a mission, given by its name.

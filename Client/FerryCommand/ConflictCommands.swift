@@ -84,8 +84,8 @@ extension FerryCommand {
     try await open(arguments).resolve(number, answer)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
-        ? JSONText.object([("id", .int(number)), ("state", .string("settled"))]).text
-        : "conflict \(number) is settled; the next sync tells the others")
+        ? JSONText.object([("id", .int(number)), ("state", .string("resolved"))]).text
+        : "conflict \(number) is resolved; the next sync tells the others")
     return .done
   }
 
@@ -142,6 +142,6 @@ extension FerryCommand {
 
 extension KeptConflict {
   fileprivate var state: String {
-    conflict.isQuestion ? settledAt == nil ? "open" : "settled" : "decided"
+    conflict.isQuestion ? resolvedAt == nil ? "open" : "resolved" : "decided"
   }
 }

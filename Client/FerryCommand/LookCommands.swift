@@ -10,7 +10,7 @@ extension FerryCommand {
     "status", summary: "Show the state of the replica.",
     discussion: """
       pending: operations that the server has not confirmed. to apply: changes pulled but not \
-      applied. conflicts: values that lost a conflict and are kept. kept back: records that this \
+      applied. conflicts: values that lost a conflict and are kept. deferred: records that this \
       replica's tables reject. quarantined: operations that the server can never apply, with the \
       operations that depend on them. unsent: records of upload-only tables with changes that \
       could not be sent. buffered: operations that wait on the server for an earlier packet.
@@ -160,7 +160,7 @@ extension ReplicaStatus {
       ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0.text) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
       ("questions", .int(questions)),
-      ("keptBack", .int(keptBack)), ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
+      ("deferred", .int(deferred)), ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
       ("buffered", .int(buffered)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
@@ -200,7 +200,7 @@ extension ReplicaStatus {
       ),
       ("pending", "\(pending)"), ("to apply", "\(toApply)"),
       ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
-      ("kept back", "\(keptBack)"), ("quarantined", "\(quarantined)"), ("unsent", "\(unsent)"),
+      ("deferred", "\(deferred)"), ("quarantined", "\(quarantined)"), ("unsent", "\(unsent)"),
       ("buffered", "\(buffered)"),
       ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),

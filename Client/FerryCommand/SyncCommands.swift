@@ -79,9 +79,9 @@ extension FerryCommand {
   /// Returns `done`, unless records wait for the user.
   private static func verdict(_ replica: Replica) async throws -> ExitStatus {
     let status = try await replica.status()
-    if status.toApply > status.keptBack {
+    if status.toApply > status.deferred {
       let tables = try await replica.tablesWaitedFor()
-      let waiting = status.toApply - status.keptBack
+      let waiting = status.toApply - status.deferred
       try TextOutput.standardError.line(
         "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
           + "that are not here (\(tables.map(\.text).joined(separator: ", "))); nothing is lost. "
@@ -105,7 +105,7 @@ extension FerryCommand {
     let isUnsent = try await tellUnsent(replica)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
-    let refused = status.keptBack
+    let refused = status.deferred
     guard refused > 0 else { return needsUser ? .needsUser : .done }
     try TextOutput.standardError.lines([
       "ferry: \(refused.counted("record")) could not be applied here",

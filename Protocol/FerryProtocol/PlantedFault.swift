@@ -28,7 +28,7 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   /// A delete is forgotten when the record is inserted again, even by an older insert.
   case tombstoneForgotten
   /// A write that lost does not make its author pull the present value.
-  case loserNotTold
+  case loserNotNotified
   /// A pulled value overwrites a user's write that the server has not seen.
   case pendingNotShielded
   /// The cursor passes over others' changes when the device's own packets are confirmed.

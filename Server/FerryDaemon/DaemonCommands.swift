@@ -46,7 +46,7 @@ enum DaemonCommands {
       command if the server's own user may not change the schema.
       """
   ) { arguments in
-    try await StoreOptions.withStore(arguments, makes: true) { _, location in
+    try await StoreOptions.withStore(arguments, createsIfMissing: true) { _, location in
       try TextOutput.standardError.line("ferryd: the schema is up to date (\(location))")
     }
     return .done

@@ -67,7 +67,8 @@ extension SpaceCommands {
       guard !result.isBusy else { throw busy }
       try await store.note(
         CommandMark.now.entry(
-          .spacePruned, space: space.name, "up to \(result.floor.floor), kept \(retention.text)"))
+          .spacePruned, space: space.name,
+          "up to \(result.horizon.retentionHorizon), kept \(retention.text)"))
       try report(result, arguments)
     }
     return .done
@@ -130,7 +131,7 @@ extension SpaceCommands {
     if arguments.flag("json") { return try output.line(space.json.text) }
     try output.lines([
       "space      \(space.name)", "epoch      \(space.epoch)", "head       \(space.head)",
-      "floor      \(space.floor)", "retention  \(space.retention.text)",
+      "horizon    \(space.retentionHorizon)", "retention  \(space.retention.text)",
     ])
   }
 
@@ -140,13 +141,14 @@ extension SpaceCommands {
       return try output.line(
         "pruned \(rows.operations.counted("operation")), \(rows.tombstones.counted("tombstone")) "
           + "and \(rows.buffered.counted("buffered packet")); the history begins after "
-          + "\(result.floor.floor)"
+          + "\(result.horizon.retentionHorizon)"
       )
     }
     let answer = JSONText.object([
       ("operations", .int(Int64(rows.operations))), ("tombstones", .int(Int64(rows.tombstones))),
-      ("buffered", .int(Int64(rows.buffered))), ("floor", .string(String(result.floor.floor))),
-      ("head", .string(String(result.floor.head))),
+      ("buffered", .int(Int64(rows.buffered))),
+      ("retentionHorizon", .string(String(result.horizon.retentionHorizon))),
+      ("head", .string(String(result.horizon.head))),
     ])
     try output.line(answer.text)
   }

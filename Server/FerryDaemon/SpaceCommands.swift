@@ -10,7 +10,7 @@ enum SpaceCommands {
     arguments: [ArgumentSpec("name", help: "1 to 63 characters of A–Z a–z 0–9 . _ -.")]
   ) { arguments in
     let name = try name(try arguments.string("name"))
-    try await StoreOptions.withStore(arguments, makes: true) { store, _ in
+    try await StoreOptions.withStore(arguments, createsIfMissing: true) { store, _ in
       let space = try await store.createSpace(name, by: CommandMark.now)
       try TextOutput.standardOutput.line(
         arguments.flag("json") ? space.json.text : "\(space.name) at \(space.head)")
@@ -27,10 +27,11 @@ enum SpaceCommands {
         let answer = JSONText.object([("spaces", .array(spaces.map(\.json)))])
         return try TextOutput.standardOutput.line(answer.text)
       }
-      var table = TextTable(["SPACE", "HEAD", "FLOOR", "RETENTION", "EPOCH"])
+      var table = TextTable(["SPACE", "HEAD", "HORIZON", "RETENTION", "EPOCH"])
       for space in spaces {
         table.append([
-          space.name.value, String(space.head), String(space.floor), space.retention.text,
+          space.name.value, String(space.head), String(space.retentionHorizon),
+          space.retention.text,
           space.epoch.description,
         ])
       }
@@ -55,7 +56,7 @@ extension SpaceSummary {
   var json: JSONText {
     .object([
       ("space", .string(name.value)), ("epoch", .string(epoch.description)),
-      ("head", .string(String(head))), ("floor", .string(String(floor))),
+      ("head", .string(String(head))), ("retentionHorizon", .string(String(retentionHorizon))),
       ("retentionMs", retention.milliseconds.map { .int($0) } ?? .null),
     ])
   }

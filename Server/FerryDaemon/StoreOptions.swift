@@ -39,16 +39,17 @@ enum StoreOptions {
 
   /// Opens the store for one command, and closes it.
   ///
-  /// - Parameter makes: Whether a store is made if there is none. Only commands that put something
-  ///   into a new store do so: others would answer for an empty store by mistake.
+  /// - Parameter createsIfMissing: Whether a store is made if there is none. Only commands that
+  ///   put something into a new store do so: others would answer for an empty store by mistake.
   static func withStore<Answer>(
-    _ arguments: ParsedArguments, makes: Bool = false,
+    _ arguments: ParsedArguments, createsIfMissing: Bool = false,
     _ body: (any SyncStore, StoreLocation) async throws -> Answer
   ) async throws -> Answer {
     let location = try location(arguments)
-    if !makes { try check(location) }
+    if !createsIfMissing { try check(location) }
     let opener = StoreOpener(
-      location, makes: makes, patience: try arguments.duration("start-wait"), clock: .system,
+      location, createsIfMissing: createsIfMissing, patience: try arguments.duration("start-wait"),
+      clock: .system,
       log: try LogOptions.log(arguments))
     let store = try await opener.open()
     do {
@@ -63,7 +64,7 @@ enum StoreOptions {
 
   /// Throws if the named directory holds no store.
   private static func check(_ location: StoreLocation) throws(CommandFailure) {
-    guard case .embedded(let directory) = location, !location.isThere else { return }
+    guard case .embedded(let directory) = location, !location.exists else { return }
     let isFolder = FileManager.default.fileExists(atPath: directory)
     throw CommandFailure(
       "there is no store in \(directory)",

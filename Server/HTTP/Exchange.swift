@@ -185,9 +185,9 @@ final class Exchange: @unchecked Sendable {
       phase = .deciding(intake)
       client?.expect(by: nil)
       return work { [self] in
-        let settled = await decide().settled()
+        let decided = await decide().decided()
         handover.withLock { handover in
-          handover.admission = settled
+          handover.admission = decided
           handover.task = nil
         }
         core.registry.resume(self)

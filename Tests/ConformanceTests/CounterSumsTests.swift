@@ -60,7 +60,7 @@ struct CounterSumsTests {
   }
 
   @Test("a row that is re-uploaded to a server that lost it adds nothing")
-  func givenBack() {
+  func reuploaded() {
     func found(_ votes: Value) -> [String] {
       var maker = HistoryMaker()
       var insert = maker.operation(.insert, "a", at: 1, ["votes": votes], table: "tallies")

@@ -54,8 +54,8 @@ struct PrunedHistoryTests {
     let before = try evidence(name)
     #expect(before.history.count == 4 && before.forgotten.isEmpty)
     for _ in 0..<2 { try keep() }
-    let request = FloorRequest(now: 1_000, keeping: Retention(milliseconds: 0))
-    _ = try await store.raiseFloor(of: space, request)
+    let request = HorizonRequest(now: 1_000, keeping: Retention(milliseconds: 0))
+    _ = try await store.raiseRetentionHorizon(of: space, request)
     for after in [nil, 3] as [SequenceNumber?] {
       _ = try await store.prune(
         PruneSlice(after: after, bufferedBefore: 0, rows: 100), of: space)

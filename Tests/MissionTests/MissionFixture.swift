@@ -260,7 +260,7 @@ struct Device {
   @discardableResult
   func download(_ ids: String...) async throws -> [MissionStatus] {
     try await manager.download(ids.map(mission))
-    return try await manager.settled(ids.map(mission))
+    return try await manager.waitUntilIdle(ids.map(mission))
   }
 
   func state(_ id: String) async throws -> MissionState? {

@@ -198,7 +198,7 @@ struct MissionKeepingTests {
     try await second.wait(for: "m") { $0.reason?.kind == .busy }
     #expect(shelf.fetches(of: large) == 1)
     await first.manager.close()
-    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await second.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
     #expect(shelf.fetches(of: large) == 2 && shelf.fetches(of: small) == 1)
   }
 
@@ -215,10 +215,10 @@ struct MissionKeepingTests {
     // The other process's requests reach the one that fetches.
     let third = try await first.another()
     try await third.manager.pause(mission("m"))
-    #expect(try await first.manager.settled([mission("m")]).map(\.state) == [.paused])
-    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.paused])
+    #expect(try await first.manager.waitUntilIdle([mission("m")]).map(\.state) == [.paused])
+    #expect(try await second.manager.waitUntilIdle([mission("m")]).map(\.state) == [.paused])
     try await third.manager.resume(mission("m"))
-    #expect(try await third.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await third.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
     #expect(try await second.state("m") == .done)
     await #expect(throws: MissionError.self) { try await third.manager.pause(mission("m")) }
   }
@@ -231,7 +231,7 @@ struct MissionKeepingTests {
     try await first.manager.download([mission("m")])
     try await first.wait(for: "m") { $0.bytesDone >= 200_000 }
     try await first.another().manager.cancel(mission("m"))
-    #expect(try await first.manager.settled([mission("m")]).map(\.state) == [.cancelled])
+    #expect(try await first.manager.waitUntilIdle([mission("m")]).map(\.state) == [.cancelled])
     #expect(first.everything().isEmpty)
   }
 
@@ -245,8 +245,8 @@ struct MissionKeepingTests {
     publish("m", version: 2)
     let second = try await first.another()
     try await second.manager.download([mission("m")])
-    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.done])
-    _ = try await first.manager.settled([mission("m")])
+    #expect(try await second.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
+    _ = try await first.manager.waitUntilIdle([mission("m")])
     #expect(try await first.store.missions().map(\.record.version) == [2])
     #expect(try await second.read("media/b.bin", in: "m") == large)
   }
@@ -279,7 +279,7 @@ struct MissionKeepingTests {
     #expect(status.state == .paused && status.reason?.kind == .diskFull)
     #expect(status.reason?.item == "media/b.bin")
     try await device.manager.resume(mission("m"))
-    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
     #expect(shelf.fetches(of: small) == 1)
   }
 

@@ -56,7 +56,7 @@ struct MissionManagerTests {
     let ids = ["a", "b", "c"].map(mission)
     await #expect(throws: MissionError.self) { try await device.manager.download(ids) }
     try await device.manager.downloadPartly(ids)
-    let found = try await device.manager.settled(ids)
+    let found = try await device.manager.waitUntilIdle(ids)
     #expect(found.map(\.state) == [.failed, .failed, .done])
     #expect(found[0].reason?.kind == .dependency)
     #expect(found[0].reason?.message.contains("mission gone") == true)
@@ -65,7 +65,7 @@ struct MissionManagerTests {
     // When it has come, all of them can be had.
     publish("gone", [("g.txt", small)])
     try await device.manager.downloadPartly(ids)
-    #expect(try await device.manager.settled(ids).map(\.state) == [.done, .done, .done])
+    #expect(try await device.manager.waitUntilIdle(ids).map(\.state) == [.done, .done, .done])
   }
 
   @Test("a mission that is cancelled before its start is not fetched")
@@ -78,7 +78,7 @@ struct MissionManagerTests {
     while await device.manager.queue[mission("m")]?.state != .downloading { await Task.yield() }
     try await device.manager.cancel(mission("m"))
     try await asked
-    #expect(try await device.manager.settled([mission("m")]).first?.state == .cancelled)
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).first?.state == .cancelled)
     #expect(device.everything().isEmpty)
   }
 
@@ -267,11 +267,11 @@ struct MissionManagerTests {
     try await device.manager.download([mission("m")])
     try await device.wait(for: "m") { $0.bytesDone >= 200_000 }
     try await device.manager.pause(mission("m"))
-    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.paused])
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).map(\.state) == [.paused])
     #expect(try await device.store.missions().map(\.state) == [.paused])
     let before = shelf.bytesFetched
     try await device.manager.resume(mission("m"))
-    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
     // Three chunks of 64 KiB were there.
     #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536 + 10)
     #expect(try await device.read("media/b.bin", in: "m") == large)
@@ -285,7 +285,7 @@ struct MissionManagerTests {
     try await device.manager.download([mission("m")])
     try await device.wait(for: "m") { $0.bytesDone >= 200_000 }
     try await device.manager.cancel(mission("m"))
-    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.cancelled])
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).map(\.state) == [.cancelled])
     #expect(device.everything().isEmpty)
     #expect(try await device.store.missions().isEmpty)
     #expect(try await device.download("m").map(\.state) == [.done])
@@ -310,7 +310,7 @@ struct MissionManagerTests {
     let second = try await first.another()
     #expect(try await second.store.missions().map(\.state) == [.downloading, .paused])
     #expect(try await second.manager.restore() == [mission("m"), mission("p")])
-    let statuses = try await second.manager.settled([mission("m"), mission("p")])
+    let statuses = try await second.manager.waitUntilIdle([mission("m"), mission("p")])
     #expect(statuses.map(\.state) == [.done, .paused])
     #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536)
     #expect(shelf.fetches(of: small) == 1)
@@ -345,7 +345,7 @@ struct MissionManagerTests {
     try Data(content(7, 10)).write(to: URL(fileURLWithPath: path))
     let second = try await first.another()
     try await second.manager.restore()
-    #expect(try await second.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await second.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
     #expect(try await second.read("a.txt", in: "m") == small)
     #expect(shelf.fetches(of: small) == 2)
   }

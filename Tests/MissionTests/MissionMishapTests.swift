@@ -91,7 +91,7 @@ struct MissionMishapTests {
     #expect(ended.first?.reason?.kind == .diskFull)
     try other.execute("DROP TRIGGER full")
     try await device.manager.resume(mission("m"))
-    #expect(try await device.manager.settled([mission("m")]).first?.state == .done)
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).first?.state == .done)
   }
 
   @Test("an empty store accepts a key, and another one; a used store keeps its key")

@@ -60,7 +60,7 @@ struct MissionQueueTests {
   @Test("a mission that is stored here delays no other")
   func alreadyHere() {
     var queue = MissionQueue()
-    _ = queue.handle(.isThere(b))
+    _ = queue.handle(.alreadyComplete(b))
     #expect(started(queue.handle(.asked([entry(a, 1, after: [b])]))) == [a])
   }
 
@@ -165,7 +165,7 @@ struct MissionQueueTests {
   @Test("a removed mission is forgotten, and a new follower of it fails")
   func removed() {
     var queue = MissionQueue()
-    _ = queue.handle(.isThere(b))
+    _ = queue.handle(.alreadyComplete(b))
     _ = queue.handle(.removed(b))
     _ = queue.handle(.asked([entry(a, 1, after: [b])]))
     #expect(queue[a]?.state == .failed)

@@ -32,16 +32,16 @@ struct MissionRestingTests {
   func distrusted() async throws {
     let device = try await halfway()
     try await device.manager.pause(mission("m"))
-    _ = try await device.manager.settled([mission("m")])
+    _ = try await device.manager.waitUntilIdle([mission("m")])
     try await device.manager.trust(Ed25519.SecretKey().publicKey.bytes)
     try await device.manager.resume(mission("m"))
-    let resting = try #require(try await device.manager.settled([mission("m")]).first)
+    let resting = try #require(try await device.manager.waitUntilIdle([mission("m")]).first)
     #expect(resting.state == .paused && resting.reason?.kind == .untrustedSigner)
     #expect(device.everything().contains { $0.hasPrefix("partial/") })
     let before = shelf.bytesFetched
     // It continues by itself.
     try await device.manager.trust(Publication.key.publicKey.bytes)
-    #expect(try await device.manager.settled([mission("m")]).map(\.state) == [.done])
+    #expect(try await device.manager.waitUntilIdle([mission("m")]).map(\.state) == [.done])
     #expect(shelf.bytesFetched - before <= 300_000 - 3 * 65_536 + 10)
   }
 
@@ -49,10 +49,10 @@ struct MissionRestingTests {
   func retracted() async throws {
     let device = try await halfway(.fails(DownloadError(.server(404), "the server answered 404")))
     try await device.manager.pause(mission("m"))
-    _ = try await device.manager.settled([mission("m")])
+    _ = try await device.manager.waitUntilIdle([mission("m")])
     shelf.retract("m")
     try await device.manager.resume(mission("m"))
-    let ended = try #require(try await device.manager.settled([mission("m")]).first)
+    let ended = try #require(try await device.manager.waitUntilIdle([mission("m")]).first)
     #expect(ended.state == .failed && ended.reason?.kind == .retracted)
     #expect(ended.reason?.message.contains("it was retracted") == true)
     #expect(ended.reason?.item == "media/b.bin")
@@ -69,7 +69,7 @@ struct MissionRestingTests {
     // Reading the state has changed nothing.
     #expect(try await second.manager.mission(mission("m")).isInterrupted)
     try await second.manager.resume(mission("m"))
-    let done = try #require(try await second.manager.settled([mission("m")]).first)
+    let done = try #require(try await second.manager.waitUntilIdle([mission("m")]).first)
     #expect(done.state == .done && !done.isInterrupted)
   }
 

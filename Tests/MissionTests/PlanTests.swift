@@ -138,7 +138,7 @@ struct PlanTests {
     #expect(KeepingPlan.restoring(.cancelled, isComplete: false) == .remove)
     #expect(KeepingPlan.restoring(.failed, isComplete: false) == .remove)
     #expect(KeepingPlan.restoring(.done, isComplete: false) == .remove)
-    #expect(KeepingPlan.restoring(.done, isComplete: true) == .isThere)
+    #expect(KeepingPlan.restoring(.done, isComplete: true) == .complete)
   }
 
   @Test("only content without a row is garbage")

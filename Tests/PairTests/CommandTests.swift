@@ -132,7 +132,7 @@ struct CommandTests {
     let status = try await status(device)
     #expect(
       status.names.isSuperset(of: [
-        "device", "space", "server", "pending", "toApply", "conflicts", "keptBack", "quarantined",
+        "device", "space", "server", "pending", "toApply", "conflicts", "deferred", "quarantined",
         "buffered",
         "cursor", "head", "lastSync", "clockOffset",
       ]))
@@ -172,13 +172,13 @@ struct CommandTests {
     #expect(waiting.map { $0.text("record") } == ["bad"])
     #expect(waiting.first?.text("reason")?.contains("CHECK") == true)
     #expect(waiting.first?.text("time") != nil && waiting.first?.text("dependency") == nil)
-    #expect(try await status(two).number("keptBack") == 1)
+    #expect(try await status(two).number("deferred") == 1)
     let again = try await two.ferry("sync", exits: 4)
     #expect(again.error.contains("ferry to-apply"))
     try await one.write("UPDATE notes SET n = 99 WHERE id = 'bad'")
     try await one.exchange()
     #expect(try await two.exchange().refused == 0)
-    #expect(try await status(two).number("keptBack") == 0)
+    #expect(try await status(two).number("deferred") == 0)
     try await expectEqual([one, two])
   }
 

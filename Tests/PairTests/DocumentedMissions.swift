@@ -10,7 +10,7 @@ func missionExample(replica: Replica) async throws {
     }
   }
   try await missions.download("city-tour")
-  for mission in try await missions.settled("city-tour") where mission.isDownloaded {
+  for mission in try await missions.waitUntilIdle("city-tour") where mission.isDownloaded {
     print("open \(try await missions.path("city-tour"))/index.html")
   }
   watching.cancel()

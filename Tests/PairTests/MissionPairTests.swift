@@ -55,7 +55,7 @@ struct MissionPairTests {
 
     let missions = try await replica.missionManager()
     try await missions.download("tour")
-    #expect(try await missions.settled("tour").map(\.state) == [.done])
+    #expect(try await missions.waitUntilIdle("tour").map(\.state) == [.done])
     let folder = try await missions.path("tour")
     #expect(read(folder, "index.html") == page && read(folder, "media/film.mp4") == film)
     #expect(read(folder, "empty.txt") == [])
@@ -67,7 +67,7 @@ struct MissionPairTests {
     #expect(try await missions.mission(record.id).hasUpdate)
     let events = missions.events()
     try await missions.download("tour")
-    #expect(try await missions.settled("tour").map(\.state) == [.done])
+    #expect(try await missions.waitUntilIdle("tour").map(\.state) == [.done])
     #expect(read(try await missions.path("tour"), "media/film.mp4") == film)
     #expect(read(folder, "media/film.mp4") != film)
     await missions.close()
@@ -92,7 +92,7 @@ struct MissionPairTests {
     try await replica.sync()
     let missions = try await replica.missionManager(key: [UInt8](repeating: 5, count: 32))
     try await missions.download("plan")
-    let status = try #require(try await missions.settled("plan").first)
+    let status = try #require(try await missions.waitUntilIdle("plan").first)
     #expect(status.state == .done, "\(String(describing: status.reason))")
     let opened = try await missions.content(of: "secret.bin", in: status.id)
     #expect(try await opened.readAll() == secret)
@@ -103,7 +103,7 @@ struct MissionPairTests {
     try await replica.sync()
     let events = missions.events()
     try await missions.download("plan")
-    #expect(try await missions.settled("plan").map(\.state) == [.done])
+    #expect(try await missions.waitUntilIdle("plan").map(\.state) == [.done])
     let later = try await missions.content(of: "secret.bin", in: status.id)
     #expect(try await later.readAll() == changed)
     // Only this token's holder gets it.
@@ -165,7 +165,7 @@ struct MissionPairTests {
         configuration, folder: device.directory.file("caches").path,
         partition: .named("test"), pinned: missions)
       try await missions.download("m")
-      #expect(try await missions.settled("m").map(\.state) == [.done])
+      #expect(try await missions.waitUntilIdle("m").map(\.state) == [.done])
       let answer = try await cache.data(
         for: NetworkRequest(url: "https://media.example.org/logo.png?v=1"))
       #expect(answer.body == logo)
@@ -187,7 +187,7 @@ struct MissionPairTests {
     try await source.sync()
     let films = try await source.missionManager()
     try await films.download("film")
-    try await films.settled("film")
+    try await films.waitUntilIdle("film")
     let name = try #require(MissionID("film"))
     let hash = try #require(try await films.items(name).first).content.hash
     await films.close()
@@ -208,7 +208,7 @@ struct MissionPairTests {
     try await replica.sync()
     let missions = try await replica.missionManager()
     try await missions.download("m")
-    let status = try #require(try await missions.settled("m").first)
+    let status = try #require(try await missions.waitUntilIdle("m").first)
     #expect(status.state == .done, "\(String(describing: status.reason))")
     #expect(read(try await missions.path("m"), "film.mp4") == film)
     await missions.close()
@@ -226,7 +226,7 @@ struct MissionPairTests {
     try await replica.sync()
     let missions = try await replica.missionManager()
     try await missions.download("m")
-    let id = try #require(try await missions.settled("m").first).id
+    let id = try #require(try await missions.waitUntilIdle("m").first).id
     let folder = try await missions.path("m")
     chmod(folder + "/film.mp4", 0o600)
     let file = try #require(FileHandle(forUpdatingAtPath: folder + "/film.mp4"))
@@ -262,7 +262,7 @@ struct MissionPairTests {
       }
     }
     try await server.start()
-    #expect(try await missions.settled("m").map(\.state) == [.done])
+    #expect(try await missions.waitUntilIdle("m").map(\.state) == [.done])
     #expect(read(try await missions.path("m"), "film.mp4") == film)
     await missions.close()
   }

@@ -212,12 +212,12 @@ struct FixtureTests {
     }
     #expect(try anchor("empty") == nil)
     let whole = try #require(try anchor("whole"))
-    #expect(whole.head == 9 && whole.print == 0x91A2_7C05_3DE8_46FB)
+    #expect(whole.head == 9 && whole.historyHash == 0x91A2_7C05_3DE8_46FB)
     #expect(whole.operation.description == "0199c82c-c1f4-7000-800a-0000000001f4")
     #expect(try anchor("partial")?.head == 5_000)
     #expect(try anchor("partial")?.timeline == Timeline(0x7D02_C451_9BE8_3F6A))
     let old = try #require(try anchor("tombstone"))
-    #expect(old.head == 12 && old.print == nil)
+    #expect(old.head == 12 && old.historyHash == nil)
   }
 
   // MARK: Reading them

@@ -87,7 +87,7 @@ struct IdentifierTests {
     ]
     for text in bad { #expect(Cursor(text) == nil, "\(text)") }
     let anchor = Cursor.Anchor(
-      head: 12, operation: OperationID(UniqueID(high: 1, low: 2)), print: 0xAB)
+      head: 12, operation: OperationID(UniqueID(high: 1, low: 2)), historyHash: 0xAB)
     let list = Cursor(epoch: Epoch(0x5F3C), applied: 0, received: 7, anchor: anchor, began: 9)
     #expect(list.description.hasSuffix(".00000000000000ab.9"))
     #expect(Cursor(list.description) == list)

@@ -19,7 +19,7 @@ extension StoreContract {
           ),
           (
             space.cursor(
-              at: Cursor.Anchor(head: 2, operation: anchor.operation, print: 1)), .historyLost
+              at: Cursor.Anchor(head: 2, operation: anchor.operation, historyHash: 1)), .historyLost
           ),
           (Cursor(epoch: Epoch(space.space.epoch.value ^ 1), applied: 2), .epochChanged),
         ]

@@ -168,11 +168,11 @@ extension StoreContract {
           in: space.space.id, PullRequest(cursor: nil, limit: 1, byteLimit: 1_000, device: nil),
           now: SpaceUnderTest.now)
         let given = try PageReader.head(of: answer.get()).cursor
-        let print = packet.operations.reduce(HistoryPrint.empty) {
-          HistoryPrint.appending($1.id, at: $1.time, base: $1.base, to: $0)
+        let historyHash = packet.operations.reduce(HistoryHash.empty) {
+          HistoryHash.appending($1.id, at: $1.time, base: $1.base, to: $0)
         }
         let newest = Cursor.Anchor(
-          head: 2, operation: packet.operations[1].id, print: print,
+          head: 2, operation: packet.operations[1].id, historyHash: historyHash,
           timeline: given.anchor?.timeline)
         try require(given.anchor, is: newest, "the anchor of a list that goes on")
         func problem(_ anchor: Cursor.Anchor) async throws -> ProblemCode? {

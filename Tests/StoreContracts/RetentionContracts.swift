@@ -22,7 +22,8 @@ extension StoreContract {
         try await at.pull(from: space, limit: 1)
         let wanted = try await space.everything()
         try require(wanted.records.keys.sorted(), is: [.task("c")], "what is there")
-        try require(at.records, is: wanted.records, "the data of who stood at the floor")
+        try require(
+          at.records, is: wanted.records, "the data of who stood at the retention horizon")
       }
     },
     StoreContract("a list in progress continues if it misses nothing, and is refused otherwise") {
@@ -36,13 +37,13 @@ extension StoreContract {
         try await space.send(author.packet([author.delete("b")]))
         _ = try await past.pullPage(from: space, limit: 3)
         let day = Retention(milliseconds: 86_400_000)
-        let mark = FloorRequest(now: SpaceUnderTest.now, keeping: day)
-        _ = try await space.store.raiseFloor(of: space.space.id, mark)
+        let mark = HorizonRequest(now: SpaceUnderTest.now, keeping: day)
+        _ = try await space.store.raiseRetentionHorizon(of: space.space.id, mark)
         try await space.send(author.packet(inserting: ["e", "f"]))
         _ = try await later.pullPage(from: space, limit: 2)
-        let old = FloorRequest(now: SpaceUnderTest.now + 86_400_000, keeping: day)
-        let floor = try await space.store.raiseFloor(of: space.space.id, old)
-        try require(floor.floor, is: 5, "the floor")
+        let old = HorizonRequest(now: SpaceUnderTest.now + 86_400_000, keeping: day)
+        let horizon = try await space.store.raiseRetentionHorizon(of: space.space.id, old)
+        try require(horizon.retentionHorizon, is: 5, "the retention horizon")
         try await space.pruneSlices()
         let problem = await space.problem { try await behind.pull(from: space, limit: 1) }
         try require(problem?.code, is: .cursorExpired, "a list that would miss the tombstone")
@@ -50,7 +51,7 @@ extension StoreContract {
         try await later.pull(from: space, limit: 1)
         let wanted = try await space.everything().records
         try require(wanted.count, is: 5, "records")
-        try require(past.records, is: wanted, "the data of who had come past the floor")
+        try require(past.records, is: wanted, "the data of who had come past the retention horizon")
         try require(later.records, is: wanted, "the data of who began after the delete")
       }
     },
@@ -75,7 +76,8 @@ extension StoreContract {
         let lost = Cursor(
           epoch: space.space.epoch, applied: 0, received: 4,
           anchor: Cursor.Anchor(
-            head: anchor.head, operation: anchor.operation, print: (anchor.print ?? 0) ^ 1),
+            head: anchor.head, operation: anchor.operation,
+            historyHash: (anchor.historyHash ?? 0) ^ 1),
           began: 3)
         let problem = await space.problem { _ = try await space.page(after: lost, limit: 1) }
         try require(problem?.code, is: .historyLost, "a cursor of a history that is gone")
@@ -91,19 +93,20 @@ extension StoreContract {
         for step in 0..<50 {
           let now = SpaceUnderTest.now + Int64(step) * hour
           try await space.send(author.packet(inserting: ["r\(step)"]), now: now)
-          let floor = try await space.store.raiseFloor(
-            of: space.space.id, FloorRequest(now: now, keeping: day))
-          try require(floor.head, is: SequenceNumber(step + 1), "the head at hour \(step)")
+          let horizon = try await space.store.raiseRetentionHorizon(
+            of: space.space.id, HorizonRequest(now: now, keeping: day))
+          try require(horizon.head, is: SequenceNumber(step + 1), "the head at hour \(step)")
           // Marks are two hours and 24 minutes apart at least, a tenth of a day.
-          let newest = floor.floor
-          try require(newest <= SequenceNumber(max(0, step - 23)), "floor \(newest) at \(step)")
-          try require(newest >= SequenceNumber(step - 26), "floor \(newest) at hour \(step)")
+          let newest = horizon.retentionHorizon
+          try require(newest <= SequenceNumber(max(0, step - 23)), "horizon \(newest) at \(step)")
+          try require(newest >= SequenceNumber(step - 26), "horizon \(newest) at hour \(step)")
         }
-        let before = try await space.summary().floor
-        try require(before > 0, "the floor did not rise")
-        let back = try await space.store.raiseFloor(
-          of: space.space.id, FloorRequest(now: SpaceUnderTest.now, keeping: day))
-        try require(back.floor, is: before, "the floor after the clock went back")
+        let before = try await space.summary().retentionHorizon
+        try require(before > 0, "the retention horizon did not rise")
+        let back = try await space.store.raiseRetentionHorizon(
+          of: space.space.id, HorizonRequest(now: SpaceUnderTest.now, keeping: day))
+        try require(
+          back.retentionHorizon, is: before, "the retention horizon after the clock went back")
       }
     },
     StoreContract("a space keeps 90 days of history by default") { under in
@@ -171,9 +174,9 @@ extension SpaceUnderTest {
 
   /// Raises the retention horizon to the head.
   func raise() async throws {
-    let floor = try await store.raiseFloor(
-      of: space.id, FloorRequest(now: Self.now, keeping: Retention(milliseconds: 0)))
-    try require(floor.floor, is: floor.head, "the floor")
+    let horizon = try await store.raiseRetentionHorizon(
+      of: space.id, HorizonRequest(now: Self.now, keeping: Retention(milliseconds: 0)))
+    try require(horizon.retentionHorizon, is: horizon.head, "the retention horizon")
   }
 
   /// Deletes below the retention horizon, a slice at a time; returns the deleted rows.

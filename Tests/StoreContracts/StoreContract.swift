@@ -20,7 +20,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     chains + buffering + transactions + pulling + values + clocks + crowds + histories
     + administration + access
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
-    + batches + retention + prunedHistories + digests + historyPrints + timelines + knownHistories
+    + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
     + missions + ownership + sizes + quotas + deviceAges + names
 }
 

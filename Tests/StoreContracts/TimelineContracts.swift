@@ -55,10 +55,10 @@ extension StoreContract {
             try await space.expect(known, lost ? .lostAndExpired : .cursorExpired)
           }
           let nameless = Cursor.Anchor(
-            head: 6, operation: anchor.operation, print: anchor.print, timeline: nil)
+            head: 6, operation: anchor.operation, historyHash: anchor.historyHash, timeline: nil)
           try await space.expect(nameless, .cursorExpired)
           let unknown = Cursor.Anchor(
-            head: anchor.head, operation: anchor.operation, print: anchor.print,
+            head: anchor.head, operation: anchor.operation, historyHash: anchor.historyHash,
             timeline: Timeline(0x5EED))
           try await space.expect(unknown, .lostAndExpired)
         }
@@ -108,7 +108,7 @@ extension StoreContract {
 
 extension Cursor.Anchor {
   fileprivate func moved(to head: SequenceNumber) -> Cursor.Anchor {
-    Cursor.Anchor(head: head, operation: operation, print: print, timeline: timeline)
+    Cursor.Anchor(head: head, operation: operation, historyHash: historyHash, timeline: timeline)
   }
 }
 

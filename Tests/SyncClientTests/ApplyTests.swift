@@ -142,11 +142,11 @@ struct ApplyTests {
     ])
     #expect(result.refused == 1)
     #expect(try replica.rows("SELECT id FROM child") == [["c"]])
-    #expect(try replica.file.status().keptBack == 1)
+    #expect(try replica.file.status().deferred == 1)
     #expect(try replica.file.waitingChanges(limit: 9)[0].reason.contains("foreign key"))
     try replica.apply([maker.change(4, "parent", "missing", [])])
     #expect(try replica.rows("SELECT id FROM child ORDER BY id") == [["c"], ["orphan"]])
-    #expect(try replica.file.status().keptBack == 0)
+    #expect(try replica.file.status().deferred == 0)
   }
 
   @Test(
@@ -171,11 +171,11 @@ struct ApplyTests {
     ])
     #expect(result == AppliedPull(applied: 2, refused: 2))
     #expect(try replica.rows("SELECT id FROM parent ORDER BY id") == [["p"], ["q"], ["r"]])
-    #expect(try replica.file.status().keptBack == 2)
+    #expect(try replica.file.status().deferred == 2)
     try replica.run("DELETE FROM child WHERE id <> 'e'")
     try replica.apply([maker.change(7, "parent", "s", [])])
     #expect(try replica.rows("SELECT id FROM parent ORDER BY id") == [["r"], ["s"]])
-    #expect(try replica.file.status().keptBack == 0)
+    #expect(try replica.file.status().deferred == 0)
   }
 
   @Test("a row that violates a constraint is deferred; the others are applied")
@@ -192,7 +192,7 @@ struct ApplyTests {
     // A newer change repairs it.
     try replica.apply([maker.change(3, "t", "bad", [Column("n", 2)], inserts: false)])
     #expect(try replica.rows("SELECT id, n FROM t ORDER BY n") == [["good", 1], ["bad", 2]])
-    #expect(try replica.file.status().keptBack == 0)
+    #expect(try replica.file.status().deferred == 0)
   }
 
   @Test("an update without all required columns reaches the existing row")
@@ -215,7 +215,7 @@ struct ApplyTests {
     try replica.apply([maker.change(3, "notes", "n", [Column("tag", "t")], inserts: false)])
     #expect(try replica.rows("SELECT title FROM tasks") == [["x"]])
     #expect(try replica.file.status().toApply == 2)
-    #expect(try replica.file.status().keptBack == 0)
+    #expect(try replica.file.status().deferred == 0)
     try replica.run("ALTER TABLE tasks ADD COLUMN due TEXT")
     #expect(try replica.rows("SELECT title, due FROM tasks") == [["x", "today"]])
     try replica.file.track(["notes"], creatingKey: "id")

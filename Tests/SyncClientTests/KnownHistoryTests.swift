@@ -23,7 +23,7 @@ struct KnownHistoryTests {
     #expect(
       known.anchor
         == Cursor.Anchor(
-          head: 5, operation: packet.tail!, print: PageMaker.print(at: 5),
+          head: 5, operation: packet.tail!, historyHash: PageMaker.historyHash(at: 5),
           timeline: PageMaker.timeline(at: 5)))
     // The server's page shows whether it has the operations under the present name.
     let plain = try replica.file.syncState().cursor
@@ -140,7 +140,8 @@ struct KnownHistoryTests {
         PacketAnswer(
           receipt: PacketReceipt(
             tail: tail, status: .applied, sequences: place...place, outcomes: [.applied],
-            printBefore: PageMaker.print(at: place - 1), print: PageMaker.print(at: place)),
+            historyHashBefore: PageMaker.historyHash(at: place - 1),
+            historyHash: PageMaker.historyHash(at: place)),
           released: [], epoch: PageMaker().epoch, head: place, serverTime: 0
         ).encoded())
     }

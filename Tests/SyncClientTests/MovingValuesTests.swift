@@ -45,7 +45,7 @@ struct MovingValuesTests {
     #expect(result == AppliedPull(applied: 2, refused: 0))
     #expect(try shown(replica) == [["p", 2], ["q", 1]])
     #expect(try replica.pending.isEmpty)
-    #expect(try replica.file.status().keptBack == 0)
+    #expect(try replica.file.status().deferred == 0)
   }
 
   @Test("values that conflict only in between are applied under partial and expression indexes")
@@ -109,7 +109,7 @@ struct MovingValuesTests {
     #expect(try shown(replica) == [["r1", 1], ["r2", 2], ["r3", 3]])
     #expect(try replica.apply([place(6, "r3", 1)]).refused == 0)
     #expect(try shown(replica) == [["r1", 2], ["r2", 3], ["r3", 1]])
-    #expect(try replica.file.status().keptBack == 0)
+    #expect(try replica.file.status().deferred == 0)
   }
 
   @Test("an own row defers the rows that need its value, and no others")

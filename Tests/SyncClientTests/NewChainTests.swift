@@ -113,12 +113,12 @@ struct NewChainTests {
       _ = try replica.file.apply(last: again.body, again.head)
       #expect(try replica.pending.map(\.base) == [0, 0])
       #expect(try contents(replica.freeze()) == contents(sent))
-      #expect(try replica.file.meet(RecordKey(table: "tasks", record: "a")).count == 2)
+      #expect(try replica.file.markConcurrent(RecordKey(table: "tasks", record: "a")).count == 2)
     }
   }
 
   @Test("a row that is re-uploaded repeatedly stays separate from an edit of it")
-  func givenBackAgain() throws {
+  func reuploadedAgain() throws {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([
       schema(#"{"title":"ask"}"#), maker.change(2, "tasks", "a", [Column("title", "theirs")]),

@@ -311,7 +311,9 @@ struct OneWayTests {
         columns: [Column("a", 1)], base: 0)
     }
     var merger = OperationMerger()
-    for next in [operation(2, .insert), operation(1, .delete)] { merger.add(next, isMet: true) }
+    for next in [operation(2, .insert), operation(1, .delete)] {
+      merger.add(next, isConcurrent: true)
+    }
     #expect(merger.operations.map(\.kind) == [.insert, .delete])
   }
 

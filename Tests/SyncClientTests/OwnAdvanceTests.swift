@@ -25,7 +25,7 @@ struct OwnAdvanceTests {
     after: UInt64?
   ) throws -> PacketAnswer {
     var answer = try replica.receipt(packet, first: first)
-    (answer.receipt.printBefore, answer.receipt.print) = (before, after)
+    (answer.receipt.historyHashBefore, answer.receipt.historyHash) = (before, after)
     return answer
   }
 
@@ -41,7 +41,8 @@ struct OwnAdvanceTests {
     #expect(
       state.anchor
         == Cursor.Anchor(
-          head: 20, operation: try #require(packets[9].tail), print: PageMaker.print(at: 20),
+          head: 20, operation: try #require(packets[9].tail),
+          historyHash: PageMaker.historyHash(at: 20),
           timeline: PageMaker.timeline(at: 20)))
     #expect(PageMaker.timeline(at: 20) != PageMaker.timeline(at: 10))
     try replica.reopen()
@@ -51,7 +52,7 @@ struct OwnAdvanceTests {
   @Test("the cursor stays if a packet entered a history that is not known here")
   func otherHistory() throws {
     let (replica, packets) = try replica(packets: 2)
-    let (before, after) = (PageMaker.print(at: 10) ^ 1, PageMaker.print(at: 11) ^ 1)
+    let (before, after) = (PageMaker.historyHash(at: 10) ^ 1, PageMaker.historyHash(at: 11) ^ 1)
     _ = try replica.file.receive(
       answer(packets[0], at: 11, in: replica, before: before, after: after))
     #expect(try replica.file.syncState().cursor?.applied == 10)
@@ -64,8 +65,8 @@ struct OwnAdvanceTests {
   }
 
   @Test("a packet without hashes does not move the cursor, nor do the packets after it")
-  func noPrint() throws {
-    for (before, after) in [(nil, nil), (PageMaker.print(at: 10), nil), (nil, UInt64(5))] {
+  func noHistoryHash() throws {
+    for (before, after) in [(nil, nil), (PageMaker.historyHash(at: 10), nil), (nil, UInt64(5))] {
       let (replica, packets) = try replica(packets: 2)
       _ = try replica.file.receive(
         answer(packets[0], at: 11, in: replica, before: before, after: after))
@@ -80,7 +81,7 @@ struct OwnAdvanceTests {
   @Test("own packets do not move a cursor if its anchor has no hash")
   func oldCursor() throws {
     let (replica, packets) = try replica(packets: 1)
-    try replica.file.connection.execute("UPDATE ferry_replica SET anchor_print = NULL")
+    try replica.file.connection.execute("UPDATE ferry_replica SET anchor_history_hash = NULL")
     _ = try replica.file.receive(replica.receipt(packets[0], first: 11))
     #expect(try replica.file.syncState().applied == 10)
   }
@@ -105,7 +106,7 @@ struct OwnAdvanceTests {
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     let packet = try replica.freeze()[0]
     _ = try replica.file.receive(replica.receipt(packet, first: 1))
-    #expect(try replica.file.syncState().anchor?.print == PageMaker.print(at: 1))
+    #expect(try replica.file.syncState().anchor?.historyHash == PageMaker.historyHash(at: 1))
     #expect(try replica.file.syncState().applied == 1)
   }
 
@@ -117,10 +118,12 @@ struct OwnAdvanceTests {
       [PageMaker().change(1, "tasks", "a", [])], head: 5, more: true)
     try replica.file.stage(page.body, page.head, changes: 1)
     #expect(try replica.file.syncState().cursor == page.head.cursor)
-    #expect(try replica.file.syncState().anchor?.print == PageMaker.print(at: 5))
+    #expect(try replica.file.syncState().anchor?.historyHash == PageMaker.historyHash(at: 5))
     #expect(try replica.file.syncState().anchor?.timeline == PageMaker.timeline(at: 5))
     try replica.file.beginReplacement(Problem(.historyLost, "gone"))
     #expect(
-      try replica.rows("SELECT anchor_print, anchor_timeline FROM ferry_replica") == [[nil, nil]])
+      try replica.rows("SELECT anchor_history_hash, anchor_timeline FROM ferry_replica") == [
+        [nil, nil]
+      ])
   }
 }

@@ -16,9 +16,9 @@ struct PacketTests {
       base: SequenceNumber(number))
   }
 
-  private func merged(_ operations: [Operation], isMet: Bool = false) -> [Operation] {
+  private func merged(_ operations: [Operation], isConcurrent: Bool = false) -> [Operation] {
     var merger = OperationMerger()
-    for operation in operations { merger.add(operation, isMet: isMet) }
+    for operation in operations { merger.add(operation, isConcurrent: isConcurrent) }
     #expect(merger.count == merger.operations.count)
     return merger.operations
   }
@@ -46,7 +46,7 @@ struct PacketTests {
     ]
     for (kinds, expected) in table {
       let operations = kinds.enumerated().map { operation(UInt64($0 + 1), $1) }
-      #expect(merged(operations, isMet: true).map(\.kind) == expected, "\(kinds)")
+      #expect(merged(operations, isConcurrent: true).map(\.kind) == expected, "\(kinds)")
     }
   }
 

@@ -127,7 +127,7 @@ struct PushRecoveryTests {
     try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x'), ('b', 'x')") }
     let report = try await replica.sync()
     #expect((report.pushed, report.refused) == (2, 0))
-    #expect(try await replica.status().keptBack == 0)
+    #expect(try await replica.status().deferred == 0)
   }
 }
 

@@ -101,7 +101,7 @@ struct PageMaker {
   }
 
   /// Returns the history hash of this server at a place.
-  static func print(at sequence: SequenceNumber) -> UInt64 {
+  static func historyHash(at sequence: SequenceNumber) -> UInt64 {
     UInt64(sequence) &* 0x9E37_79B9_7F4A_7C15
   }
 
@@ -115,7 +115,8 @@ struct PageMaker {
     guard head > 0 else { return nil }
     let operation = OperationID(UniqueID(high: 0x7000, low: UInt64(head)))
     return Cursor.Anchor(
-      head: head, operation: operation, print: print(at: head), timeline: timeline(at: head))
+      head: head, operation: operation, historyHash: historyHash(at: head),
+      timeline: timeline(at: head))
   }
 
   func page(
@@ -169,15 +170,15 @@ extension ReplicaFixture {
     outcomes: [Outcome]? = nil
   ) throws -> PacketAnswer {
     let last = first + SequenceNumber(packet.operations.count) - 1
-    let hasPrints = status == .applied
+    let hasHistoryHashes = status == .applied
     return PacketAnswer(
       receipt: PacketReceipt(
         tail: packet.operations[packet.operations.count - 1].id, status: status,
         sequences: status == .buffered ? nil : first...last,
         outcomes: outcomes ?? packet.operations.map { _ in .applied },
-        printBefore: hasPrints ? PageMaker.print(at: first - 1) : nil,
-        print: hasPrints ? PageMaker.print(at: last) : nil,
-        timeline: hasPrints ? PageMaker.timeline(at: last) : nil),
+        historyHashBefore: hasHistoryHashes ? PageMaker.historyHash(at: first - 1) : nil,
+        historyHash: hasHistoryHashes ? PageMaker.historyHash(at: last) : nil,
+        timeline: hasHistoryHashes ? PageMaker.timeline(at: last) : nil),
       epoch: PageMaker().epoch, head: last, serverTime: 0)
   }
 

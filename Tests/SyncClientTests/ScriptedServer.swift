@@ -87,7 +87,8 @@ final class ScriptedServer: Transport {
     let receipt = PacketReceipt(
       tail: tail, status: .applied, sequences: first...last,
       outcomes: packet.operations.map { _ in .applied },
-      printBefore: PageMaker.print(at: first - 1), print: PageMaker.print(at: last),
+      historyHashBefore: PageMaker.historyHash(at: first - 1),
+      historyHash: PageMaker.historyHash(at: last),
       timeline: PageMaker.timeline(at: last))
     return Self.json(
       PacketAnswer(receipt: receipt, epoch: PageMaker().epoch, head: last, serverTime: 0)

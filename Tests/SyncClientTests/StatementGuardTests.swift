@@ -49,7 +49,7 @@ struct StatementGuardTests {
       "DROP TABLE ferry_pending", "DELETE FROM ferry_pending", "DROP TABLE FERRY_replica",
       "UPDATE ferry_replica SET applied = 0", "INSERT INTO ferry_checked VALUES (2, 'x')",
       "ALTER TABLE ferry_pending RENAME TO other", "ALTER TABLE ferry_pending ADD COLUMN x",
-      "CREATE TABLE ferry_mine(x)", "DROP INDEX ferry_pending_met",
+      "CREATE TABLE ferry_mine(x)", "DROP INDEX ferry_pending_concurrent",
       "DROP TRIGGER ferry_insert_tasks", "SELECT ferry_insert(3, 'tasks', 'x')",
       "CREATE TRIGGER ferry_x AFTER INSERT ON tasks BEGIN SELECT 1; END",
     ])

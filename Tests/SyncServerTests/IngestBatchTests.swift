@@ -27,18 +27,18 @@ struct IngestBatchTests {
     }
     #expect(space.chains[maker.device]?.operations == 5)
     #expect(space.state.newest == rows.last?.id)
-    var print = HistoryPrint.empty
+    var historyHash = HistoryHash.empty
     for row in space.rows {
-      print = HistoryPrint.appending(row.id, at: row.time, base: row.base, to: print)
-      #expect(row.print == print)
+      historyHash = HistoryHash.appending(row.id, at: row.time, base: row.base, to: historyHash)
+      #expect(row.historyHash == historyHash)
     }
-    #expect(space.state.print == print)
+    #expect(space.state.historyHash == historyHash)
     let vain = try maker.batch(.delete, where: "false")
     _ = space.send(maker.packet([vain]))
     #expect(space.state.newest == vain.id)
     #expect(
-      space.state.print
-        == HistoryPrint.appending(vain.id, at: vain.time, base: vain.base, to: print))
+      space.state.historyHash
+        == HistoryHash.appending(vain.id, at: vain.time, base: vain.base, to: historyHash))
   }
 
   @Test("a batch's history entry contains its effect, its predicate and its columns")

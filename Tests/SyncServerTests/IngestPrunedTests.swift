@@ -36,11 +36,11 @@ struct IngestPrunedTests {
     let batch = try maker.batch(where: "true", [Column("w", 1)])
     _ = space.send(maker.packet([batch]))
     space.prune()
-    let kept = space.rows.filter { $0.sequence >= space.state.floor }.map(\.id)
+    let kept = space.rows.filter { $0.sequence >= space.state.retentionHorizon }.map(\.id)
     #expect(kept.count == 1)
     let copy = Packet(device: PacketMaker(2).device, dependency: nil, operations: [batch])
     #expect(space.send(copy).word == "applied")
-    let ids = space.rows.filter { $0.sequence >= space.state.floor }.map(\.id)
+    let ids = space.rows.filter { $0.sequence >= space.state.retentionHorizon }.map(\.id)
     #expect(ids.count == 4 && Set(ids).count == 4)
   }
 
@@ -49,7 +49,7 @@ struct IngestPrunedTests {
     var (space, maker, sent) = Self.pruned(packets: 3)
     var copy = sent[1].operations
     copy[0] = maker.operation(.insert, "mine", [Column("v", 1)])
-    copy[0].base = space.state.floor
+    copy[0].base = space.state.retentionHorizon
     let packet = Packet(
       device: maker.device, dependency: sent[1].dependency, operations: copy)
     #expect(space.send(packet).word == "device_forked")

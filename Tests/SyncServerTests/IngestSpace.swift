@@ -74,8 +74,8 @@ struct IngestSpace {
 
   /// Forgets the history before the head, as a store does that prunes everything.
   mutating func prune() {
-    state.floor = state.head
-    history = history.filter { $0.value.sequence >= state.floor }
+    state.retentionHorizon = state.head
+    history = history.filter { $0.value.sequence >= state.retentionHorizon }
   }
 
   func context(for packets: [Packet]) -> IngestContext {

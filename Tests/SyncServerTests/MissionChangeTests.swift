@@ -7,7 +7,7 @@ import Testing
 /// How a mission is put in force and taken back, by the machine alone.
 @Suite("A mission's changes", .hangLimit)
 struct MissionChangeTests {
-  private let space = SpaceState(epoch: Epoch(7), head: 41, print: 9)
+  private let space = SpaceState(epoch: Epoch(7), head: 41, historyHash: 9)
   private let id = MissionSamples.id("tour")
 
   private func publish(
@@ -33,7 +33,8 @@ struct MissionChangeTests {
     #expect(row.sequence == 42 && row.device == ServerWrite.author && row.kind == .insert)
     #expect(row.key == RecordKey(table: "ferry_missions", record: "tour"))
     #expect(effects.space.newest == row.id)
-    #expect(effects.space.print == HistoryPrint.appending(row.id, at: row.time, base: 41, to: 9))
+    #expect(
+      effects.space.historyHash == HistoryHash.appending(row.id, at: row.time, base: 41, to: 9))
     #expect(effects.records.map(\.isNew) == [true])
     #expect(MissionRecord(id, stored: try state(effects)) == decision.record)
   }

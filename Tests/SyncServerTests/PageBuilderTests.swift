@@ -67,7 +67,7 @@ struct PageBuilderTests {
         }
       }
       return page.finish(
-        SpaceSnapshot(epoch: Epoch(7), head: head, newest: nil, anchored: nil, floor: 0),
+        SpaceSnapshot(epoch: Epoch(7), head: head, newest: nil, anchored: nil, retentionHorizon: 0),
         newest: changes.last?.sequence ?? 0, appliedTail: nil, now: 1)
     }
   }
@@ -76,27 +76,30 @@ struct PageBuilderTests {
   func lostBeforeExpired() {
     let operation = OperationID(UniqueID(high: 0, low: 9))
     func code(
-      _ print: UInt64, floor: SequenceNumber, timeline: Timeline? = nil, end: SequenceNumber? = nil
+      _ historyHash: UInt64, retentionHorizon: SequenceNumber, timeline: Timeline? = nil,
+      end: SequenceNumber? = nil
     ) -> ProblemCode? {
       let space = SpaceSnapshot(
         epoch: Epoch(7), head: 12, newest: operation,
-        anchored: HistoryPlace(sequence: 9, print: 1), timelineEnd: end, floor: floor)
+        anchored: HistoryPlace(sequence: 9, historyHash: 1), timelineEnd: end,
+        retentionHorizon: retentionHorizon)
       let cursor = Cursor(
         epoch: Epoch(7), applied: 3,
-        anchor: Cursor.Anchor(head: 9, operation: operation, print: print, timeline: timeline))
+        anchor: Cursor.Anchor(
+          head: 9, operation: operation, historyHash: historyHash, timeline: timeline))
       let request = PullRequest(cursor: cursor, limit: 9, byteLimit: 999, device: nil)
       return PageBuilder.fault(in: request, space)?.code
     }
-    #expect(code(1, floor: 3) == nil)
-    #expect(code(1, floor: 5) == .cursorExpired)
-    #expect(code(2, floor: 5) == .historyLost)
+    #expect(code(1, retentionHorizon: 3) == nil)
+    #expect(code(1, retentionHorizon: 5) == .cursorExpired)
+    #expect(code(2, retentionHorizon: 5) == .historyLost)
     // Below the retention horizon the timeline alone is known.
-    #expect(code(2, floor: 10) == .cursorExpired)
-    #expect(code(2, floor: 10, timeline: Timeline(7)) == .lostAndExpired)
-    #expect(code(2, floor: 10, timeline: Timeline(7), end: 8) == .lostAndExpired)
-    #expect(code(2, floor: 10, timeline: Timeline(7), end: 9) == .cursorExpired)
-    #expect(code(2, floor: 10, timeline: Timeline(7), end: .max) == .cursorExpired)
-    #expect(code(1, floor: 3, timeline: Timeline(7)) == nil, "the operation tells more")
+    #expect(code(2, retentionHorizon: 10) == .cursorExpired)
+    #expect(code(2, retentionHorizon: 10, timeline: Timeline(7)) == .lostAndExpired)
+    #expect(code(2, retentionHorizon: 10, timeline: Timeline(7), end: 8) == .lostAndExpired)
+    #expect(code(2, retentionHorizon: 10, timeline: Timeline(7), end: 9) == .cursorExpired)
+    #expect(code(2, retentionHorizon: 10, timeline: Timeline(7), end: .max) == .cursorExpired)
+    #expect(code(1, retentionHorizon: 3, timeline: Timeline(7)) == nil, "the operation tells more")
   }
 
   @Test(

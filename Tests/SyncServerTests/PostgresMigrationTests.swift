@@ -31,7 +31,7 @@ struct PostgresMigrationTests {
   ) async throws {
     let pool = try PostgresPool(
       url: url, connections: 1, prepareConnection: PostgresMigration.connectionSettings)
-    let migration = PostgresMigration(steps: steps, makes: true, report: report)
+    let migration = PostgresMigration(steps: steps, createsIfMissing: true, report: report)
     let failure: (any Error)?
     do {
       try await pool.run { try migration.run(on: $0) }

@@ -71,7 +71,7 @@ struct PrunerTests {
     #expect(run.historyAge == 90_000_000)
     #expect(run.unreclaimed == 299)
     #expect(harness.pauses.withLock { $0.count } >= 3)
-    #expect(try await store.spaces().map(\.floor) == [300, 0])
+    #expect(try await store.spaces().map(\.retentionHorizon) == [300, 0])
     let page = MetricsPage(
       counts: harness.metrics.snapshot, listeners: 0, droppedLogLines: 0, version: "v",
       startedAt: 0

@@ -9,10 +9,11 @@ struct RetentionTests {
   static let hour: Int64 = 3_600_000
 
   static func state(
-    head: SequenceNumber, floor: SequenceNumber = 0, newest: HeadTime? = nil,
+    head: SequenceNumber, retentionHorizon: SequenceNumber = 0, newest: HeadTime? = nil,
     oldEnough: HeadTime? = nil
-  ) -> FloorState {
-    FloorState(head: head, floor: floor, newest: newest, oldEnough: oldEnough)
+  ) -> HorizonState {
+    HorizonState(
+      head: head, retentionHorizon: retentionHorizon, newest: newest, oldEnough: oldEnough)
   }
 
   @Test(
@@ -25,7 +26,7 @@ struct RetentionTests {
 
   @Test("a mark is due when the head has moved and the interval has passed")
   func marks() {
-    let request = FloorRequest(now: 10 * Self.hour, keeping: .standard)
+    let request = HorizonRequest(now: 10 * Self.hour, keeping: .standard)
     #expect(Self.state(head: 0).dueMark(request) == nil)
     #expect(Self.state(head: 3).dueMark(request) == HeadTime(sequence: 3, at: 10 * Self.hour))
     let (fresh, old) = (
@@ -41,19 +42,19 @@ struct RetentionTests {
   @Test("marks never go back in time, so a clock that goes back keeps history longer")
   func clockSetBack() {
     let newest = HeadTime(sequence: 3, at: 10 * Self.hour)
-    let request = FloorRequest(now: 5 * Self.hour, keeping: Retention(milliseconds: 0))
+    let request = HorizonRequest(now: 5 * Self.hour, keeping: Retention(milliseconds: 0))
     #expect(Self.state(head: 9, newest: newest).dueMark(request) == nil)
   }
 
   @Test("the retention horizon rises to the newest old mark, or to the head without retention")
-  func floors() {
-    let request = FloorRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: Self.hour))
+  func horizons() {
+    let request = HorizonRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: Self.hour))
     let mark = HeadTime(sequence: 7, at: 9 * Self.hour)
     #expect(Self.state(head: 9, oldEnough: mark).raised(request) == 7)
-    #expect(Self.state(head: 9, floor: 8, oldEnough: mark).raised(request) == 8)
+    #expect(Self.state(head: 9, retentionHorizon: 8, oldEnough: mark).raised(request) == 8)
     #expect(Self.state(head: 9).raised(request) == 0)
-    let all = FloorRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: 0))
+    let all = HorizonRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: 0))
     #expect(Self.state(head: 9).raised(all) == 9)
-    #expect(FloorRequest(now: 5, keeping: .forever).cutoff == .min)
+    #expect(HorizonRequest(now: 5, keeping: .forever).cutoff == .min)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 /// How a schema is put in force, by the machine alone.
 @Suite(.hangLimit)
 struct SchemaChangeTests {
-  private let space = SpaceState(epoch: Epoch(7), head: 41, print: 9)
+  private let space = SpaceState(epoch: Epoch(7), head: 41, historyHash: 9)
 
   private func decide(
     _ document: SpaceSchema, current: SpaceSchema = .empty, record: RecordState? = nil,
@@ -33,8 +33,8 @@ struct SchemaChangeTests {
     let row = try #require(decision.effects.operations.first)
     #expect(row.sequence == 42 && row.device == SchemaChange.author)
     #expect(decision.effects.space.newest == row.id)
-    #expect(row.print == HistoryPrint.appending(row.id, at: row.time, base: 41, to: 9))
-    #expect(decision.effects.space.print == row.print)
+    #expect(row.historyHash == HistoryHash.appending(row.id, at: row.time, base: 41, to: 9))
+    #expect(decision.effects.space.historyHash == row.historyHash)
     #expect(row.key == RecordKey(table: "ferry_schema", record: "schema"))
     #expect(row.id.value.timestamp == row.time && row.id.value.low & 0xFFFF == 5)
     #expect(row.id.value.high >> 12 & 0xF == 7, "a UUID of version 7")

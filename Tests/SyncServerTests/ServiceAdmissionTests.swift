@@ -25,7 +25,7 @@ struct ServiceAdmissionTests {
       headers: headers, remoteAddress: "192.0.2.1")
     let arrival = HTTPArrival(
       request: request, declaredLength: length, isOnReserve: isOnReserve)
-    switch await fixture.service.admission(of: arrival).settled() {
+    switch await fixture.service.admission(of: arrival).decided() {
     case .proceed(let limit, _): return .proceeds(limit)
     case .refuse(let response): return .refused(response.status)
     case .decide: throw TestSupportError("a decision is none")

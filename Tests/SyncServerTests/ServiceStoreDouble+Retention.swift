@@ -7,12 +7,12 @@ extension ServiceStoreDouble {
     _ retention: Retention, of space: Int64, by mark: AuditMark?
   ) async throws(StoreError) {}
 
-  func raiseFloor(
-    of space: Int64, _ request: FloorRequest
-  ) async throws(StoreError) -> SpaceFloor {
+  func raiseRetentionHorizon(
+    of space: Int64, _ request: HorizonRequest
+  ) async throws(StoreError) -> RaisedHorizon {
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
-      return SpaceFloor(floor: 0, head: 0, at: nil)
+      return RaisedHorizon(retentionHorizon: 0, head: 0, at: nil)
     }
   }
 

@@ -42,10 +42,10 @@ package enum Freshness {
   package static func age(of head: CachedHead, now: Int64) -> Int64? {
     guard let resident = residence(of: head, now: now) else { return nil }
     let apparent = max(0, (head.received / 1000 - date(of: head)) * 1000)
-    let told =
+    let stated =
       head.headers["Age"].flatMap { FieldList.members(of: $0).first }
       .flatMap(DeltaSeconds.parse) ?? 0
-    let corrected = told * 1000 + max(0, head.received - head.requested)
+    let corrected = stated * 1000 + max(0, head.received - head.requested)
     return max(apparent, corrected) + resident
   }
 

@@ -104,11 +104,11 @@ extension FerryCommand {
       try await begin()
       try await withThrowingTaskGroup(of: Bool.self) { group in
         group.addTask {
-          var rested = try await manager.settled(ids).filter(\.lacksRoom)
+          var rested = try await manager.waitUntilIdle(ids).filter(\.lacksRoom)
           while patience == nil, !rested.isEmpty {
             try await Task.sleep(for: roomPause)
             for mission in rested { try await manager.resume(mission.id) }
-            rested = try await manager.settled(ids).filter(\.lacksRoom)
+            rested = try await manager.waitUntilIdle(ids).filter(\.lacksRoom)
           }
           return true
         }

@@ -123,15 +123,15 @@ struct MissionEndings {
     for mission in rested where mission.reason == nil {
       try TextOutput.standardError.line("ferry: mission \(mission.id) rests")
     }
-    let told =
+    let explained =
       failures.map { $0.reason?.failure(of: $0.id) ?? Self.unexplained($0) }
       + rested.compactMap { mission in mission.reason.map { $0.failure(of: mission.id) } }
     // Problems that only the user can solve come last, and decide.
     let order: [ExitStatus] = [.unreachable, .failed, .needsUser]
-    guard let last = told.max(by: { Self.rank($0, order) < Self.rank($1, order) }) else {
+    guard let last = explained.max(by: { Self.rank($0, order) < Self.rank($1, order) }) else {
       return .done
     }
-    for failure in told where failure != last && !asJSON {
+    for failure in explained where failure != last && !asJSON {
       try TextOutput.standardError.line(failure.text(program: "ferry"))
     }
     throw last

@@ -3,7 +3,7 @@
 struct ProgressGauge {
   private let total: Int64
   private let step: Int64
-  private var told: Int64 = -1
+  private var reported: Int64 = -1
   private var highest: Int64 = 0
 
   /// Creates a gauge up to `total` bytes.
@@ -19,10 +19,11 @@ struct ProgressGauge {
   ///   - fetched: the bytes received over the network.
   mutating func move(to done: Int64, fetched: Int64) -> DownloadProgress? {
     highest = min(max(highest, done), total)
-    guard told < 0 || highest - told >= step || (highest == total && told < total) else {
+    guard reported < 0 || highest - reported >= step || (highest == total && reported < total)
+    else {
       return nil
     }
-    told = highest
+    reported = highest
     return DownloadProgress(bytesDone: highest, bytesTotal: total, bytesFetched: fetched)
   }
 }

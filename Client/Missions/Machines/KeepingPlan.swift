@@ -24,11 +24,11 @@ enum KeepingPlan {
     /// The mission was cancelled or failed, and the process ended before its files were removed.
     case remove
     /// The mission is complete.
-    case isThere
+    case complete
   }
 
   static func restoring(_ state: MissionState, isComplete: Bool) -> Restoring {
-    if isComplete { return .isThere }
+    if isComplete { return .complete }
     switch state {
     case .ready, .downloading: return .goesOn
     case .paused: return .rests

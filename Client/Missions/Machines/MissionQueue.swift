@@ -19,7 +19,7 @@ struct MissionQueue: Sendable {
     /// The user requests the missions, or they were in the queue when the last process ended.
     case asked([Entry])
     /// The mission is on this device already.
-    case isThere(MissionID)
+    case alreadyComplete(MissionID)
     case pause(MissionID)
     case resume(MissionID)
     case cancel(MissionID)
@@ -75,7 +75,7 @@ struct MissionQueue: Sendable {
     var effects: [Effect] = []
     switch event {
     case .asked(let entries): for entry in entries { ask(entry, &effects) }
-    case .isThere(let id): there.insert(id)
+    case .alreadyComplete(let id): there.insert(id)
     case .pause(let id): pause(id, &effects)
     case .resume(let id): resume(id, &effects)
     case .cancel(let id): cancel(id, &effects)

@@ -95,7 +95,7 @@ extension MissionManager {
   /// row.
   private func watch(_ version: MissionVersion) async {
     let id = version.mission
-    var (seen, told): (Int64?, MissionProgress?) = (nil, nil)
+    var (seen, reported): (Int64?, MissionProgress?) = (nil, nil)
     var isTurn = false
     while !Task.isCancelled, runs[id] != nil {
       // A pause should take effect sooner than a report of progress.
@@ -106,8 +106,8 @@ extension MissionManager {
         {
           await goesOn(id)
         }
-        if progress != told { await tell(progress, after: told, of: version) }
-        told = progress
+        if progress != reported { await tell(progress, after: reported, of: version) }
+        reported = progress
       }
       if let current = try? await store.dataVersion(), current != seen {
         do throws(MissionError) {

@@ -103,8 +103,8 @@ public actor MissionManager {
       case .remove:
         let reason = row.reason ?? MissionError(.cancelled, "it was given up")
         await discard(row, as: row.state == .failed ? .failed : .cancelled, reason)
-      case .isThere:
-        if row.isActive { await handle(.isThere(row.record.id)) }
+      case .complete:
+        if row.isActive { await handle(.alreadyComplete(row.record.id)) }
       }
     }
     await handle(.asked(entries))
@@ -113,8 +113,8 @@ public actor MissionManager {
 
   /// Requests missions in the catalogue's versions, with those that come first (SPEC.md §21).
   ///
-  /// Returns as soon as they are in the queue; ``settled(_:)`` waits for the end. A paused mission
-  /// continues; a mission that is here already stays unchanged.
+  /// Returns as soon as they are in the queue; ``waitUntilIdle(_:)`` waits for the end. A paused
+  /// mission continues; a mission that is here already stays unchanged.
   ///
   /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
   ///   requested.
@@ -129,7 +129,7 @@ public actor MissionManager {
   }
 
   private func download(_ ids: [MissionID], isPartial: Bool) async throws(MissionError) {
-    for id in ids { await settledIfCancelled(id) }
+    for id in ids { await waitIfCancelled(id) }
     var records: [MissionID: MissionRecord] = [:]
     for record in try await catalogue.missions() { records[record.id] = record }
     var here: [MissionID: HeldVersion] = [:]
@@ -139,7 +139,7 @@ public actor MissionManager {
     let wanted = try MissionRequest.plan(
       ids, catalogue: records, here: here, isPartial: isPartial)
     for id in here.keys.sorted() where !wanted.contains(where: { $0.id == id }) {
-      await handle(.isThere(id))
+      await handle(.alreadyComplete(id))
     }
     var entries: [MissionQueue.Entry] = []
     for record in wanted {
@@ -174,7 +174,7 @@ public actor MissionManager {
     versions[id] = row.version
     // Its dependencies continue with it, or are here already.
     for other in try await store.missions() where row.record.after.contains(other.record.id) {
-      if other.isActive { await handle(.isThere(other.record.id)) }
+      if other.isActive { await handle(.alreadyComplete(other.record.id)) }
       if !other.isComplete, queue[other.record.id] == nil { try await resume(other.record.id) }
     }
     await handle(.asked([MissionQueue.Entry(row)]))
@@ -190,8 +190,8 @@ public actor MissionManager {
 
   /// Waits until none of these missions is being fetched, nor will be without another call. Returns
   /// their states. A mission that waits for a connection counts as being fetched.
-  public func settled(_ ids: [MissionID]) async throws(MissionError) -> [MissionStatus] {
-    while !ids.allSatisfy(isSettled) {
+  public func waitUntilIdle(_ ids: [MissionID]) async throws(MissionError) -> [MissionStatus] {
+    while !ids.allSatisfy(isIdle) {
       await change()
       if Task.isCancelled {
         throw MissionError(.cancelled, "it was stopped; what was fetched is kept")
@@ -285,7 +285,7 @@ public actor MissionManager {
 
   // MARK: Waiting
 
-  private func isSettled(_ id: MissionID) -> Bool {
+  private func isIdle(_ id: MissionID) -> Bool {
     if isClosed { return true }
     guard runs[id] == nil, !isCarryingOut else { return false }
     guard let state = queue[id]?.state else { return true }
@@ -293,7 +293,7 @@ public actor MissionManager {
   }
 
   /// Waits for a cancelled run, which removes its files at its end; a new request comes after that.
-  private func settledIfCancelled(_ id: MissionID) async {
+  private func waitIfCancelled(_ id: MissionID) async {
     while runs[id] != nil, queue[id]?.state == .cancelled, !Task.isCancelled { await change() }
   }
 

@@ -28,12 +28,12 @@ public struct KeptConflict: Sendable, Equatable, Identifiable {
   /// Whether this replica wrote the winning value.
   public var isWinnersOwn: Bool
   /// When a question was answered, here or elsewhere, milliseconds since 1970.
-  public var settledAt: Int64?
+  public var resolvedAt: Int64?
 
   public var id: Int64 { number }
 
   /// Whether the conflict waits for the user's decision.
-  public var isOpen: Bool { conflict.isQuestion && settledAt == nil }
+  public var isOpen: Bool { conflict.isQuestion && resolvedAt == nil }
 }
 
 extension Replica {
@@ -88,14 +88,14 @@ final class ConflictListeners: Sendable {
   private struct Listener {
     let continuation: AsyncThrowingStream<KeptConflict, any Error>.Continuation
     /// The last conflict that the listener has received; `nil` before its open questions.
-    var told: Int64?
+    var reported: Int64?
   }
 
   private let state = Mutex((next: 0, listeners: [Int: Listener]()))
 
   /// The lowest number up to which a listener has received conflicts; `nil` if there is no
   /// listener.
-  var oldest: Int64? { state.withLock { $0.listeners.values.compactMap(\.told).min() } }
+  var oldest: Int64? { state.withLock { $0.listeners.values.compactMap(\.reported).min() } }
 
   func add(_ continuation: AsyncThrowingStream<KeptConflict, any Error>.Continuation) -> Int {
     state.withLock { state in
@@ -110,17 +110,17 @@ final class ConflictListeners: Sendable {
   func start(_ number: Int, with open: [KeptConflict], newest: Int64) {
     state.withLock { state in
       for conflict in open { state.listeners[number]?.continuation.yield(conflict) }
-      state.listeners[number]?.told = newest
+      state.listeners[number]?.reported = newest
     }
   }
 
   func tell(_ conflicts: [KeptConflict]) {
     state.withLock { state in
       for number in state.listeners.keys.sorted() {
-        guard let told = state.listeners[number]?.told else { continue }
-        for conflict in conflicts where conflict.number > told {
+        guard let reported = state.listeners[number]?.reported else { continue }
+        for conflict in conflicts where conflict.number > reported {
           state.listeners[number]?.continuation.yield(conflict)
-          state.listeners[number]?.told = conflict.number
+          state.listeners[number]?.reported = conflict.number
         }
       }
     }

@@ -36,9 +36,9 @@ public struct SyncReport: Sendable, Equatable {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
       (recorded, "found in migrated tables"),
-      (buffered, "waiting on the server"), (refused, "kept back"),
+      (buffered, "waiting on the server"), (refused, "deferred"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
-      (conflicts, "conflicts settled"),
+      (conflicts, "conflicts resolved"),
     ].filter { $0.0 > 0 }
     return parts.isEmpty ? nil : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }
@@ -79,7 +79,7 @@ public struct ReplicaStatus: Sendable, Equatable {
   /// Conflicts that wait for the user's decision.
   public var questions: Int
   /// Deferred records, which the local schema rejects; see `ferry to-apply`.
-  public var keptBack: Int
+  public var deferred: Int
   /// Operations that the server rejected, with those that depend on them; see
   /// ``Replica/quarantine(limit:)``.
   public var quarantined: Int

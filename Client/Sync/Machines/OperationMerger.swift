@@ -22,7 +22,7 @@ struct OperationMerger {
   private let schema: SpaceSchema
   private var slots: [Operation?] = []
   private var positions: [RecordKey: Int] = [:]
-  private var met: Set<RecordKey> = []
+  private var concurrent: Set<RecordKey> = []
   /// The number of operations after merging.
   private(set) var count = 0
   /// Their approximate bytes in a packet.
@@ -39,19 +39,21 @@ struct OperationMerger {
   /// Adds an operation.
   ///
   /// - Parameters:
-  ///   - isMet: whether a change of the record has come from the server since the operation was
-  ///     made.
+  ///   - isConcurrent: whether a change of the record has come from the server since the operation
+  ///     was made.
   ///   - isApart: whether a packet with the operation kept it separate from the one before it.
   /// - Returns: Whether the operation stays separate from the one before it on its record, although
   ///   other rules or other bases could join the two. A packet records that, because the device may
   ///   forget the bases before it sends the packet again.
   @discardableResult
-  mutating func add(_ operation: Operation, isMet: Bool = false, isApart: Bool = false) -> Bool {
+  mutating func add(_ operation: Operation, isConcurrent: Bool = false, isApart: Bool = false)
+    -> Bool
+  {
     if operation.batch != nil {
       separate(by: operation)
       return false
     }
-    if isMet { met.insert(operation.key) }
+    if isConcurrent { concurrent.insert(operation.key) }
     guard let position = positions[operation.key], let earlier = slots[position],
       operation.kind != .delete || earlier.time <= operation.time
     else {
@@ -75,7 +77,7 @@ struct OperationMerger {
         remove(position)
         append(joined)
       }
-    case (.insert, .delete) where !met.contains(operation.key):
+    case (.insert, .delete) where !concurrent.contains(operation.key):
       remove(position)
       positions[operation.key] = nil
     case (.insert, .delete), (.update, .delete):

@@ -47,7 +47,7 @@ struct PacketPlanner {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
     groups += 1
-    for pending in group where merger.add(pending.operation, isMet: pending.isMet) {
+    for pending in group where merger.add(pending.operation, isConcurrent: pending.isConcurrent) {
       apart.append(pending.order)
     }
     orders = (orders?.lowerBound ?? first)...last

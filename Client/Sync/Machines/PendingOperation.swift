@@ -12,5 +12,5 @@ public struct PendingOperation: Sendable, Equatable {
   /// first operation.
   public var dependency: OperationID?
   /// Whether a change of its record came from the server between its recording and its freezing.
-  var isMet = false
+  var isConcurrent = false
 }

@@ -29,13 +29,13 @@ final class OperationRecorder {
     if let refusal = context.admitRow() { throw refusal }
     let (table, record) = (UnsafeRawBufferPointer(table), UnsafeRawBufferPointer(record))
     // Deferred changes of a deleted record would restore parts of it. The server has them.
-    let met = kind == .delete ? try forgetKept(table, record) : 0
+    let concurrent = kind == .delete ? try forgetKept(table, record) : 0
     // The user asks for the last row that the user inserted.
     let lastRow = connection.lastInsertedRow
     let base = isExisting ? 0 : self.base(of: group, table, record)
     var row = PendingRow(
       id: context.nextOperation(), group: group.number, base: base, table: table, record: record,
-      kind: kind, met: met, context: context)
+      kind: kind, concurrent: concurrent, context: context)
     for part in context.fullParts {
       row.part = part
       try connection.statement(PendingRow.insertion).run(row)
@@ -89,7 +89,7 @@ final class OperationRecorder {
 /// A row of `ferry_pending`, bound from the capture's buffers.
 private struct PendingRow: SQLiteBindable {
   static let insertion = """
-    INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
+    INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
 
@@ -99,7 +99,7 @@ private struct PendingRow: SQLiteBindable {
   let table: UnsafeRawBufferPointer
   let record: UnsafeRawBufferPointer
   var kind: OperationKind
-  let met: Int
+  let concurrent: Int
   let context: CaptureContext
   /// A full part of the row; `nil` for the last part.
   var part: CapturedRow.Part?
@@ -113,12 +113,12 @@ private struct PendingRow: SQLiteBindable {
     parameters.append(kind.rawValue)
     if let part {
       parameters.append(SQLiteText(part.json))
-      parameters.append(met)
+      parameters.append(concurrent)
       parameters.append(part.former.isEmpty ? nil : SQLiteText(part.former))
       parameters.append(part.marks.isEmpty ? nil : SQLiteText(part.marks))
     } else {
       parameters.append(textOf: context.withRow)
-      parameters.append(met)
+      parameters.append(concurrent)
       parameters.append(textOf: kind == .update ? context.withFormer : { _ in })
       parameters.append(textOf: kind == .update ? context.withMarks : { _ in })
     }

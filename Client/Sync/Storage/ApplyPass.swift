@@ -198,7 +198,7 @@ struct ApplyPass {
     _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
   ) throws {
     let isShielded = hasPending && !PlantedFault.pendingNotShielded.isPlanted
-    let pending = isShielded ? try file.meet(change.key) : []
+    let pending = isShielded ? try file.markConcurrent(change.key) : []
     let effect = RemoteChange.effect(
       of: change.state, pending: pending, device: device, rules: plan.rules)
     let aside = aside

@@ -27,16 +27,19 @@ struct OwnAdvance {
       applied = sequences.upperBound
       return
     }
-    guard let prints = packet.prints, prints.before == print || isOverOthers else { return }
+    guard let historyHashes = packet.historyHashes,
+      historyHashes.before == historyHash || isOverOthers
+    else { return }
     applied = sequences.upperBound
     anchor = Cursor.Anchor(
-      head: applied, operation: packet.tail, print: prints.after, timeline: prints.timeline)
+      head: applied, operation: packet.tail, historyHash: historyHashes.after,
+      timeline: historyHashes.timeline)
   }
 
   /// The hash of the history that this device knows, at ``applied``; `nil` if the device does not
   /// know it.
-  private var print: UInt64? {
-    guard let anchor else { return applied == 0 ? HistoryPrint.empty : nil }
-    return anchor.head == applied ? anchor.print : nil
+  private var historyHash: UInt64? {
+    guard let anchor else { return applied == 0 ? HistoryHash.empty : nil }
+    return anchor.head == applied ? anchor.historyHash : nil
   }
 }

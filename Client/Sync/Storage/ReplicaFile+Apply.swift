@@ -22,9 +22,9 @@ extension ReplicaFile {
       try connection.run(
         """
         UPDATE ferry_replica SET epoch = ?, received = ?, head = max(head, ?), anchor_head = ?,
-          anchor = ?, anchor_print = ?, anchor_timeline = ?
+          anchor = ?, anchor_history_hash = ?, anchor_timeline = ?
         """, head.epoch.description, head.cursor.received, head.head, anchor?.head,
-        anchor?.operation, anchor?.print, anchor?.timeline?.value)
+        anchor?.operation, anchor?.historyHash, anchor?.timeline?.value)
       try connection.run(
         """
         INSERT INTO ferry_list(one, began) VALUES (1, ?)
@@ -205,7 +205,7 @@ extension ReplicaFile {
     json.columns(change.state.columns.map { Column($0.name, $0.value) })
     try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met)
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
       """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()
@@ -221,9 +221,9 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, head = max(head, ?3),
-        anchor_head = ?4, anchor = ?5, anchor_print = ?6, anchor_timeline = ?7
+        anchor_head = ?4, anchor = ?5, anchor_history_hash = ?6, anchor_timeline = ?7
       """, head.epoch.description, head.cursor.applied, head.head, anchor?.head, anchor?.operation,
-      anchor?.print, anchor?.timeline?.value)
+      anchor?.historyHash, anchor?.timeline?.value)
     try mark(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }

@@ -23,9 +23,9 @@ extension ReplicaFile {
     if !PlantedFault.archiveForgotten.isPlanted {
       try connection.run(
         """
-        INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, met, was,
+        INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, concurrent, was,
           marks)
-        SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending
+        SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks FROM ferry_pending
         WHERE seq > ?2 AND seq <= ?1
         """, order, order - Self.archiveLength)
     }
@@ -153,9 +153,9 @@ extension ReplicaFile {
     try connection.execute(
       """
       UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0,
-        print_before = NULL, print = NULL, timeline = NULL
+        history_hash_before = NULL, history_hash = NULL, timeline = NULL
       WHERE state = 'acknowledged' AND number > \(number);
-      UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq <=
+      UPDATE ferry_pending SET concurrent = 2 WHERE concurrent = 0 AND seq <=
         (SELECT max(to_order) FROM ferry_packets WHERE number > \(number))
       """)
     try noteSetBack(count)
@@ -193,9 +193,9 @@ extension ReplicaFile {
     let base = try syncState().replacement == .rescuing ? "0" : "base"
     try connection.execute(
       """
-      INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, met, was,
+      INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, concurrent, was,
         marks)
-      SELECT seq, id, grp, \(base), tbl, record, kind, data, met, was, marks
+      SELECT seq, id, grp, \(base), tbl, record, kind, data, concurrent, was, marks
       FROM ferry_archive WHERE \(condition);
       DELETE FROM ferry_archive WHERE \(condition)
       """)

@@ -17,17 +17,18 @@ extension ReplicaFile {
     // Others may know all of this under the former identifier.
     try connection.execute(
       """
-      UPDATE ferry_pending SET met = 1
+      UPDATE ferry_pending SET concurrent = 1
       WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
       """)
     guard let first = packets.first, let last = packets.last else { return device }
     let move = try connection.statement(
       """
       UPDATE ferry_packets SET state = 'frozen', dependency = ?, first = NULL, last = NULL,
-        clean = 0, applied = 0, print_before = NULL, print = NULL, timeline = NULL WHERE number = ?
+        clean = 0, applied = 0, history_hash_before = NULL, history_hash = NULL, timeline = NULL
+      WHERE number = ?
       """)
     let meet = try connection.statement(
-      "UPDATE ferry_pending SET met = 2 WHERE met = 0 AND seq BETWEEN ? AND ?")
+      "UPDATE ferry_pending SET concurrent = 2 WHERE concurrent = 0 AND seq BETWEEN ? AND ?")
     var dependency: OperationID?
     for packet in packets {
       try move.run(dependency, packet.number)

@@ -34,18 +34,18 @@ extension ReplicaFile {
     }
   }
 
-  // MARK: Settling
+  // MARK: Resolving
 
   /// Whether any question for the user is open.
   func hasOpenQuestions() throws -> Bool {
     try connection.exists(
-      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND settled IS NULL LIMIT 1")
+      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL LIMIT 1")
   }
 
   /// Closes the questions on a record that are older than a change of it: the author of the change
   /// had seen both sides.
   func settleQuestions(by state: RecordState, on key: RecordKey) throws {
-    let settle = try connection.statement("UPDATE ferry_conflicts SET settled = ? WHERE seq = ?")
+    let settle = try connection.statement("UPDATE ferry_conflicts SET resolved = ? WHERE seq = ?")
     for question in try openQuestions(on: key) where Self.answers(state, question.conflict) {
       try settle.run(wallClock(), question.number)
     }
@@ -54,7 +54,7 @@ extension ReplicaFile {
   private func openQuestions(on key: RecordKey) throws -> [KeptConflict] {
     let names = try ownNames()
     return try connection.rows(
-      "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND settled IS NULL",
+      "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND resolved IS NULL",
       key.record, key.table
     ) { try keptConflict($0, names) }
   }
@@ -72,7 +72,7 @@ extension ReplicaFile {
 
   static let selectConflicts = """
     SELECT seq, at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner,
-      question, settled FROM ferry_conflicts
+      question, resolved FROM ferry_conflicts
     """
 
   /// Reads a row of ``selectConflicts``.
@@ -92,12 +92,12 @@ extension ReplicaFile {
         column: row.optionalName(5), lost: try lost.value(limits: limits), loser: loser,
         winner: winner, isQuestion: row.int64(11) != 0),
       isLosersOwn: names.wrote(loser), isWinnersOwn: names.wrote(winner),
-      settledAt: row.optionalInt64(12))
+      resolvedAt: row.optionalInt64(12))
   }
 
   /// Returns values that lost, newest first.
   func conflicts(limit: Int, openOnly: Bool = false) throws -> [KeptConflict] {
-    let condition = openOnly ? "WHERE question = 1 AND settled IS NULL" : ""
+    let condition = openOnly ? "WHERE question = 1 AND resolved IS NULL" : ""
     let names = try ownNames()
     return try connection.rows(
       "\(Self.selectConflicts) \(condition) ORDER BY seq DESC LIMIT ?", limit
@@ -133,15 +133,15 @@ extension ReplicaFile {
       } else if answer == .keepLocal {
         try insist(on: kept)
       }
-      try settle(kept)
+      try markResolved(kept)
     }
   }
 
-  private func settle(_ kept: KeptConflict) throws {
+  private func markResolved(_ kept: KeptConflict) throws {
     // The question of a record's existence includes its lost values.
     try connection.run(
       """
-      UPDATE ferry_conflicts SET settled = ?1 WHERE record = ?2 AND tbl = ?3 AND settled IS NULL
+      UPDATE ferry_conflicts SET resolved = ?1 WHERE record = ?2 AND tbl = ?3 AND resolved IS NULL
         AND (seq = ?4 OR operation = ?5 AND ?6)
       """, wallClock(), kept.key.record, kept.key.table, kept.number, kept.operation,
       kept.conflict.column == nil)

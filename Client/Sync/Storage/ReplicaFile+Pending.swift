@@ -60,7 +60,7 @@ extension ReplicaFile {
   ///
   /// An insert and its delete no longer cancel each other out, since the server has a record to
   /// delete. The server's result for such operations is pulled, not predicted.
-  func meet(_ key: RecordKey) throws -> [Operation] {
+  func markConcurrent(_ key: RecordKey) throws -> [Operation] {
     var sent: [Operation] = []
     var schema = try spaceSchema()
     var merger = OperationMerger(limits: limits, schema: schema)
@@ -68,7 +68,7 @@ extension ReplicaFile {
     var isNews = false
     try connection.forEach(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks,
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks,
         \(Self.isApart), (SELECT iif(merged, number, -number) FROM ferry_packets
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE seq IN (
@@ -97,7 +97,8 @@ extension ReplicaFile {
         sent.append(operation)
       } else {
         merger.add(
-          operation, isMet: number == nil || pending.isMet, isApart: row.int64(11) == 1)
+          operation, isConcurrent: number == nil || pending.isConcurrent,
+          isApart: row.int64(11) == 1)
       }
     }
     if isNews { try markMet(key) }
@@ -109,13 +110,13 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_pending
-      SET met = iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2)
-      WHERE record = ?1 AND tbl = ?2 AND met = 0
+      SET concurrent = iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2)
+      WHERE record = ?1 AND tbl = ?2 AND concurrent = 0
       """, key.record, key.table)
   }
 
   static let selectPending =
-    "SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks FROM ferry_pending"
+    "SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks FROM ferry_pending"
 
   /// Whether the packet with a row of `ferry_pending` keeps it separate.
   private static let isApart =
@@ -151,7 +152,8 @@ extension ReplicaFile {
     operation.batch = batch
     if kind == .update && !row.isNull(10) { try readMarks(row, into: &operation) }
     return PendingOperation(
-      operation: operation, order: row.int64(0), group: row.int64(2), isMet: row.int64(8) == 1)
+      operation: operation, order: row.int64(0), group: row.int64(2),
+      isConcurrent: row.int64(8) == 1)
   }
 
   /// Returns the former values of an update's columns; empty if they are not known.
@@ -256,7 +258,7 @@ extension ReplicaFile {
     try connection.rows(
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
-        first, last, clean, schema, print_before, print, timeline
+        first, last, clean, schema, history_hash_before, history_hash, timeline
       FROM ferry_packets WHERE \(condition)
       """
     ) { try PacketRow($0) }
@@ -289,7 +291,7 @@ extension ReplicaFile {
     var plain: [Operation] = []
     try connection.forEach(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, met, was, marks, \(Self.isApart)
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, \(Self.isApart)
       FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
       """, row.orders.lowerBound,
       PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound
@@ -297,7 +299,7 @@ extension ReplicaFile {
       let next = try pending(pendingRow)
       if row.isMerged {
         let isApart = pendingRow.int64(11) == 1 && !PlantedFault.packetsMergedAgain.isPlanted
-        merger.add(next.operation, isMet: next.isMet, isApart: isApart)
+        merger.add(next.operation, isConcurrent: next.isConcurrent, isApart: isApart)
       } else {
         plain.append(next.operation)
       }
@@ -325,10 +327,10 @@ struct PacketRow: Sendable, Equatable {
   /// The version of the space's schema by which its operations were merged.
   let schema: Int64
   /// The history hashes in its receipt; `nil` if it had none.
-  let prints: Prints?
+  let historyHashes: HistoryHashes?
 
   /// The history hash before a packet and after it.
-  struct Prints: Sendable, Equatable {
+  struct HistoryHashes: Sendable, Equatable {
     let before: UInt64
     let after: UInt64
     let timeline: Timeline?
@@ -349,10 +351,10 @@ struct PacketRow: Sendable, Equatable {
     sequences = row.isNull(9) ? nil : row.int64(9)...max(row.int64(9), row.int64(10))
     isClean = row.int64(11) != 0
     schema = row.int64(12)
-    prints =
+    historyHashes =
       row.isNull(13) || row.isNull(14)
       ? nil
-      : Prints(
+      : HistoryHashes(
         before: UInt64(bitPattern: row.int64(13)), after: UInt64(bitPattern: row.int64(14)),
         timeline: row.timeline(15))
   }

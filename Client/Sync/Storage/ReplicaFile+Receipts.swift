@@ -31,11 +31,11 @@ extension ReplicaFile {
     let placed = (receipt.outcomes.last?.records ?? 0) == 0 ? receipt : nil
     try connection.run(
       """
-      UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, print_before = ?,
-        print = ?, timeline = ?, applied = ? WHERE number = ?
+      UPDATE ferry_packets SET state = ?, first = ?, last = ?, clean = ?, history_hash_before = ?,
+        history_hash = ?, timeline = ?, applied = ? WHERE number = ?
       """, isConfirmed ? "acknowledged" : "buffered", receipt.sequences?.lowerBound,
-      receipt.sequences?.upperBound ?? head, isConfirmed && isClean, placed?.printBefore,
-      placed?.print, placed?.timeline?.value, receipt.status == .applied, number)
+      receipt.sequences?.upperBound ?? head, isConfirmed && isClean, placed?.historyHashBefore,
+      placed?.historyHash, placed?.timeline?.value, receipt.status == .applied, number)
     if isConfirmed {
       try noteConflicts(receipt, packet: number)
       try pullAgain(receipt, packet: number)
@@ -114,7 +114,7 @@ extension ReplicaFile {
     try connection.first(
       """
       SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
-      WHERE met <> 0 AND \(Self.isTwoWay) AND \(condition)
+      WHERE concurrent <> 0 AND \(Self.isTwoWay) AND \(condition)
       """, SQLiteList([tail].compactMap(\.self))
     ) { $0.optionalInt64(0) } ?? nil
   }
@@ -129,7 +129,7 @@ extension ReplicaFile {
     let candidates = try packets(
       where: """
         state = 'acknowledged' AND first IS NOT NULL AND NOT EXISTS (
-          SELECT 1 FROM ferry_pending WHERE met <> 0 AND seq BETWEEN from_order AND to_order)
+          SELECT 1 FROM ferry_pending WHERE concurrent <> 0 AND seq BETWEEN from_order AND to_order)
         ORDER BY first
         """)
     for packet in candidates { advance.take(packet) }
@@ -138,8 +138,9 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_replica SET applied = ?1, received = ?1, anchor_head = ?2, anchor = ?3,
-        anchor_print = ?4, anchor_timeline = ?5
-      """, advance.applied, anchor?.head, anchor?.operation, anchor?.print, anchor?.timeline?.value)
+        anchor_history_hash = ?4, anchor_timeline = ?5
+      """, advance.applied, anchor?.head, anchor?.operation, anchor?.historyHash,
+      anchor?.timeline?.value)
   }
 
   /// Drops confirmed operations after the cursor has passed them. Until then they shield the user's

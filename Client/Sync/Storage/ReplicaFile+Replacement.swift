@@ -38,7 +38,7 @@ extension ReplicaFile {
       try connection.run(
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
-          anchor_head = NULL, anchor = NULL, anchor_print = NULL,
+          anchor_head = NULL, anchor = NULL, anchor_history_hash = NULL,
           anchor_timeline = NULL, replacing = ?
         """, kind.rawValue)
       // The rows that a copy of the server lacks are young. Only a server that starts from scratch
@@ -48,7 +48,8 @@ extension ReplicaFile {
       try connection.execute(
         """
         DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
-        UPDATE ferry_packets SET first = NULL, print_before = NULL, print = NULL, timeline = NULL;
+        UPDATE ferry_packets
+        SET first = NULL, history_hash_before = NULL, history_hash = NULL, timeline = NULL;
         UPDATE ferry_tables SET since = 0 WHERE since > 0;
         UPDATE ferry_untracked SET since = 0
         """)
@@ -176,7 +177,7 @@ extension ReplicaFile {
         CaptureTriggers.recordExisting(table, counters: counters))
       for record in records {
         let key = RecordKey(table: table.name, record: record)
-        let own = isKept || counters.isEmpty ? [] : try meet(key)
+        let own = isKept || counters.isEmpty ? [] : try markConcurrent(key)
         do {
           try insert.run(record)
         } catch {
@@ -191,7 +192,7 @@ extension ReplicaFile {
     // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
     // the server's changes to them are later than the list.
     try connection.execute(
-      "UPDATE ferry_pending SET met = 1, base = \(head) WHERE seq > \(last)")
+      "UPDATE ferry_pending SET concurrent = 1, base = \(head) WHERE seq > \(last)")
   }
 
   private func counters(of table: TableSchema) throws -> [Name] {

@@ -12,8 +12,8 @@ extension ReplicaFile {
         + count("SELECT count(*) FROM ferry_kept"),
       conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
       questions: try count(
-        "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND settled IS NULL"),
-      keptBack: try refusedCount(), quarantined: try quarantinedCount(),
+        "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL"),
+      deferred: try refusedCount(), quarantined: try quarantinedCount(),
       unsent: try failedCount(), buffered: try bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,

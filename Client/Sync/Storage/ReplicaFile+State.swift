@@ -130,14 +130,15 @@ extension ReplicaFile {
     let state = try connection.first(
       """
       SELECT epoch, applied, received, head, clock_offset, last_sync, anchor_head, anchor,
-        replacing, anchor_print, (SELECT began FROM ferry_list), anchor_timeline
+        replacing, anchor_history_hash, (SELECT began FROM ferry_list), anchor_timeline
       FROM ferry_replica
       """
     ) { row in
       let anchor = row.uniqueID(7).map {
         Cursor.Anchor(
           head: row.int64(6), operation: OperationID($0),
-          print: row.optionalInt64(9).map(UInt64.init(bitPattern:)), timeline: row.timeline(11))
+          historyHash: row.optionalInt64(9).map(UInt64.init(bitPattern:)),
+          timeline: row.timeline(11))
       }
       return SyncState(
         epoch: row.optionalText(0).flatMap { Epoch($0) }, applied: row.int64(1),
@@ -160,8 +161,8 @@ extension ReplicaFile {
     guard let cursor = try syncState().cursor else { return nil }
     let newest = try connection.first(
       """
-      SELECT last, tail, print, timeline FROM ferry_packets
-      WHERE state = 'acknowledged' AND print IS NOT NULL AND last > ?1
+      SELECT last, tail, history_hash, timeline FROM ferry_packets
+      WHERE state = 'acknowledged' AND history_hash IS NOT NULL AND last > ?1
         AND (NOT ?2 OR number <= (SELECT chain_start FROM ferry_replica))
       ORDER BY last DESC LIMIT 1
       """, cursor.anchor?.head ?? cursor.received, ofFormerNames
@@ -169,7 +170,7 @@ extension ReplicaFile {
       row.uniqueID(1).map {
         Cursor.Anchor(
           head: row.int64(0), operation: OperationID($0),
-          print: UInt64(bitPattern: row.int64(2)), timeline: row.timeline(3))
+          historyHash: UInt64(bitPattern: row.int64(2)), timeline: row.timeline(3))
       }
     }
     guard let newest = newest ?? nil else { return cursor }

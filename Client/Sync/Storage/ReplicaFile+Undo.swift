@@ -3,7 +3,7 @@ import SQLite
 
 /// This device's own operations, as far as they are still here, and how to undo one.
 extension ReplicaFile {
-  private static let columns = "seq, id, grp, base, tbl, record, kind, data, met, was, marks"
+  private static let columns = "seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks"
 
   /// Returns own operations, newest first; confirmed ones as long as the archive keeps them.
   func ownOperations(limit: Int) throws -> [OwnOperation] {

@@ -219,7 +219,7 @@ extension ReplicaFile {
   /// about all of it.
   private func pendingColumns(of key: RecordKey) throws -> Set<Name>? {
     var columns = Set<Name>()
-    for operation in try meet(key) {
+    for operation in try markConcurrent(key) {
       if operation.kind != .update { return nil }
       columns.formUnion(operation.columns.map(\.name))
     }

@@ -230,7 +230,7 @@ extension ReplicaFile {
     try rememberClock()
     try connection.execute(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
       SELECT id, grp, min(base, (SELECT applied FROM ferry_replica)), tbl, record, kind, data, 1,
         was, marks
       FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen) ORDER BY seq;
@@ -272,7 +272,7 @@ extension ReplicaFile {
     try rememberClock()
     try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, met, was, marks)
+      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
       SELECT id, ferry_group(), ferry_base(), tbl, record, kind, data, 1, was, marks
       FROM ferry_quarantine WHERE entry = ? AND id = ?
       """, entry, operation.id)

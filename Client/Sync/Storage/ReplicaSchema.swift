@@ -16,13 +16,13 @@ enum ReplicaSchema {
       epoch TEXT,
       applied INTEGER NOT NULL DEFAULT 0,     -- the cursor: everything up to here is applied
       received INTEGER NOT NULL DEFAULT 0,    -- past applied while pages are staged
-      head INTEGER NOT NULL DEFAULT 0,        -- the newest the server has told of
+      head INTEGER NOT NULL DEFAULT 0,        -- the newest that the server reported
       clock INTEGER NOT NULL DEFAULT 0,       -- the hybrid clock's last reading
       clock_offset INTEGER NOT NULL DEFAULT 0,-- server minus device, milliseconds
       tail BLOB,                              -- the last operation of the newest packet
       last_sync INTEGER,                      -- milliseconds since 1970
       anchor_head INTEGER, anchor BLOB,       -- the cursor's anchor
-      anchor_print INTEGER, anchor_timeline INTEGER,
+      anchor_history_hash INTEGER, anchor_timeline INTEGER,
       replacing INTEGER NOT NULL DEFAULT 0,   -- a pull from the start is under way that replaces
                                               -- what is here: see Replacement
       chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
@@ -58,13 +58,13 @@ enum ReplicaSchema {
       record TEXT NOT NULL,
       kind TEXT NOT NULL,
       data TEXT,                              -- of a delete: the row as it was (S1.10)
-      met INTEGER NOT NULL DEFAULT 0,         -- the server has told of the record meanwhile:
+      concurrent INTEGER NOT NULL DEFAULT 0,  -- a change of the record has come meanwhile:
                                               -- 1 before it was frozen, 2 later
       was TEXT,                               -- of an update: what the columns held before
       marks TEXT                              -- columns of data that are more than values:
     );                                        -- "+votes" an increment, "~body" a text to merge
     CREATE INDEX ferry_pending_record ON ferry_pending(record);
-    CREATE INDEX ferry_pending_met ON ferry_pending(seq) WHERE met <> 0;
+    CREATE INDEX ferry_pending_concurrent ON ferry_pending(seq) WHERE concurrent <> 0;
     CREATE TABLE ferry_packets(
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       dependency BLOB,
@@ -80,7 +80,8 @@ enum ReplicaSchema {
       schema INTEGER NOT NULL DEFAULT 0,      -- by whose version it was merged
       applied INTEGER NOT NULL DEFAULT 0,     -- it is in the server's chain of this device, and
                                               -- not only known from a copy of this file
-      print_before INTEGER, print INTEGER,    -- the history's print before and after it
+      history_hash_before INTEGER,            -- the history hash before and after it
+      history_hash INTEGER,
       timeline INTEGER                        -- that it was applied on
     );
     CREATE TABLE ferry_to_apply(              -- pulled pages (SPEC.md §5)
@@ -108,7 +109,7 @@ enum ReplicaSchema {
       winner_time INTEGER NOT NULL, winner BLOB NOT NULL,
       sequence INTEGER,                       -- the deciding operation's place, where it is known
       question INTEGER NOT NULL DEFAULT 0,    -- the user is to decide
-      settled INTEGER                         -- when that was answered, milliseconds since 1970
+      resolved INTEGER                        -- when that was answered, milliseconds since 1970
     );
     CREATE TABLE ferry_log(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -123,7 +124,8 @@ enum ReplicaSchema {
     CREATE TABLE ferry_archive(               -- confirmed operations: a server that is restored
       seq INTEGER PRIMARY KEY,                -- from a backup may need them again
       id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
-      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, met INTEGER NOT NULL, was TEXT, marks TEXT
+      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT,
+      concurrent INTEGER NOT NULL, was TEXT, marks TEXT
     );
     CREATE TABLE ferry_archived_packets(
       number INTEGER PRIMARY KEY,

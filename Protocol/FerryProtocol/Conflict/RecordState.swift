@@ -239,7 +239,7 @@ extension Outcome {
   /// Notes a part of the operation that did not take effect.
   mutating func lose(_ conflict: Conflict) {
     conflicts.append(conflict)
-    if !PlantedFault.loserNotTold.isPlanted { isOverruled = true }
+    if !PlantedFault.loserNotNotified.isPlanted { isOverruled = true }
   }
 }
 

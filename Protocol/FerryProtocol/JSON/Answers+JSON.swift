@@ -61,8 +61,8 @@ private struct ReceiptParts {
   var first: SequenceNumber?
   var last: SequenceNumber?
   var outcomes: [Outcome] = []
-  var printBefore: UInt64?
-  var print: UInt64?
+  var historyHashBefore: UInt64?
+  var historyHash: UInt64?
   var timeline: Timeline?
 
   func receipt(_ reader: JSONReader) throws(MalformedMessage) -> PacketReceipt {
@@ -74,7 +74,7 @@ private struct ReceiptParts {
     }
     return PacketReceipt(
       tail: tail, status: status, sequences: sequences, outcomes: outcomes,
-      printBefore: printBefore, print: print, timeline: timeline)
+      historyHashBefore: historyHashBefore, historyHash: historyHash, timeline: timeline)
   }
 }
 
@@ -86,9 +86,9 @@ extension JSONWriter {
       member("first", digits: sequences.lowerBound)
       member("last", digits: sequences.upperBound)
     }
-    member("before", ifPresent: receipt.printBefore.map(HistoryPrint.text))
-    member("print", ifPresent: receipt.print.map(HistoryPrint.text))
-    member("timeline", ifPresent: receipt.timeline.map { HistoryPrint.text($0.value) })
+    member("historyHashBefore", ifPresent: receipt.historyHashBefore.map(HistoryHash.text))
+    member("historyHash", ifPresent: receipt.historyHash.map(HistoryHash.text))
+    member("timeline", ifPresent: receipt.timeline.map { HistoryHash.text($0.value) })
     key("outcomes")
     array(of: receipt.outcomes) { json, outcome in json.quote(outcome, &room) }
   }
@@ -152,9 +152,9 @@ extension JSONReader {
     case "status": parts.status = PacketReceipt.Status(rawValue: try string())
     case "first": parts.first = try sequence()
     case "last": parts.last = try sequence()
-    case "before": parts.printBefore = try print()
-    case "print": parts.print = try print()
-    case "timeline": parts.timeline = Timeline(try print())
+    case "historyHashBefore": parts.historyHashBefore = try historyHash()
+    case "historyHash": parts.historyHash = try historyHash()
+    case "timeline": parts.timeline = Timeline(try historyHash())
     case "outcomes":
       var outcomes: [Outcome] = []
       try array { (reader) throws(MalformedMessage) in
@@ -165,11 +165,12 @@ extension JSONReader {
     }
   }
 
-  private mutating func print() throws(MalformedMessage) -> UInt64 {
-    guard let print = HistoryPrint.parse(try string()) else {
-      throw malformed("a print or timeline of something else than sixteen hexadecimal digits")
+  private mutating func historyHash() throws(MalformedMessage) -> UInt64 {
+    guard let historyHash = HistoryHash.parse(try string()) else {
+      throw malformed(
+        "a history hash or timeline of something else than sixteen hexadecimal digits")
     }
-    return print
+    return historyHash
   }
 
   package mutating func outcome(limits: Limits) throws(MalformedMessage) -> Outcome {

@@ -41,25 +41,25 @@ public struct PacketReceipt: Sendable, Equatable {
   public let outcomes: [Outcome]
   /// The history hash before the packet's first operation; `nil` unless all of the packet was
   /// applied now, without a gap.
-  public var printBefore: UInt64?
-  /// The history hash after the packet's last operation; `nil` as ``printBefore`` is.
-  public var print: UInt64?
-  /// The timeline that the packet was applied on; `nil` as ``printBefore`` is, and of a server that
-  /// keeps none.
+  public var historyHashBefore: UInt64?
+  /// The history hash after the packet's last operation; `nil` as ``historyHashBefore`` is.
+  public var historyHash: UInt64?
+  /// The timeline that the packet was applied on; `nil` as ``historyHashBefore`` is, and of a
+  /// server that keeps none.
   public var timeline: Timeline?
 
   /// Creates a receipt from its parts.
   public init(
     tail: OperationID, status: Status, sequences: ClosedRange<SequenceNumber>? = nil,
-    outcomes: [Outcome] = [], printBefore: UInt64? = nil, print: UInt64? = nil,
+    outcomes: [Outcome] = [], historyHashBefore: UInt64? = nil, historyHash: UInt64? = nil,
     timeline: Timeline? = nil
   ) {
     self.tail = tail
     self.status = status
     self.sequences = sequences
     self.outcomes = outcomes
-    self.printBefore = printBefore
-    self.print = print
+    self.historyHashBefore = historyHashBefore
+    self.historyHash = historyHash
     self.timeline = timeline
   }
 }

@@ -11,19 +11,20 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     /// The history hash after it. A device may upload an operation again, so that it comes to its
     /// old place behind other operations than before. `nil` in a cursor of a server without history
     /// hashes.
-    public let print: UInt64?
+    public let historyHash: UInt64?
     /// The timeline of the history when the anchor was issued. `nil` if the server keeps no
     /// timelines, or the history has none yet.
     public let timeline: Timeline?
 
     /// Creates an anchor from its parts. A timeline is kept only beside a history hash.
     public init(
-      head: SequenceNumber, operation: OperationID, print: UInt64? = nil, timeline: Timeline? = nil
+      head: SequenceNumber, operation: OperationID, historyHash: UInt64? = nil,
+      timeline: Timeline? = nil
     ) {
       self.head = head
       self.operation = operation
-      self.print = print
-      self.timeline = print == nil ? nil : timeline
+      self.historyHash = historyHash
+      self.timeline = historyHash == nil ? nil : timeline
     }
   }
 
@@ -50,7 +51,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     self.applied = applied
     self.received = received ?? applied
     self.anchor = anchor
-    self.began = anchor?.print == nil ? nil : began
+    self.began = anchor?.historyHash == nil ? nil : began
   }
 
   /// Parses the wire form.
@@ -71,17 +72,18 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     if parts.count > 3 {
       guard let head = Self.place(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
       else { return nil }
-      var print: UInt64?
+      var historyHash: UInt64?
       if parts.count > 5 {
-        print = HistoryPrint.parse(parts[5])
-        if print == nil { return nil }
+        historyHash = HistoryHash.parse(parts[5])
+        if historyHash == nil { return nil }
       }
       var timeline: Timeline?
       if hasTimeline {
         timeline = Timeline(parts[6])
         if timeline == nil { return nil }
       }
-      anchor = Anchor(head: head, operation: OperationID(id), print: print, timeline: timeline)
+      anchor = Anchor(
+        head: head, operation: OperationID(id), historyHash: historyHash, timeline: timeline)
     }
     self.init(epoch: epoch, applied: applied, received: received, anchor: anchor, began: began)
   }
@@ -95,8 +97,8 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     let place = "\(epoch).\(applied).\(received)"
     guard let anchor else { return place }
     let known = "\(place).\(anchor.head).\(anchor.operation)"
-    guard let print = anchor.print else { return known }
-    let printed = "\(known).\(HistoryPrint.text(print))"
+    guard let historyHash = anchor.historyHash else { return known }
+    let printed = "\(known).\(HistoryHash.text(historyHash))"
     let whole = anchor.timeline.map { "\(printed).\($0)" } ?? printed
     return began.map { "\(whole).\($0)" } ?? whole
   }

@@ -14,9 +14,9 @@ public struct Timeline: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses sixteen hexadecimal digits.
   public init?(_ text: some StringProtocol) {
-    guard let value = HistoryPrint.parse(text) else { return nil }
+    guard let value = HistoryHash.parse(text) else { return nil }
     self.value = value
   }
 
-  public var description: String { HistoryPrint.text(value) }
+  public var description: String { HistoryHash.text(value) }
 }

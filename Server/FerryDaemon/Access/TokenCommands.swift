@@ -54,7 +54,7 @@ enum TokenCommands {
   ) { arguments in
     let request = try request(arguments)
     let output = try SecretOutput(arguments)
-    try await StoreOptions.withStore(arguments, makes: true) { store, _ in
+    try await StoreOptions.withStore(arguments, createsIfMissing: true) { store, _ in
       var random = SystemRandomNumberGenerator()
       let isFirst = try await !store.hasEverHadTokens()
       let mark = CommandMark.now

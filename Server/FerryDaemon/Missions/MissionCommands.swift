@@ -103,7 +103,7 @@ enum MissionCommands {
   ) { arguments in
     try refuseServer(arguments)
     try await LocalMissions.withContent(arguments) { _, content in
-      let desk = try content.desk(makes: !content.isNamed)
+      let desk = try content.desk(createsIfMissing: !content.isNamed)
       let key = Base64.text(try await desk.signingKey().publicKey)
       let answer = JSONText.object([("publicKey", .string(key))])
       try TextOutput.standardOutput.line(arguments.flag("json") ? answer.text : key)
@@ -129,7 +129,7 @@ enum MissionCommands {
     try await LocalMissions.withContent(arguments) { store, content in
       var result = BlobCollector.Result()
       // If nothing was ever published, there is nothing to remove.
-      if content.isNamed || content.isThere {
+      if content.isNamed || content.exists {
         let collector = BlobCollector(
           store: store, blobs: try content.desk().blobs, clock: .system,
           log: try LogOptions.log(arguments))

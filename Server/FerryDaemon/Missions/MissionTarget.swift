@@ -133,7 +133,7 @@ struct LocalMissions: MissionTarget {
   func publish(
     _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord {
-    let desk = try content.desk(makes: true)
+    let desk = try content.desk(createsIfMissing: true)
     // Content that is here already must not be collected before the mission names it.
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
@@ -167,11 +167,11 @@ struct ContentPlace: Sendable {
   let keyFile: String?
 
   /// Whether there is one.
-  var isThere: Bool { FileManager.default.fileExists(atPath: path) }
+  var exists: Bool { FileManager.default.fileExists(atPath: path) }
 
-  /// - Parameter makes: Whether it is made if it is absent.
-  func desk(makes: Bool = false) throws -> MissionService {
-    guard makes || isThere else {
+  /// - Parameter createsIfMissing: Whether it is made if it is absent.
+  func desk(createsIfMissing: Bool = false) throws -> MissionService {
+    guard createsIfMissing || exists else {
       throw CommandFailure(
         "there is no directory for missions' content at \(path)",
         why: isNamed ? "--blobs (FERRY_BLOBS) names it" : "nothing was published here yet",

@@ -29,7 +29,7 @@ package enum HTTPAdmission: Sendable {
   case decide(@Sendable () async -> HTTPAdmission)
 
   /// Returns the decision, however long it takes.
-  package func settled() async -> HTTPAdmission {
+  package func decided() async -> HTTPAdmission {
     var admission = self
     while case .decide(let decide) = admission { admission = await decide() }
     return admission

@@ -5,7 +5,7 @@ struct KnownHistory {
   let epoch: Epoch
   let head: SequenceNumber
   /// Operations before this one may be gone.
-  let floor: SequenceNumber
+  let retentionHorizon: SequenceNumber
   /// The end of the timeline of the cursor's anchor. `.max` if the timeline goes on, `nil` if it is
   /// unknown here or was not looked up. It matters only for an anchor before the retention horizon.
   let timelineEnd: SequenceNumber?
@@ -26,7 +26,7 @@ struct KnownHistory {
     }
     // The operation at the retention horizon is kept, those before it are not.
     guard let anchor = cursor.anchor, !PlantedFault.anchorNotChecked.isPlanted else { return nil }
-    return anchor.head >= floor ? lost(anchor, found: place) : left(anchor)
+    return anchor.head >= retentionHorizon ? lost(anchor, found: place) : left(anchor)
   }
 
   /// Returns the problem of an anchor whose timeline does not lead here. The operation at the
@@ -37,7 +37,7 @@ struct KnownHistory {
     return Problem(
       .lostAndExpired,
       "place \(anchor.head) was reached on timeline \(timeline), which \(why): this server lost what it "
-        + "had, and history is kept from \(floor) on")
+        + "had, and history is kept from \(retentionHorizon) on")
   }
 
   private func lost(_ anchor: Cursor.Anchor, found: HistoryPlace?) -> Problem? {
@@ -48,7 +48,8 @@ struct KnownHistory {
     }
     // Cursors and operations from before there were history hashes are compared by the operation
     // alone.
-    guard let known = anchor.print, let print = found.print, known != print else { return nil }
+    guard let known = anchor.historyHash, let historyHash = found.historyHash, known != historyHash
+    else { return nil }
     return Problem(
       .historyLost,
       "operation \(anchor.operation) is at \(anchor.head) behind others than before: this server "
@@ -60,12 +61,12 @@ struct KnownHistory {
 struct HistoryPlace {
   let sequence: SequenceNumber
   /// The history hash after it; `nil` for an operation from before there were history hashes.
-  let print: UInt64?
+  let historyHash: UInt64?
 }
 
 extension Cursor {
   /// Returns the timeline of its anchor, if only that can still show to which history it belongs.
-  func timeline(before floor: SequenceNumber) -> Timeline? {
-    anchor.flatMap { $0.head < floor ? $0.timeline : nil }
+  func timeline(before retentionHorizon: SequenceNumber) -> Timeline? {
+    anchor.flatMap { $0.head < retentionHorizon ? $0.timeline : nil }
   }
 }

@@ -126,12 +126,15 @@ struct PageBuilder {
     // A device that is notified of lost history uploads it again; one that is notified of its age
     // does not. So this check comes first.
     let history = KnownHistory(
-      epoch: space.epoch, head: space.head, floor: space.floor, timelineEnd: space.timelineEnd)
+      epoch: space.epoch, head: space.head, retentionHorizon: space.retentionHorizon,
+      timelineEnd: space.timelineEnd)
     if let problem = history.fault(of: cursor, anchored: space.anchored) { return problem }
-    guard isKept(cursor, above: space.floor) || PlantedFault.expiredCursorServed.isPlanted else {
+    guard
+      isKept(cursor, above: space.retentionHorizon) || PlantedFault.expiredCursorServed.isPlanted
+    else {
       return Problem(
         .cursorExpired,
-        "the cursor is at \(cursor.received); history is kept from \(space.floor) on")
+        "the cursor is at \(cursor.received); history is kept from \(space.retentionHorizon) on")
     }
     return nil
   }
@@ -140,9 +143,9 @@ struct PageBuilder {
   /// received point are complete from the retention horizon on. A list from the start lacks nothing
   /// either if the head was at the horizon or past it when the list began. Records that were
   /// deleted below the horizon were dead already.
-  private static func isKept(_ cursor: Cursor, above floor: SequenceNumber) -> Bool {
-    if cursor.received == 0 || cursor.received >= floor { return true }
-    return cursor.applied == 0 && (cursor.began ?? 0) >= floor
+  private static func isKept(_ cursor: Cursor, above retentionHorizon: SequenceNumber) -> Bool {
+    if cursor.received == 0 || cursor.received >= retentionHorizon { return true }
+    return cursor.applied == 0 && (cursor.began ?? 0) >= retentionHorizon
   }
 }
 
@@ -153,7 +156,7 @@ struct SpaceSnapshot {
   /// The operation at `head`.
   let newest: OperationID?
   /// The history hash at `head`.
-  var print: UInt64 = HistoryPrint.empty
+  var historyHash: UInt64 = HistoryHash.empty
   /// The timeline that the history is on; `nil` if none was begun yet.
   var timeline: Timeline?
   /// The place of the anchor's operation in the history; `nil` if it is not there, or there is no
@@ -162,7 +165,7 @@ struct SpaceSnapshot {
   /// The end of that anchor's timeline; see ``KnownHistory/timelineEnd``.
   var timelineEnd: SequenceNumber?
   /// Tombstones up to here may be gone, and operations before it.
-  let floor: SequenceNumber
+  let retentionHorizon: SequenceNumber
   /// The oldest protocol that the space's schema admits.
   var minimumProtocol = 1
 
@@ -170,11 +173,15 @@ struct SpaceSnapshot {
   mutating func noteEnd(
     of cursor: Cursor?, find: (Timeline) throws -> SequenceNumber?
   ) rethrows {
-    if let timeline = cursor?.timeline(before: floor) { timelineEnd = try find(timeline) }
+    if let timeline = cursor?.timeline(before: retentionHorizon) {
+      timelineEnd = try find(timeline)
+    }
   }
 
   /// The anchor of a cursor that is issued now.
   var anchor: Cursor.Anchor? {
-    newest.map { Cursor.Anchor(head: head, operation: $0, print: print, timeline: timeline) }
+    newest.map {
+      Cursor.Anchor(head: head, operation: $0, historyHash: historyHash, timeline: timeline)
+    }
   }
 }

@@ -8,18 +8,19 @@ package struct SpaceSummary: Sendable, Equatable {
   package let epoch: Epoch
   package let head: SequenceNumber
   /// Tombstones up to here, and operations before it, are gone or about to go.
-  package let floor: SequenceNumber
+  package let retentionHorizon: SequenceNumber
   package let retention: Retention
 
   package init(
-    id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber, floor: SequenceNumber = 0,
+    id: Int64, name: SpaceName, epoch: Epoch, head: SequenceNumber,
+    retentionHorizon: SequenceNumber = 0,
     retention: Retention = .standard
   ) {
     self.id = id
     self.name = name
     self.epoch = epoch
     self.head = head
-    self.floor = floor
+    self.retentionHorizon = retentionHorizon
     self.retention = retention
   }
 }

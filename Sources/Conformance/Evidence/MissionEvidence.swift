@@ -136,7 +136,7 @@ extension MissionOracle {
 /// All oracles on the missions of a run.
 package struct MissionBench {
   /// Violations that each oracle reports at the end.
-  private static let toldMax = 10
+  private static let reportedMax = 10
 
   private var oracles: [any MissionOracle]
 
@@ -159,7 +159,7 @@ package struct MissionBench {
 
   package mutating func judge(_ final: FinalMissionEvidence) -> [Violation] {
     var found: [Violation] = []
-    for index in oracles.indices { found += oracles[index].judge(final).prefix(Self.toldMax) }
+    for index in oracles.indices { found += oracles[index].judge(final).prefix(Self.reportedMax) }
     return found
   }
 }

@@ -35,7 +35,7 @@ extension ReplicaEvidence {
            AND tbl <> '\(Workload.renamed.table)'),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
       anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
-      anchor_print, (SELECT count(*) FROM ferry_refresh),
+      anchor_history_hash, (SELECT count(*) FROM ferry_refresh),
       (SELECT count(*) FROM ferry_tables WHERE since IS NOT NULL)
     FROM ferry_replica
     """
@@ -52,7 +52,7 @@ extension ReplicaEvidence {
         evidence.anchor = UniqueID(bytes: row.blobBytes(7)).map {
           Cursor.Anchor(
             head: row.int64(6), operation: OperationID($0),
-            print: row.optionalInt64(10).map(UInt64.init(bitPattern:)))
+            historyHash: row.optionalInt64(10).map(UInt64.init(bitPattern:)))
         }
         evidence.isReplacing = row.int64(8) != 0
         evidence.isRescuing = row.int64(8) == 1
@@ -82,7 +82,7 @@ extension ReplicaEvidence {
   ) throws -> Cursor.Anchor? {
     try connection.first(
       """
-      SELECT last, tail FROM ferry_packets WHERE state = 'acknowledged' AND print IS NOT NULL
+      SELECT last, tail FROM ferry_packets WHERE state = 'acknowledged' AND history_hash IS NOT NULL
         AND last > ? ORDER BY last DESC LIMIT 1
       """, head
     ) { row in

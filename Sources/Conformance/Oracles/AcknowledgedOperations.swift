@@ -37,7 +37,7 @@ package struct AcknowledgedOperations: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     logs.see(final)
-    let history = History(final.server.history, told: logs)
+    let history = History(final.server.history, recordedIn: logs)
     var found = Self.gaps(final.server) + history.repeated
     var audits = logs.files.map { file in
       let unaware = file.countUnaware(logs.lineage, in: final.server.history)
@@ -46,10 +46,10 @@ package struct AcknowledgedOperations: Oracle {
     for index in audits.indices { audits[index].run() }
     // Operations that two files have held have to reach the server from one of them.
     let satisfied = audits.reduce(into: Set<OperationID>()) { $0.formUnion($1.satisfied) }
-    var told = Set<OperationID>()
+    var reported = Set<OperationID>()
     for audit in audits {
       for (operation, why) in audit.lost
-      where !satisfied.contains(operation.id) && told.insert(operation.id).inserted {
+      where !satisfied.contains(operation.id) && reported.insert(operation.id).inserted {
         found.append(
           "\(audit.file.device)'s \(operation.kind) \(operation.id) of \(operation.key.table)/"
             + "\(operation.key.record) is lost: \(why)")
@@ -83,7 +83,7 @@ private struct History {
   let unheard: [DeviceID: [HistoryEntry]]
   let deleted: Set<RecordKey>
 
-  init(_ history: [HistoryEntry], told logs: FileLogs) {
+  init(_ history: [HistoryEntry], recordedIn logs: FileLogs) {
     var entries: [OperationID: HistoryEntry] = [:]
     var repeated: [String] = []
     var newest: [OperationID: HistoryEntry] = [:]
@@ -95,9 +95,9 @@ private struct History {
       if before == nil { continue }
       repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
     }
-    let told = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
+    let recorded = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
     // A batch's effects on single records were on no device.
-    let unheard = history.filter { !told.contains($0.id) && !$0.id.isEffect }
+    let unheard = history.filter { !recorded.contains($0.id) && !$0.id.isEffect }
     (self.entries, self.repeated) = (entries, repeated)
     self.unheard = Dictionary(grouping: unheard, by: \.device).mapValues { list in
       list.sorted { $0.id < $1.id }

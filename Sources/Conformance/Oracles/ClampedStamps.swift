@@ -20,7 +20,7 @@ struct ClampedStamps {
   }
 
   /// Returns the deferred violations of devices whose beats were never clamped.
-  func settled(by server: ServerEvidence) -> [Violation] {
+  func confirmed(by server: ServerEvidence) -> [Violation] {
     guard !held.isEmpty else { return [] }
     let clamped = Set(
       server.history.lazy.filter { $0.key.table == "beats" && $0.time < $0.id.value.timestamp }

@@ -15,7 +15,7 @@ package struct Convergence: Oracle {
   package static let name = "convergence"
 
   /// Differences reported of each replica.
-  private static let toldMax = 3
+  private static let reportedMax = 3
 
   private var mayLeaveOrphans = false
 
@@ -37,7 +37,7 @@ package struct Convergence: Oracle {
       let faults =
         Self.leftovers(replica, final.server, orphans.count)
         + Self.differences(replica.rows, expected, besides: orphans)
-      found += faults.prefix(Self.toldMax).map { "\(name) \($0)" }
+      found += faults.prefix(Self.reportedMax).map { "\(name) \($0)" }
     }
     return found.map { Violation(oracle: Self.name, $0) }
   }

@@ -14,14 +14,14 @@ import FerryProtocol
 package struct CounterSums: Oracle {
   package static let name = "counter-sums"
 
-  private var told: [OperationID: LocalOperation] = [:]
+  private var committed: [OperationID: LocalOperation] = [:]
 
   package init() {}
 
   package mutating func see(_ event: RunEvent) -> [Violation] {
     guard case .committed(_, let operations) = event else { return [] }
     for operation in operations where operation.key.table == Workload.counter.table {
-      told[operation.id] = operation
+      committed[operation.id] = operation
     }
     return []
   }
@@ -55,9 +55,9 @@ package struct CounterSums: Oracle {
     if entry.id.isRescue, let amount = entry.amount, amount != 0 {
       return "adds \(amount) with a row that was given back"
     }
-    guard let own = told[entry.id] else { return nil }
+    guard let own = committed[entry.id] else { return nil }
     if own.amount != entry.amount {
-      return "adds \(Self.told(entry.amount)) instead of \(Self.told(own.amount))"
+      return "adds \(Self.described(entry.amount)) instead of \(Self.described(own.amount))"
     }
     return nil
   }
@@ -82,7 +82,7 @@ package struct CounterSums: Oracle {
     }
   }
 
-  private static func told(_ amount: Int64?) -> String { amount.map(String.init) ?? "nothing" }
+  private static func described(_ amount: Int64?) -> String { amount.map(String.init) ?? "nothing" }
 }
 
 extension [Column] {

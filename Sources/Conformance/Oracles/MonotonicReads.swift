@@ -87,7 +87,7 @@ package struct MonotonicReads: Oracle {
       if known.haveGivenBack(regress.from.beat, of: regress.device) { continue }
       found += doubts.unlessDoubtful(regress.violation, beatOf: regress.device)
     }
-    return found + doubts.settled(by: final.server)
+    return found + doubts.confirmed(by: final.server)
   }
 
   private mutating func note(_ operation: LocalOperation) {

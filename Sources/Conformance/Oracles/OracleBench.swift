@@ -1,7 +1,7 @@
 /// All oracles on one run of one space.
 package struct OracleBench {
   /// Violations that each oracle reports at the end; one bug often shows everywhere.
-  private static let toldMax = 10
+  private static let reportedMax = 10
 
   private var oracles: [any Oracle]
 
@@ -29,7 +29,7 @@ package struct OracleBench {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     var found: [Violation] = []
-    for index in oracles.indices { found += oracles[index].judge(final).prefix(Self.toldMax) }
+    for index in oracles.indices { found += oracles[index].judge(final).prefix(Self.reportedMax) }
     return found
   }
 }

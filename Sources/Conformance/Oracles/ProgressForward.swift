@@ -9,7 +9,7 @@ package struct ProgressForward: MissionOracle {
     var mission: MissionID
   }
 
-  private var told: [Run: (version: Int64, done: Int64)] = [:]
+  private var reported: [Run: (version: Int64, done: Int64)] = [:]
 
   package init() {}
 
@@ -17,8 +17,8 @@ package struct ProgressForward: MissionOracle {
     switch event {
     case .progress(let device, let version, let done, let total):
       let run = Run(device: device, mission: version.mission)
-      defer { told[run] = (version.version, done) }
-      let before = told[run].map { $0.version == version.version ? $0.done : 0 } ?? 0
+      defer { reported[run] = (version.version, done) }
+      let before = reported[run].map { $0.version == version.version ? $0.done : 0 } ?? 0
       guard done < before || done > total || done < 0 else { return [] }
       return [
         Violation(
@@ -26,9 +26,9 @@ package struct ProgressForward: MissionOracle {
           "\(device): mission \(version.mission) is at \(done) of \(total) bytes, after \(before)")
       ]
     case .rested(let device, let mission):
-      told[Run(device: device, mission: mission)] = nil
+      reported[Run(device: device, mission: mission)] = nil
     case .killed(let device), .wentBack(let device):
-      told = told.filter { $0.key.device != device }
+      reported = reported.filter { $0.key.device != device }
     default: break
     }
     return []

@@ -54,7 +54,7 @@ package struct ReadYourWrites: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     let found = final.replicas.sorted { $0.key < $1.key }.flatMap { read($0.key, $0.value.rows) }
-    return found + doubts.settled(by: final.server)
+    return found + doubts.confirmed(by: final.server)
   }
 
   private mutating func note(_ operation: LocalOperation, of device: String) {

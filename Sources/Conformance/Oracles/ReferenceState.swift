@@ -39,11 +39,13 @@ package struct ReferenceState: Oracle {
 
   private static func difference(_ state: RecordState, _ expected: ReferenceRecord) -> String? {
     if state.inserted?.stamp != expected.inserted {
-      return "was inserted \(told(state.inserted?.stamp)), by the history "
-        + told(expected.inserted)
+      return "was inserted \(described(state.inserted?.stamp)), by the history "
+        + described(expected.inserted)
     }
     if state.deleted?.stamp != expected.deleted {
-      return "was deleted \(told(state.deleted?.stamp)), by the history \(told(expected.deleted))"
+      return
+        "was deleted \(described(state.deleted?.stamp)), by the history "
+        + described(expected.deleted)
     }
     let columns = expected.columns
     for column in state.columns {
@@ -51,8 +53,9 @@ package struct ReferenceState: Oracle {
         return "holds \(column.value) in \(column.name), which the history has erased or never had"
       }
       guard write.stamp == column.stamp, write.value == column.value else {
-        return "holds \(column.value) of \(told(column.stamp)) in \(column.name), by the history "
-          + "\(write.value) of \(told(write.stamp))"
+        return
+          "holds \(column.value) of \(described(column.stamp)) in \(column.name), by the history "
+          + "\(write.value) of \(described(write.stamp))"
       }
     }
     let present = Set(state.columns.map(\.name))
@@ -62,7 +65,7 @@ package struct ReferenceState: Oracle {
     return nil
   }
 
-  private static func told(_ stamp: Stamp?) -> String {
+  private static func described(_ stamp: Stamp?) -> String {
     stamp.map { "at \($0.time) by \($0.device)" } ?? "never"
   }
 }

@@ -51,13 +51,13 @@ final class EmbeddedStorage: SimulatedStorage {
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     try connection().first(
-      "SELECT head, newest, print FROM spaces WHERE name = ?", space.value
+      "SELECT head, newest, history_hash FROM spaces WHERE name = ?", space.value
     ) { row in
-      let (head, print) = (row.int64(0), UInt64(bitPattern: row.int64(2)))
+      let (head, historyHash) = (row.int64(0), UInt64(bitPattern: row.int64(2)))
       return (
         head,
         UniqueID(bytes: row.blobBytes(1)).map {
-          Cursor.Anchor(head: head, operation: OperationID($0), print: print)
+          Cursor.Anchor(head: head, operation: OperationID($0), historyHash: historyHash)
         }
       )
     } ?? (0, nil)

@@ -52,12 +52,12 @@ final class PostgresStorage: SimulatedStorage {
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     let rows = try PostgresConnection(url: url).query(
-      .once("SELECT head, newest, print FROM spaces WHERE name = $1"), [.text(space.value)])
+      .once("SELECT head, newest, history_hash FROM spaces WHERE name = $1"), [.text(space.value)])
     guard let row = rows.first else { return (0, nil) }
-    let (head, print) = (try row.int8(0), UInt64(bitPattern: try row.int8(2)))
+    let (head, historyHash) = (try row.int8(0), UInt64(bitPattern: try row.int8(2)))
     guard !row.isNull(1), let id = try row.uuidBytes(1).withUnsafeBytes({ UniqueID(bytes: $0) })
     else { return (head, nil) }
-    return (head, Cursor.Anchor(head: head, operation: OperationID(id), print: print))
+    return (head, Cursor.Anchor(head: head, operation: OperationID(id), historyHash: historyHash))
   }
 
   func close() {
@@ -249,11 +249,11 @@ private final class StandStillStore: SyncStore {
     }
   }
 
-  func raiseFloor(
-    of space: Int64, _ request: FloorRequest
-  ) async throws(StoreError) -> SpaceFloor {
+  func raiseRetentionHorizon(
+    of space: Int64, _ request: HorizonRequest
+  ) async throws(StoreError) -> RaisedHorizon {
     try await still { store async throws(StoreError) in
-      try await store.raiseFloor(of: space, request)
+      try await store.raiseRetentionHorizon(of: space, request)
     }
   }
 

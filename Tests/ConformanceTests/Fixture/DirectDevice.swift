@@ -17,7 +17,7 @@ final class DirectDevice {
   let clock: DirectClock
   var level = 0
   /// Reported as committed, not yet as confirmed.
-  var told: [OperationID] = []
+  var committed: [OperationID] = []
 
   var path: String { directory.file("replica.db").path }
 

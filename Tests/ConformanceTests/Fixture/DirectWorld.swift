@@ -100,7 +100,7 @@ final class DirectWorld {
 
   func perform(_ planned: PlannedAction, on device: DirectDevice) throws {
     let recorded = try device.perform(planned, sizes: sizes)
-    device.told += recorded.map(\.id)
+    device.committed += recorded.map(\.id)
     tell(.committed(device: device.name, recorded))
     if random.chance(1, in: 2) { try observe(device) }
   }
@@ -109,9 +109,9 @@ final class DirectWorld {
     let evidence = try device.evidence()
     tell(.read(device: device.name, evidence))
     let pending = Set(evidence.pending)
-    let gone = device.told.filter { !pending.contains($0) }
+    let gone = device.committed.filter { !pending.contains($0) }
     guard !gone.isEmpty else { return }
-    device.told.removeAll { !pending.contains($0) }
+    device.committed.removeAll { !pending.contains($0) }
     tell(.confirmed(device: device.name, gone))
   }
 
@@ -209,7 +209,7 @@ final class DirectWorld {
       let name = "device-\(devices.count)"
       try add(name, copyOf: device)
       let copy = devices[devices.count - 1]
-      copy.told = device.told
+      copy.committed = device.committed
       tell(.copied(device: name, from: device.name, try copy.evidence()))
     }
     try setBack(index)
@@ -228,7 +228,7 @@ final class DirectWorld {
     try device.reopen(from: backup.directory)
     device.level = backup.level
     let survivors = try device.evidence()
-    device.told = survivors.pending
+    device.committed = survivors.pending
     tell(.lostPower(device: device.name, survivors: survivors))
   }
 }

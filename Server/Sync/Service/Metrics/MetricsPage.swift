@@ -122,7 +122,7 @@ struct MetricsPage {
     guard let age = counts.historyAge else { return }
     text.metric(
       "ferry_history_age_seconds", "gauge",
-      "Age of the floor of the space whose floor is the oldest, as of the last run.")
+      "Age of the retention horizon of the space whose horizon is the oldest, as of the last run.")
     text.sample("ferry_history_age_seconds", Double(age) / 1_000)
   }
 

@@ -3,11 +3,11 @@ import FerryProtocol
 /// The result of pruning one space.
 package struct PruneResult: Sendable, Equatable {
   package var rows = PrunedRows()
-  package var floor: SpaceFloor
+  package var horizon: RaisedHorizon
   /// Another server pruned at the same time; the rest is done in the next run.
   package var isBusy = false
 
-  package init(floor: SpaceFloor) { self.floor = floor }
+  package init(horizon: RaisedHorizon) { self.horizon = horizon }
 }
 
 /// The progress of pruning through a space's history.

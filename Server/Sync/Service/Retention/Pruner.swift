@@ -71,9 +71,9 @@ package struct Pruner: Sendable {
       let result = try await prune(space, keeping: space.retention, now: now)
       run.rows += result.rows
       debt.add(result.rows)
-      kept += result.floor.head - result.floor.floor
+      kept += result.horizon.head - result.horizon.retentionHorizon
       run.isBusy = run.isBusy || result.isBusy
-      if let at = result.floor.at { run.historyAge = max(run.historyAge ?? 0, now - at) }
+      if let at = result.horizon.at { run.historyAge = max(run.historyAge ?? 0, now - at) }
       if result.isBusy { break }
     }
     // Reports the deleted rows even if their room cannot be reclaimed.
@@ -114,9 +114,9 @@ package struct Pruner: Sendable {
     _ space: SpaceSummary, keeping retention: Retention, now: Int64,
     progress: (PruneProgress) -> Void = { _ in }
   ) async throws -> PruneResult {
-    let request = FloorRequest(now: now, keeping: retention)
-    let floor = try await store.raiseFloor(of: space.id, request)
-    var result = PruneResult(floor: floor)
+    let request = HorizonRequest(now: now, keeping: retention)
+    let horizon = try await store.raiseRetentionHorizon(of: space.id, request)
+    var result = PruneResult(horizon: horizon)
     guard retention != .forever else { return result }
     var slice = PruneSlice(request, rows: pace.rows)
     while true {
@@ -127,7 +127,7 @@ package struct Pruner: Sendable {
       case .pruned(let rows, let reached, let isLast):
         result.rows += rows
         slice.after = reached
-        progress(PruneProgress(reached: reached, end: floor.floor - 1))
+        progress(PruneProgress(reached: reached, end: horizon.retentionHorizon - 1))
         if isLast { return result }
       }
       try await sleep(pace.pause)

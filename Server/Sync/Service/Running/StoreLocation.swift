@@ -24,7 +24,7 @@ package enum StoreLocation: Sendable, Equatable {
   }
 
   /// Whether an embedded store exists already; `true` for a database, which only opening it shows.
-  package var isThere: Bool {
+  package var exists: Bool {
     switch self {
     case .embedded(let directory):
       FileManager.default.fileExists(atPath: directory + "/" + SQLiteStore.fileName)

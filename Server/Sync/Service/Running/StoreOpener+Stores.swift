@@ -6,7 +6,8 @@ extension StoreOpener {
       try await SQLiteStore(directory: directory, limits: limits, quotas: quotas)
     case .postgres(let url):
       try await PostgresStore(
-        url: url, limits: limits, quotas: quotas, connections: connections, makes: makes,
+        url: url, limits: limits, quotas: quotas, connections: connections,
+        createsIfMissing: createsIfMissing,
         report: { [log] in log.write(.info, "migrating the database", detail: $0) })
     }
   }

@@ -9,7 +9,7 @@ package struct StoreOpener: Sendable {
   /// Connections to a database.
   let connections: Int
   /// Whether a store is made if there is none.
-  let makes: Bool
+  let createsIfMissing: Bool
   private let patience: Duration
   private let clock: ServiceClock
   let log: ServiceLog
@@ -26,17 +26,18 @@ package struct StoreOpener: Sendable {
 
   /// - Parameters:
   ///   - patience: The longest wait for a database that is not available.
-  ///   - makes: Whether a store is made if there is none.
+  ///   - createsIfMissing: Whether a store is made if there is none.
   package init(
     _ location: StoreLocation, limits: Limits = .standard, quotas: Quotas = .standard,
-    connections: Int = PostgresStore.connectionsStandard, makes: Bool = true, patience: Duration,
+    connections: Int = PostgresStore.connectionsStandard, createsIfMissing: Bool = true,
+    patience: Duration,
     clock: ServiceClock, log: ServiceLog
   ) {
     self.location = location
     self.limits = limits
     self.quotas = quotas
     self.connections = connections
-    self.makes = makes
+    self.createsIfMissing = createsIfMissing
     self.patience = patience
     self.clock = clock
     self.log = log

@@ -337,10 +337,10 @@ package struct HistoryOrigin: Sendable, Equatable {
   package let head: SequenceNumber
   /// The operation at ``head``; `nil` in an empty space.
   package let newest: OperationID?
-  package let print: UInt64
+  package let historyHash: UInt64
 
   package init(_ space: SpaceState) {
-    (head, newest, print) = (space.head, space.newest, space.print)
+    (head, newest, historyHash) = (space.head, space.newest, space.historyHash)
   }
 
   /// Returns whether the history of `space` goes on from here.
@@ -348,7 +348,7 @@ package struct HistoryOrigin: Sendable, Equatable {
   /// - Parameter place: The present place of ``newest`` in the history of `space`.
   func leads(to space: SpaceState, place: HistoryPlace?) -> Bool {
     if head == 0 || self == HistoryOrigin(space) { return true }
-    return place?.sequence == head && place?.print == print && head <= space.head
+    return place?.sequence == head && place?.historyHash == historyHash && head <= space.head
   }
 }
 

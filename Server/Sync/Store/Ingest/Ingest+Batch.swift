@@ -14,7 +14,7 @@ extension Ingest {
     effect.time = admitted(operation.time)
     let sequence = effects.space.place(operation.id, at: effect.time, base: operation.base)
     // The effects follow the batch, and change the history hash of the space.
-    let print = effects.space.print
+    let historyHash = effects.space.historyHash
     let place = effects.operations.count
     var outcome = Outcome(records: 0)
     for (ordinal, key) in keys.enumerated() {
@@ -25,7 +25,8 @@ extension Ingest {
     }
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     let row = IngestEffects.OperationRow(
-      id: operation.id, sequence: sequence, print: print, device: device, key: operation.key,
+      id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
+      key: operation.key,
       kind: .batch, time: effect.time, base: operation.base, data: operation.encodedBatch(batch),
       times: nil, outcome: outcome.encoded())
     effects.operations.insert(row, at: place)

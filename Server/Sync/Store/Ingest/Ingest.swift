@@ -113,7 +113,9 @@ package struct Ingest {
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
     // If all of it is new and without a gap, its author can lead the cursor over it.
     if count > 0, receipt.sequences == before.head + 1...effects.space.head {
-      (receipt.printBefore, receipt.print) = (before.print, effects.space.print)
+      (receipt.historyHashBefore, receipt.historyHash) = (
+        before.historyHash, effects.space.historyHash
+      )
       receipt.timeline = effects.space.timeline
     }
     receipts[source] = receipt
@@ -175,7 +177,8 @@ package struct Ingest {
     known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
     effects.operations.append(
       IngestEffects.OperationRow(
-        id: operation.id, sequence: sequence, print: effects.space.print, device: device,
+        id: operation.id, sequence: sequence, historyHash: effects.space.historyHash,
+        device: device,
         key: operation.key, kind: operation.kind, time: time, base: operation.base,
         data: operation.kind == .delete ? nil : operation.encodedColumns(),
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),

@@ -74,7 +74,7 @@ package struct SpaceState: Sendable, Equatable {
   /// The operation at ``head``; `nil` in an empty space.
   package var newest: OperationID?
   /// The history hash after ``newest``.
-  package var print: UInt64
+  package var historyHash: UInt64
   /// The space's hybrid clock: at or past every stamp in the space, independent of the servers'
   /// wall clocks.
   package private(set) var clock: HybridTimestamp
@@ -83,7 +83,7 @@ package struct SpaceState: Sendable, Equatable {
   /// The oldest protocol that its schema admits.
   package var minimumProtocol: Int
   /// Operations before this one may be gone from the history.
-  package var floor: SequenceNumber
+  package var retentionHorizon: SequenceNumber
   /// The timeline that the history is on; `nil` if none was begun yet.
   package var timeline: Timeline?
   /// The timeline that begins with the next operation; `nil` if this run of the server has begun
@@ -94,17 +94,18 @@ package struct SpaceState: Sendable, Equatable {
 
   package init(
     epoch: Epoch, head: SequenceNumber = 0, newest: OperationID? = nil,
-    print: UInt64 = HistoryPrint.empty, clock: HybridTimestamp = .zero, schemaVersion: Int64 = 0,
-    minimumProtocol: Int = 1, floor: SequenceNumber = 0, timeline: Timeline? = nil
+    historyHash: UInt64 = HistoryHash.empty, clock: HybridTimestamp = .zero,
+    schemaVersion: Int64 = 0,
+    minimumProtocol: Int = 1, retentionHorizon: SequenceNumber = 0, timeline: Timeline? = nil
   ) {
     self.epoch = epoch
     self.head = head
     self.newest = newest
-    self.print = print
+    self.historyHash = historyHash
     self.clock = clock
     self.schemaVersion = schemaVersion
     self.minimumProtocol = minimumProtocol
-    self.floor = floor
+    self.retentionHorizon = retentionHorizon
     self.timeline = timeline
   }
 
@@ -149,7 +150,7 @@ package struct SpaceState: Sendable, Equatable {
     }
     head += 1
     newest = operation
-    print = HistoryPrint.appending(operation, at: time, base: base, to: print)
+    historyHash = HistoryHash.appending(operation, at: time, base: base, to: historyHash)
     return head
   }
 }
@@ -236,14 +237,14 @@ package struct KnownOperation: Sendable, Equatable {
   package let outcome: Outcome
   /// The history hash after it. `nil` for an operation of this batch, or one from before there were
   /// history hashes.
-  package let print: UInt64?
+  package let historyHash: UInt64?
 
   package init(
-    sequence: SequenceNumber, device: DeviceID, outcome: Outcome, print: UInt64? = nil
+    sequence: SequenceNumber, device: DeviceID, outcome: Outcome, historyHash: UInt64? = nil
   ) {
     self.sequence = sequence
     self.device = device
     self.outcome = outcome
-    self.print = print
+    self.historyHash = historyHash
   }
 }

@@ -7,7 +7,7 @@ package struct IngestEffects: Sendable, Equatable {
     package let id: OperationID
     package let sequence: SequenceNumber
     /// The history hash after it.
-    package let print: UInt64
+    package let historyHash: UInt64
     package let device: DeviceID
     package let key: RecordKey
     package let kind: OperationKind

@@ -7,10 +7,12 @@ extension IngestPlanner {
   /// operation is never in the history at or below its author's `base`. So one made at or above the
   /// retention horizon would still be there. If a copy cut the packet otherwise, its tail differs.
   func wasApplied(_ packet: Packet, _ tail: OperationID) -> Bool {
-    let floor = context.space.floor
-    guard floor > 0, chains[packet.device]?.recent.contains(tail) == true else { return false }
+    let retentionHorizon = context.space.retentionHorizon
+    guard retentionHorizon > 0, chains[packet.device]?.recent.contains(tail) == true else {
+      return false
+    }
     return packet.operations.allSatisfy { operation in
-      author(of: operation.id) != nil || operation.base < floor && operation.id <= tail
+      author(of: operation.id) != nil || operation.base < retentionHorizon && operation.id <= tail
     }
   }
 
@@ -18,7 +20,7 @@ extension IngestPlanner {
   /// identifiers ascend, and the dependency is before all that its chain remembers. A device that
   /// makes its identifiers otherwise gets the answer that it was copied, which loses nothing.
   func isForgotten(_ dependency: OperationID, by chain: DeviceChain) -> Bool {
-    guard context.space.floor > 0, chain.hasForgotten, let oldest = chain.recent.first
+    guard context.space.retentionHorizon > 0, chain.hasForgotten, let oldest = chain.recent.first
     else { return false }
     return dependency < oldest
   }

@@ -76,7 +76,7 @@ struct IngestPlanner {
     }
     claim(packet.device, for: packets[index].principal)
     let key = BufferedKey(device: packet.device, tail: tail)
-    if let verdict = settled(packet, tail) {
+    if let verdict = finalVerdict(packet, tail) {
       plan.verdicts[index] = verdict
       return
     }
@@ -159,18 +159,19 @@ struct IngestPlanner {
     let space = context.space
     let place = cursor.anchor.flatMap { anchor in
       context.known[anchor.operation].map {
-        HistoryPlace(sequence: $0.sequence, print: $0.print)
+        HistoryPlace(sequence: $0.sequence, historyHash: $0.historyHash)
       }
     }
     let end = cursor.anchor?.timeline.flatMap { context.timelineEnds[$0] }
     return KnownHistory(
-      epoch: space.epoch, head: space.head, floor: space.floor, timelineEnd: end
+      epoch: space.epoch, head: space.head, retentionHorizon: space.retentionHorizon,
+      timelineEnd: end
     ).fault(of: cursor, anchored: place)
   }
 
   /// Returns the answer for a packet that cannot be a link of the chain any more; `nil` when it may
   /// be.
-  private func settled(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
+  private func finalVerdict(_ packet: Packet, _ tail: OperationID) -> IngestPlan.Verdict? {
     switch placement(of: packet.dependency, in: packet.device) {
     case .next: return nil
     case .past:
@@ -264,7 +265,7 @@ struct IngestPlanner {
       return remove(link, verdict: nil)
     }
     let packet = packets[index].packet
-    remove(link, verdict: settled(packet, link.key.tail))
+    remove(link, verdict: finalVerdict(packet, link.key.tail))
   }
 
   private mutating func remove(_ link: Link, verdict: IngestPlan.Verdict?) {

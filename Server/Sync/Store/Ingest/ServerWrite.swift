@@ -30,7 +30,8 @@ extension IngestEffects {
       operation, stamp: Stamp(time: time, device: ServerWrite.author), sequence: sequence)
     operations.append(
       OperationRow(
-        id: operation.id, sequence: sequence, print: space.print, device: ServerWrite.author,
+        id: operation.id, sequence: sequence, historyHash: space.historyHash,
+        device: ServerWrite.author,
         key: key, kind: operation.kind, time: time, base: base,
         data: columns == nil ? nil : operation.encodedColumns(), times: nil, outcome: nil))
     records.append(

@@ -9,7 +9,8 @@ struct PostgresDigests {
     "digests_ends",
     """
     SELECT epoch, head, newest, o.sequence,
-      (SELECT sequence FROM digest_states WHERE space = $1), o.print, s.print, floor,
+      (SELECT sequence FROM digest_states WHERE space = $1), o.history_hash, s.history_hash,
+      retention_horizon,
       t.timeline, \(PostgresTimelines.end)
     FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $2
       LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $3
@@ -65,8 +66,9 @@ struct PostgresDigests {
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(2) ? nil : OperationID(uuidBytes: try state.uuidBytes(2)),
-      print: UInt64(bitPattern: try state.int8(6)), anchored: try HistoryPlace(state, 3, print: 5),
-      timelineEnd: try state.timelineEnd(8, 9), floor: try state.int8(7))
+      historyHash: UInt64(bitPattern: try state.int8(6)),
+      anchored: try HistoryPlace(state, 3, historyHash: 5),
+      timelineEnd: try state.timelineEnd(8, 9), retentionHorizon: try state.int8(7))
     if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
     let folded = state.isNull(4) ? 0 : max(0, try state.int8(4))
     var answer = DigestAnswer(

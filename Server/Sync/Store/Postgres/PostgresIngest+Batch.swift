@@ -53,7 +53,7 @@ extension PostgresIngest {
   }
 
   private static let place = PostgresStatement(
-    "history_place", "SELECT sequence, print FROM operations WHERE space = $1 AND id = $2")
+    "history_place", "SELECT sequence, history_hash FROM operations WHERE space = $1 AND id = $2")
 
   private func place(
     of operation: OperationID?, on connection: PostgresConnection
@@ -62,7 +62,7 @@ extension PostgresIngest {
     var parameters: PostgresParameters = [.int8(space)]
     parameters.append(uuidBytes: operation.value.bytes)
     return try connection.query(Self.place, parameters).first.flatMap {
-      try HistoryPlace($0, 0, print: 1)
+      try HistoryPlace($0, 0, historyHash: 1)
     }
   }
 

@@ -77,7 +77,7 @@ struct PostgresIngest {
     "known",
     """
     SELECT found.* FROM unnest($2::uuid[]) AS wanted(id) CROSS JOIN LATERAL (
-      SELECT o.id, o.sequence, o.device, o.outcome, o.print FROM operations AS o
+      SELECT o.id, o.sequence, o.device, o.outcome, o.history_hash FROM operations AS o
       WHERE o.space = $1 AND o.id = wanted.id OFFSET 0
     ) AS found
     """)
@@ -132,7 +132,8 @@ struct PostgresIngest {
     try take(results[4], results[5], into: &context)
     try context.refuseIfStatesLack(incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
-      of: incoming.compactMap { $0.cursor?.timeline(before: state.floor) }, on: connection)
+      of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) },
+      on: connection)
     return context
   }
 
@@ -184,7 +185,7 @@ struct PostgresIngest {
         row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
       context.known[id] = KnownOperation(
         sequence: try row.int8(1), device: device, outcome: outcome,
-        print: row.isNull(4) ? nil : UInt64(bitPattern: try row.int8(4)))
+        historyHash: row.isNull(4) ? nil : UInt64(bitPattern: try row.int8(4)))
     }
     for row in records {
       if row.isNull(2) { context.lacksStates = true }

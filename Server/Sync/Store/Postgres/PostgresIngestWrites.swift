@@ -25,7 +25,7 @@ struct PostgresIngestWrites {
     } else {
       state.append(.uuid(nil))
     }
-    state.append(.int8(Int64(bitPattern: effects.space.print)))
+    state.append(.int8(Int64(bitPattern: effects.space.historyHash)))
     state.append(effects.space.timeline)
     pipeline.add(Self.space, state)
     PostgresTimelines.add(effects.space, in: space, to: &pipeline)
@@ -35,14 +35,15 @@ struct PostgresIngestWrites {
   private static let space = PostgresStatement(
     "space_save",
     """
-    UPDATE spaces SET head = $2, clock = $3, newest = $4, print = $5, timeline = $6 WHERE id = $1
+    UPDATE spaces SET head = $2, clock = $3, newest = $4, history_hash = $5, timeline = $6
+    WHERE id = $1
     """)
 
   private static let operations = PostgresStatement(
     "operations_save",
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
-      times, outcome, print, marks)
+      times, outcome, history_hash, marks)
     SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
       $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
       $13::bigint[], $14::text[])
@@ -63,7 +64,7 @@ struct PostgresIngestWrites {
     var data = PostgresArray<String>(reserving: count, valueBytes: count * 128)
     var columnTimes = PostgresArray<String>(reserving: count)
     var outcomes = PostgresArray<String>(reserving: count)
-    var prints = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
+    var historyHashes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var marks = PostgresArray<String>(reserving: count)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
@@ -77,7 +78,7 @@ struct PostgresIngestWrites {
       data.append(utf8OrNull: row.data)
       columnTimes.append(utf8OrNull: row.times)
       outcomes.append(utf8OrNull: row.outcome)
-      prints.append(Int64(bitPattern: row.print))
+      historyHashes.append(Int64(bitPattern: row.historyHash))
       marks.append(utf8OrNull: row.marks)
     }
     pipeline.add(
@@ -85,7 +86,7 @@ struct PostgresIngestWrites {
       [
         .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
         .array(records), .array(kinds), .array(times), .array(bases), .array(data),
-        .array(columnTimes), .array(outcomes), .array(prints), .array(marks),
+        .array(columnTimes), .array(outcomes), .array(historyHashes), .array(marks),
       ])
   }
 

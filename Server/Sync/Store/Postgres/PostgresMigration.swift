@@ -24,7 +24,7 @@ struct PostgresMigration {
 
   let steps: [Step]
   /// Whether a store is made if there is none.
-  let makes: Bool
+  let createsIfMissing: Bool
   /// Takes a description of the current step.
   let report: @Sendable (String) -> Void
 
@@ -39,7 +39,7 @@ struct PostgresMigration {
   private static let lockKey: Int64 = 7_380_945_921
 
   func run(on connection: PostgresConnection) throws {
-    if !makes, try version(on: connection) == nil {
+    if !createsIfMissing, try version(on: connection) == nil {
       throw StoreError.failed("the database holds no store of Ferry's")
     }
     guard try version(on: connection) != steps.count else { return }

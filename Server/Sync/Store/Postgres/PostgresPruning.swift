@@ -15,7 +15,7 @@ struct PostgresPruning {
   // MARK: Retention horizon
 
   private static let lock = PostgresStatement(
-    "floor_lock", "SELECT head, floor FROM spaces WHERE id = $1 FOR UPDATE")
+    "horizon_lock", "SELECT head, retention_horizon FROM spaces WHERE id = $1 FOR UPDATE")
 
   private static let newestMark = PostgresStatement(
     "head_time",
@@ -28,14 +28,14 @@ struct PostgresPruning {
     "head_time_save", "INSERT INTO head_times(space, sequence, at) VALUES ($1, $2, $3)")
 
   private static let raise = PostgresStatement(
-    "floor_save", "UPDATE spaces SET floor = $2 WHERE id = $1")
+    "horizon_save", "UPDATE spaces SET retention_horizon = $2 WHERE id = $1")
 
   private static let forget = PostgresStatement(
     "head_times_forget", "DELETE FROM head_times WHERE space = $1 AND sequence < $2")
 
-  func raiseFloor(
-    _ request: FloorRequest, on connection: PostgresConnection
-  ) throws -> SpaceFloor {
+  func raiseRetentionHorizon(
+    _ request: HorizonRequest, on connection: PostgresConnection
+  ) throws -> RaisedHorizon {
     try connection.transaction { connection in
       let found = try connection.pipeline { pipeline in
         pipeline.add(Self.lock, [.int8(space)])
@@ -43,23 +43,24 @@ struct PostgresPruning {
         pipeline.add(Self.newestMark, [.int8(space), .int8(request.cutoff)])
       }
       guard let row = found[0].first else { throw StoreError.failed("the space is gone") }
-      let state = FloorState(
-        head: try row.int8(0), floor: try row.int8(1),
+      let state = HorizonState(
+        head: try row.int8(0), retentionHorizon: try row.int8(1),
         newest: try found[1].first.map { try HeadTime($0) },
         oldEnough: try found[2].first.map { try HeadTime($0) })
-      let floor = state.raised(request)
+      let retentionHorizon = state.raised(request)
       _ = try connection.pipeline { pipeline in
         if let mark = state.dueMark(request) {
           pipeline.add(Self.mark, [.int8(space), .int8(mark.sequence), .int8(mark.at)])
         }
-        if floor > state.floor {
-          pipeline.add(Self.raise, [.int8(space), .int8(floor)])
-          pipeline.add(Self.forget, [.int8(space), .int8(floor)])
+        if retentionHorizon > state.retentionHorizon {
+          pipeline.add(Self.raise, [.int8(space), .int8(retentionHorizon)])
+          pipeline.add(Self.forget, [.int8(space), .int8(retentionHorizon)])
         }
         pipeline.commit()
       }
       let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
-      return SpaceFloor(floor: floor, head: state.head, at: floor > 0 ? at : nil)
+      return RaisedHorizon(
+        retentionHorizon: retentionHorizon, head: state.head, at: retentionHorizon > 0 ? at : nil)
     }
   }
 
@@ -69,7 +70,7 @@ struct PostgresPruning {
   private static let claim = PostgresStatement(
     "prune_claim",
     """
-    SELECT pg_try_advisory_xact_lock(738094593, hashint8($1)), floor,
+    SELECT pg_try_advisory_xact_lock(738094593, hashint8($1)), retention_horizon,
       (SELECT sequence FROM operations WHERE space + 0 = $1 AND $2 ORDER BY sequence LIMIT 1)
     FROM spaces WHERE id = $1
     """)
@@ -150,10 +151,10 @@ struct PostgresPruning {
         Self.claim, [.int8(space), .bool(slice.after == nil)])
       guard let row = found.first else { throw StoreError.failed("the space is gone") }
       guard try row.bool(0) else { return .busy }
-      let floor = try row.int8(1)
+      let retentionHorizon = try row.int8(1)
       // The operation at the retention horizon stays: cursors at the horizon are checked against
       // it.
-      let last = floor - 1
+      let last = retentionHorizon - 1
       let start = try slice.after ?? row.ifPresent(2, as: Int64.self).map { $0 - 1 } ?? last
       let reached = min(last, start + SequenceNumber(slice.rows))
       var rows = PrunedRows()
@@ -165,16 +166,18 @@ struct PostgresPruning {
       let room = slice.rows - rows.operations
       if reached >= last, room > 0 {
         rows.tombstones = try connection.query(
-          Self.tombstones, [.int8(space), .int8(floor), .int8(Int64(room))]
+          Self.tombstones, [.int8(space), .int8(retentionHorizon), .int8(Int64(room))]
         ).affected
         rows.notices = try connection.query(
-          Self.notices, [.int8(space), .int8(floor), .int8(Int64(room - rows.tombstones))]
+          Self.notices,
+          [.int8(space), .int8(retentionHorizon), .int8(Int64(room - rows.tombstones))]
         ).affected
       }
       guard reached >= last, rows.count == 0 else {
         return .pruned(rows, reached: reached, isLast: false)
       }
-      (rows.buffered, rows.devices) = try pruneDevices(slice, floor: floor, on: connection)
+      (rows.buffered, rows.devices) = try pruneDevices(
+        slice, retentionHorizon: retentionHorizon, on: connection)
       return .pruned(
         rows, reached: reached,
         isLast: rows.buffered < Self.bufferedRows && rows.devices < Self.deviceRows / 2)
@@ -185,14 +188,14 @@ struct PostgresPruning {
   /// chain. Nothing else was deleted in this transaction, so no writer can wait for it and block
   /// it.
   private func pruneDevices(
-    _ slice: PruneSlice, floor: SequenceNumber, on connection: PostgresConnection
+    _ slice: PruneSlice, retentionHorizon: SequenceNumber, on connection: PostgresConnection
   ) throws -> (buffered: Int, devices: Int) {
     let found = try connection.pipeline { pipeline in
       pipeline.add(Self.lock, [.int8(space)])
       pipeline.add(
         Self.buffered, [.int8(space), .int8(slice.bufferedBefore), .int8(Int64(Self.bufferedRows))])
       // While all history is kept, each operation is known by its identifier; nothing is forgotten.
-      guard floor > 0 else { return }
+      guard retentionHorizon > 0 else { return }
       pipeline.add(
         Self.forgetDevices,
         [.int8(space), .int8(slice.devicesBefore), .int8(Int64(Self.deviceRows / 2))])

@@ -19,7 +19,8 @@ struct PostgresPull {
       (SELECT max(last.sequence) FROM unnest($4::uuid[]) AS name(device), LATERAL (
         SELECT sequence FROM notices WHERE space = $1 AND device = name.device
           AND \(NoticeFeed.isOwn("$6"))
-        ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, floor, o.print, s.print,
+        ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, retention_horizon,
+        o.history_hash, s.history_hash,
       s.timeline, t.timeline, \(PostgresTimelines.end), d.principal
     FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3
       LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $5
@@ -75,10 +76,10 @@ struct PostgresPull {
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
       newest: state.isNull(4) ? nil : OperationID(uuidBytes: try state.uuidBytes(4)),
-      print: UInt64(bitPattern: try state.int8(10)), timeline: try state.timeline(11),
-      anchored: try HistoryPlace(state, 5, print: 9),
+      historyHash: UInt64(bitPattern: try state.int8(10)), timeline: try state.timeline(11),
+      anchored: try HistoryPlace(state, 5, historyHash: 9),
       timelineEnd: try state.timelineEnd(12, 13),
-      floor: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
+      retentionHorizon: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
     let owner = state.isNull(14) ? nil : Principal(try state.text(14))
     if let fault = PageBuilder.fault(in: request, snapshot, owner: owner) {
       return .failure(fault)
@@ -115,11 +116,11 @@ struct PostgresPull {
 
 extension HistoryPlace {
   /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
-  init?(_ row: PostgresRow, _ sequence: Int, print: Int) throws {
+  init?(_ row: PostgresRow, _ sequence: Int, historyHash: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(
       sequence: try row.int8(sequence),
-      print: row.isNull(print) ? nil : UInt64(bitPattern: try row.int8(print)))
+      historyHash: row.isNull(historyHash) ? nil : UInt64(bitPattern: try row.int8(historyHash)))
   }
 }
 

@@ -21,10 +21,10 @@ extension PostgresStore {
     }
   }
 
-  package func raiseFloor(
-    of space: Int64, _ request: FloorRequest
-  ) async throws(StoreError) -> SpaceFloor {
-    try await run { try PostgresPruning(space: space).raiseFloor(request, on: $0) }
+  package func raiseRetentionHorizon(
+    of space: Int64, _ request: HorizonRequest
+  ) async throws(StoreError) -> RaisedHorizon {
+    try await run { try PostgresPruning(space: space).raiseRetentionHorizon(request, on: $0) }
   }
 
   package func prune(

@@ -3,7 +3,7 @@ import Postgres
 
 /// Spaces: made and looked up.
 extension PostgresStore {
-  private static let summaryColumns = "id, name, epoch, head, floor, retention"
+  private static let summaryColumns = "id, name, epoch, head, retention_horizon, retention"
 
   private static let insert = PostgresStatement(
     "space_create",
@@ -99,6 +99,6 @@ extension SpaceSummary {
     self.init(
       id: try row.int8(0), name: name,
       epoch: Epoch(UInt64(bitPattern: try row.int8(2))), head: try row.int8(3),
-      floor: try row.int8(4), retention: Retention(milliseconds: try row.ifPresent(5)))
+      retentionHorizon: try row.int8(4), retention: Retention(milliseconds: try row.ifPresent(5)))
   }
 }

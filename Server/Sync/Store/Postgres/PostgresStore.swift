@@ -46,12 +46,12 @@ package final class PostgresStore: SyncStore {
   /// - Parameters:
   ///   - connections: How many at most, besides one that listens and one that checks.
   ///   - report: Takes a description of each step of a migration.
-  ///   - makes: Whether a store is made in a database that has none.
+  ///   - createsIfMissing: Whether a store is made in a database that has none.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     url: String, limits: Limits, quotas: Quotas = .standard,
-    connections: Int = PostgresStore.connectionsStandard, makes: Bool = true,
+    connections: Int = PostgresStore.connectionsStandard, createsIfMissing: Bool = true,
     report: @escaping @Sendable (String) -> Void = { _ in },
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
@@ -65,7 +65,7 @@ package final class PostgresStore: SyncStore {
     let moves = HeadMoves()
     self.moves = moves
     do {
-      try await PostgresStoreSchema.migrate(url, makes: makes, report: report)
+      try await PostgresStoreSchema.migrate(url, createsIfMissing: createsIfMissing, report: report)
       let pool = try PostgresPool(
         url: url, connections: connections,
         prepareConnection: PostgresStoreSchema.connectionSettings,

@@ -134,8 +134,8 @@ enum PostgresStoreSchema {
     // operation in the same place. Existing rows have none: the hash begins with the next
     // operation.
     """
-    ALTER TABLE spaces ADD COLUMN print bigint NOT NULL DEFAULT 0;
-    ALTER TABLE operations ADD COLUMN print bigint;
+    ALTER TABLE spaces ADD COLUMN history_hash bigint NOT NULL DEFAULT 0;
+    ALTER TABLE operations ADD COLUMN history_hash bigint;
     """,
     // The last version of each mission, also of retracted ones, and the content that each space may
     // read. `ended` is `NULL` for content of a version in force, or milliseconds since 1970.
@@ -245,7 +245,7 @@ enum PostgresStoreSchema {
   /// Spaces that are there already go on keeping everything.
   private static let retention = PostgresMigration.Step(
     """
-    ALTER TABLE spaces ADD COLUMN floor bigint NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN retention_horizon bigint NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN retention bigint;
     CREATE TABLE head_times(
       space bigint NOT NULL,
@@ -296,9 +296,9 @@ enum PostgresStoreSchema {
 
   /// Migrates the database, on a separate connection. Several nodes may start at once.
   ///
-  /// - Parameter makes: Whether a store is made if there is none.
+  /// - Parameter createsIfMissing: Whether a store is made if there is none.
   static func migrate(
-    _ url: String, makes: Bool, report: @escaping @Sendable (String) -> Void
+    _ url: String, createsIfMissing: Bool, report: @escaping @Sendable (String) -> Void
   ) async throws {
     var options = PostgresPool.Options()
     options.feelsPulse = true
@@ -306,7 +306,8 @@ enum PostgresStoreSchema {
     let pool = try PostgresPool(
       url: url, connections: 1, prepareConnection: PostgresMigration.connectionSettings,
       options: options)
-    let migration = PostgresMigration(steps: migrations, makes: makes, report: report)
+    let migration = PostgresMigration(
+      steps: migrations, createsIfMissing: createsIfMissing, report: report)
     let result = await Result { try await pool.run { try migration.run(on: $0) } }
     await pool.close()
     try result.get()

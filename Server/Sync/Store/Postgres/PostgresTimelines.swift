@@ -10,7 +10,8 @@ struct PostgresTimelines {
   private static let lock = PostgresStatement(
     "lock",
     """
-    SELECT epoch, head, clock, newest, schema_version, minimum_protocol, floor, print, timeline
+    SELECT epoch, head, clock, newest, schema_version, minimum_protocol, retention_horizon,
+      history_hash, timeline
     FROM spaces WHERE id = $1 FOR UPDATE
     """)
 
@@ -41,10 +42,10 @@ struct PostgresTimelines {
     var state = SpaceState(
       epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
       newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),
-      print: UInt64(bitPattern: try row.int8(7)),
+      historyHash: UInt64(bitPattern: try row.int8(7)),
       clock: HybridTimestamp(rawValue: UInt64(bitPattern: try row.int8(2))),
       schemaVersion: try row.int8(4), minimumProtocol: Int(try row.int8(5)),
-      floor: try row.int8(6), timeline: try row.timeline(8))
+      retentionHorizon: try row.int8(6), timeline: try row.timeline(8))
     state.nextTimeline = own.next(in: space, head: state.head)
     return state
   }

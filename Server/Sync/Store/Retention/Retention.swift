@@ -43,7 +43,7 @@ package struct HeadTime: Sendable, Equatable {
 }
 
 /// A request to raise a space's retention horizon.
-package struct FloorRequest: Sendable, Equatable {
+package struct HorizonRequest: Sendable, Equatable {
   /// The server's wall clock, milliseconds since 1970.
   package let now: Int64
   /// The age from which history goes, in milliseconds; 0 is everything, `nil` nothing.
@@ -83,48 +83,48 @@ package struct FloorRequest: Sendable, Equatable {
 }
 
 /// The facts that decide how far a space's retention horizon may rise.
-package struct FloorState: Sendable, Equatable {
+package struct HorizonState: Sendable, Equatable {
   package let head: SequenceNumber
-  package let floor: SequenceNumber
+  package let retentionHorizon: SequenceNumber
   /// The newest mark.
   package let newest: HeadTime?
   /// The newest mark at or before the request's cutoff.
   package let oldEnough: HeadTime?
 
   package init(
-    head: SequenceNumber, floor: SequenceNumber, newest: HeadTime?, oldEnough: HeadTime?
+    head: SequenceNumber, retentionHorizon: SequenceNumber, newest: HeadTime?, oldEnough: HeadTime?
   ) {
-    (self.head, self.floor) = (head, floor)
+    (self.head, self.retentionHorizon) = (head, retentionHorizon)
     (self.newest, self.oldEnough) = (newest, oldEnough)
   }
 
   /// Returns the mark that is due: the head has moved, and enough time has passed. Marks never go
   /// back in time: if a clock goes back, history stays longer, and is never deleted too early.
-  package func dueMark(_ request: FloorRequest) -> HeadTime? {
-    let last = newest ?? HeadTime(sequence: floor, at: .min)
+  package func dueMark(_ request: HorizonRequest) -> HeadTime? {
+    let last = newest ?? HeadTime(sequence: retentionHorizon, at: .min)
     guard head > last.sequence else { return nil }
     if let newest, request.now - newest.at < request.markInterval { return nil }
     return HeadTime(sequence: head, at: max(request.now, last.at))
   }
 
   /// Returns the retention horizon from now on; never lower than it was.
-  package func raised(_ request: FloorRequest) -> SequenceNumber {
+  package func raised(_ request: HorizonRequest) -> SequenceNumber {
     if request.olderThan == 0 { return head }
-    return max(floor, oldEnough?.sequence ?? 0)
+    return max(retentionHorizon, oldEnough?.sequence ?? 0)
   }
 }
 
 /// A space's retention horizon after it was raised.
-package struct SpaceFloor: Sendable, Equatable {
+package struct RaisedHorizon: Sendable, Equatable {
   /// Tombstones up to here go, and operations before it.
-  package let floor: SequenceNumber
+  package let retentionHorizon: SequenceNumber
   package let head: SequenceNumber
   /// The time by which all up to the retention horizon had arrived, milliseconds since 1970; `nil`
   /// at horizon 0.
   package let at: Int64?
 
-  package init(floor: SequenceNumber, head: SequenceNumber, at: Int64?) {
-    (self.floor, self.head, self.at) = (floor, head, at)
+  package init(retentionHorizon: SequenceNumber, head: SequenceNumber, at: Int64?) {
+    (self.retentionHorizon, self.head, self.at) = (retentionHorizon, head, at)
   }
 }
 
@@ -150,7 +150,7 @@ package struct PruneSlice: Sendable, Equatable {
   }
 
   /// - Parameter request: The request by which the retention horizon was raised.
-  package init(_ request: FloorRequest, rows: Int) {
+  package init(_ request: HorizonRequest, rows: Int) {
     self.init(
       bufferedBefore: request.cutoff, chainsBefore: request.chainCutoff,
       devicesBefore: request.deviceCutoff, rows: rows)
@@ -231,9 +231,9 @@ package protocol RetentionStore: Sendable {
   ) async throws(StoreError)
 
   /// Marks the head's time if that is due, and raises the retention horizon.
-  func raiseFloor(
-    of space: Int64, _ request: FloorRequest
-  ) async throws(StoreError) -> SpaceFloor
+  func raiseRetentionHorizon(
+    of space: Int64, _ request: HorizonRequest
+  ) async throws(StoreError) -> RaisedHorizon
 
   /// Deletes some of the rows at or below the retention horizon, beside writers and readers.
   func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep

@@ -7,10 +7,10 @@ extension SQLiteStore {
     try await write { try $0.setRetention(retention, of: space, by: mark) }
   }
 
-  package func raiseFloor(
-    of space: Int64, _ request: FloorRequest
-  ) async throws(StoreError) -> SpaceFloor {
-    try await write { try $0.raiseFloor(of: space, request) }
+  package func raiseRetentionHorizon(
+    of space: Int64, _ request: HorizonRequest
+  ) async throws(StoreError) -> RaisedHorizon {
+    try await write { try $0.raiseRetentionHorizon(of: space, request) }
   }
 
   package func prune(

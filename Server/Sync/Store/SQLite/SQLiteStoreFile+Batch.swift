@@ -11,7 +11,7 @@ extension SQLiteStoreFile {
   ) throws {
     var matcher = wanted
     let newest = try matches.origin?.newest.flatMap { try known($0, in: space) }
-    let place = newest.map { HistoryPlace(sequence: $0.sequence, print: $0.print) }
+    let place = newest.map { HistoryPlace(sequence: $0.sequence, historyHash: $0.historyHash) }
     let kept = matches.kept(in: context.space, place: place)
     guard let origin = kept.origin, matcher.adopt(kept) else {
       throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)

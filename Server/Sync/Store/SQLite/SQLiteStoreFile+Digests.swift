@@ -40,15 +40,17 @@ extension SQLiteStoreFile {
     let found = try connection.first(
       """
       SELECT epoch, head, newest, o.sequence,
-        (SELECT sequence FROM digest_states WHERE space = ?1), o.print, s.print, floor
+        (SELECT sequence FROM digest_states WHERE space = ?1), o.history_hash, s.history_hash,
+        retention_horizon
       FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
       """, space, cursor.anchor?.operation.value
     ) { row in
       (
         SpaceSnapshot(
           epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-          newest: row.uniqueID(2).map(OperationID.init), print: UInt64(bitPattern: row.int64(6)),
-          anchored: HistoryPlace(row, 3, print: 5), floor: row.int64(7)),
+          newest: row.uniqueID(2).map(OperationID.init),
+          historyHash: UInt64(bitPattern: row.int64(6)),
+          anchored: HistoryPlace(row, 3, historyHash: 5), retentionHorizon: row.int64(7)),
         max(0, row.optionalInt64(4) ?? 0)
       )
     }

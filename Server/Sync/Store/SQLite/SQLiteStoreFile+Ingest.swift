@@ -26,7 +26,7 @@ extension SQLiteStoreFile {
         if let anchor = cursor.anchor {
           context.known[anchor.operation] = try known(anchor.operation, in: space)
         }
-        if let timeline = cursor.timeline(before: context.space.floor) {
+        if let timeline = cursor.timeline(before: context.space.retentionHorizon) {
           context.timelineEnds[timeline] = try end(of: timeline, in: space)
         }
       }
@@ -64,16 +64,18 @@ extension SQLiteStoreFile {
       ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let state = try connection.first(
       """
-      SELECT epoch, \(head), clock, newest, schema_version, minimum_protocol, floor, print, timeline
+      SELECT epoch, \(head), clock, newest, schema_version, minimum_protocol, retention_horizon,
+        history_hash, timeline
       FROM spaces WHERE id = ?
       """, space
     ) { row in
       SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
-        newest: row.uniqueID(3).map(OperationID.init), print: UInt64(bitPattern: row.int64(7)),
+        newest: row.uniqueID(3).map(OperationID.init),
+        historyHash: UInt64(bitPattern: row.int64(7)),
         clock: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))),
         schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
-        floor: row.int64(6), timeline: row.timeline(8))
+        retentionHorizon: row.int64(6), timeline: row.timeline(8))
     }
     guard var state else { throw StoreError.failed("the space is gone") }
     state.nextTimeline = timelines.next(in: space, head: state.head)
@@ -156,14 +158,15 @@ extension SQLiteStoreFile {
 
   func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
     try connection.first(
-      "SELECT sequence, device, outcome, print FROM operations WHERE space = ? AND id = ?", space,
+      "SELECT sequence, device, outcome, history_hash FROM operations WHERE space = ? AND id = ?",
+      space,
       id.value
     ) { row in
       let outcome = try row.isNull(2) ? Outcome.applied : Outcome(stored: row.textBytes(2))
       return row.uniqueID(1).map {
         KnownOperation(
           sequence: row.int64(0), device: DeviceID($0), outcome: outcome,
-          print: row.optionalInt64(3).map(UInt64.init(bitPattern:)))
+          historyHash: row.optionalInt64(3).map(UInt64.init(bitPattern:)))
       }
     } ?? nil
   }
@@ -222,9 +225,12 @@ extension SQLiteStoreFile {
     try saveClaims(effects.claims, in: space)
     try saveTimeline(effects.space, in: space)
     try connection.run(
-      "UPDATE spaces SET head = ?, clock = ?, newest = ?, print = ?, timeline = ? WHERE id = ?",
+      """
+      UPDATE spaces SET head = ?, clock = ?, newest = ?, history_hash = ?, timeline = ?
+      WHERE id = ?
+      """,
       effects.space.head, effects.space.clock.rawValue, effects.space.newest?.value,
-      effects.space.print, effects.space.timeline?.value, space)
+      effects.space.historyHash, effects.space.timeline?.value, space)
     unsettled = effects.space
   }
 
@@ -234,7 +240,7 @@ extension SQLiteStoreFile {
     let insert = try connection.statement(
       """
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome, print, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        times, outcome, history_hash, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in operations { try insert.run(space, row) }
   }
@@ -298,7 +304,7 @@ extension IngestEffects.OperationRow: SQLiteBindable {
     parameters.append(data.map(SQLiteText.init))
     parameters.append(times.map(SQLiteText.init))
     parameters.append(outcome.map(SQLiteText.init))
-    parameters.append(print)
+    parameters.append(historyHash)
     parameters.append(marks.map(SQLiteText.init))
   }
 }

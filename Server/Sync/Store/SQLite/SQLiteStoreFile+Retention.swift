@@ -19,29 +19,35 @@ extension SQLiteStoreFile {
 
   // MARK: Retention horizon
 
-  func raiseFloor(of space: Int64, _ request: FloorRequest) throws -> SpaceFloor {
+  func raiseRetentionHorizon(of space: Int64, _ request: HorizonRequest) throws -> RaisedHorizon {
     try connection.transaction {
-      let state = try floorState(of: space, request)
+      let state = try horizonState(of: space, request)
       if let mark = state.dueMark(request) {
         try connection.run("INSERT INTO head_times VALUES (?, ?, ?)", space, mark.sequence, mark.at)
       }
-      let floor = state.raised(request)
-      if floor > state.floor {
-        try connection.run("UPDATE spaces SET floor = ? WHERE id = ?", floor, space)
-        try connection.run("DELETE FROM head_times WHERE space = ? AND sequence < ?", space, floor)
+      let retentionHorizon = state.raised(request)
+      if retentionHorizon > state.retentionHorizon {
+        try connection.run(
+          "UPDATE spaces SET retention_horizon = ? WHERE id = ?", retentionHorizon, space)
+        try connection.run(
+          "DELETE FROM head_times WHERE space = ? AND sequence < ?", space, retentionHorizon)
       }
       let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
-      return SpaceFloor(floor: floor, head: state.head, at: floor > 0 ? at : nil)
+      return RaisedHorizon(
+        retentionHorizon: retentionHorizon, head: state.head, at: retentionHorizon > 0 ? at : nil)
     }
   }
 
-  private func floorState(of space: Int64, _ request: FloorRequest) throws -> FloorState {
-    let found = try connection.first("SELECT head, floor FROM spaces WHERE id = ?", space) {
+  private func horizonState(of space: Int64, _ request: HorizonRequest) throws -> HorizonState {
+    let found = try connection.first(
+      "SELECT head, retention_horizon FROM spaces WHERE id = ?", space
+    ) {
       ($0.int64(0), $0.int64(1))
     }
-    guard let (head, floor) = found else { throw StoreError.failed("the space is gone") }
-    return FloorState(
-      head: head, floor: floor, newest: try newestMark(of: space, before: .max),
+    guard let (head, retentionHorizon) = found else { throw StoreError.failed("the space is gone") }
+    return HorizonState(
+      head: head, retentionHorizon: retentionHorizon,
+      newest: try newestMark(of: space, before: .max),
       oldEnough: try newestMark(of: space, before: request.cutoff))
   }
 
@@ -58,11 +64,11 @@ extension SQLiteStoreFile {
 
   func prune(_ slice: PruneSlice, of space: Int64) throws -> PruneStep {
     try connection.transaction {
-      let floor = try floor(of: space)
+      let retentionHorizon = try retentionHorizon(of: space)
       var rows = PrunedRows()
       // The operation at the retention horizon stays: cursors at the horizon are checked against
       // it.
-      let last = floor - 1
+      let last = retentionHorizon - 1
       let start = try slice.after ?? firstOperation(in: space).map { $0 - 1 } ?? last
       let reached = min(last, start + SequenceNumber(slice.rows))
       if reached > start {
@@ -75,18 +81,18 @@ extension SQLiteStoreFile {
           """
           records WHERE rowid IN (SELECT rowid FROM records
             WHERE space = ?1 AND sequence <= ?2 AND dead ORDER BY sequence LIMIT ?3)
-          """, space, floor, Int64(room))
+          """, space, retentionHorizon, Int64(room))
         rows.notices = try delete(
           """
           notices WHERE (space, device, sequence) IN (SELECT space, device, sequence FROM notices
             WHERE space = ?1 AND sequence <= ?2 ORDER BY sequence LIMIT ?3)
-          """, space, floor, Int64(room - rows.tombstones))
+          """, space, retentionHorizon, Int64(room - rows.tombstones))
       }
       guard reached >= last, rows.count == 0 else {
         return .pruned(rows, reached: reached, isLast: false)
       }
       rows.buffered = try pruneBuffered(slice, of: space)
-      if floor > 0 { rows.devices = try pruneDevices(slice, of: space) }
+      if retentionHorizon > 0 { rows.devices = try pruneDevices(slice, of: space) }
       return .pruned(
         rows, reached: reached,
         isLast: rows.buffered < Self.bufferedRows && rows.devices < Self.deviceRows / 2)
@@ -139,8 +145,9 @@ extension SQLiteStoreFile {
     return forgotten + trimmed
   }
 
-  private func floor(of space: Int64) throws -> SequenceNumber {
-    try connection.first("SELECT floor FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0
+  private func retentionHorizon(of space: Int64) throws -> SequenceNumber {
+    try connection.first("SELECT retention_horizon FROM spaces WHERE id = ?", space) { $0.int64(0) }
+      ?? 0
   }
 
   private func firstOperation(in space: Int64) throws -> SequenceNumber? {

@@ -66,13 +66,14 @@ package final class SQLiteStoreFile {
 
   func space(named name: SpaceName) throws -> SpaceSummary? {
     try connection.first(
-      "SELECT id, name, epoch, head, floor, retention FROM spaces WHERE name = ?", name.value
+      "SELECT id, name, epoch, head, retention_horizon, retention FROM spaces WHERE name = ?",
+      name.value
     ) { summary($0) } ?? nil
   }
 
   func spaces() throws -> [SpaceSummary] {
     try connection.rows(
-      "SELECT id, name, epoch, head, floor, retention FROM spaces ORDER BY name"
+      "SELECT id, name, epoch, head, retention_horizon, retention FROM spaces ORDER BY name"
     ) { summary($0) }.compactMap { $0 }
   }
 
@@ -80,7 +81,7 @@ package final class SQLiteStoreFile {
     SpaceName(row.text(1)).map {
       SpaceSummary(
         id: row.int64(0), name: $0, epoch: Epoch(UInt64(bitPattern: row.int64(2))),
-        head: row.int64(3), floor: row.int64(4),
+        head: row.int64(3), retentionHorizon: row.int64(4),
         retention: Retention(milliseconds: row.optionalInt64(5)))
     }
   }
@@ -95,7 +96,7 @@ package final class SQLiteStoreFile {
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          o.sequence, minimum_protocol, floor, o.print, s.print, timeline
+          o.sequence, minimum_protocol, retention_horizon, o.history_hash, s.history_hash, timeline
         FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
         """, space, request.cursor?.anchor?.operation.value
       ) { row in
@@ -103,8 +104,8 @@ package final class SQLiteStoreFile {
           SpaceSnapshot(
             epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
             newest: row.uniqueID(2).map(OperationID.init),
-            print: UInt64(bitPattern: row.int64(8)), timeline: row.timeline(9),
-            anchored: HistoryPlace(row, 4, print: 7), floor: row.int64(6),
+            historyHash: UInt64(bitPattern: row.int64(8)), timeline: row.timeline(9),
+            anchored: HistoryPlace(row, 4, historyHash: 7), retentionHorizon: row.int64(6),
             minimumProtocol: Int(row.int64(5))),
           row.int64(3)
         )
@@ -146,9 +147,10 @@ package final class SQLiteStoreFile {
 
 extension HistoryPlace {
   /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
-  init?(_ row: SQLiteStatement, _ sequence: Int32, print: Int32) {
+  init?(_ row: SQLiteStatement, _ sequence: Int32, historyHash: Int32) {
     guard let place = row.optionalInt64(sequence) else { return nil }
-    self.init(sequence: place, print: row.optionalInt64(print).map(UInt64.init(bitPattern:)))
+    self.init(
+      sequence: place, historyHash: row.optionalInt64(historyHash).map(UInt64.init(bitPattern:)))
   }
 }
 

@@ -128,8 +128,8 @@ enum SQLiteStoreSchema {
     // operation in the same place. Existing rows have none: the hash begins with the next
     // operation.
     """
-    ALTER TABLE spaces ADD COLUMN print INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE operations ADD COLUMN print INTEGER;
+    ALTER TABLE spaces ADD COLUMN history_hash INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE operations ADD COLUMN history_hash INTEGER;
     """,
     // The last version of each mission, also of retracted ones, and the content that each space may
     // read. `ended` is `NULL` for content of a version in force, or milliseconds since 1970.
@@ -245,7 +245,7 @@ enum SQLiteStoreSchema {
 
   /// Spaces that are there already go on keeping everything.
   private static let retention = """
-    ALTER TABLE spaces ADD COLUMN floor INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE spaces ADD COLUMN retention_horizon INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE spaces ADD COLUMN retention INTEGER;
     CREATE TABLE head_times(
       space INTEGER NOT NULL,

@@ -8,11 +8,11 @@ import Testing
 
 /// Stores whose history is older than its history hash.
 @Suite("Histories from before history hashes", .hangLimit)
-struct HistoryPrintMigrationTests {
+struct HistoryHashMigrationTests {
   /// Takes a store's data back to the format before, with the steps that came after it.
   private static let backwards = """
-    ALTER TABLE spaces DROP COLUMN print;
-    ALTER TABLE operations DROP COLUMN print;
+    ALTER TABLE spaces DROP COLUMN history_hash;
+    ALTER TABLE operations DROP COLUMN history_hash;
     ALTER TABLE spaces DROP COLUMN timeline;
     DROP TABLE timelines;
     DROP TABLE missions;
@@ -67,7 +67,7 @@ struct HistoryPrintMigrationTests {
     let old = Cursor.Anchor(head: 4, operation: tail)
     #expect(try await problem(old, store, space) == nil)
     let given = try #require(try await newest(store, space))
-    #expect(given == Cursor.Anchor(head: 4, operation: tail, print: HistoryPrint.empty))
+    #expect(given == Cursor.Anchor(head: 4, operation: tail, historyHash: HistoryHash.empty))
     #expect(try await problem(given, store, space) == nil)
     let other = packet.operations[0].id
     #expect(
@@ -77,15 +77,16 @@ struct HistoryPrintMigrationTests {
     _ = try await store.ingest([IncomingPacket(next, byteCount: 1)], into: space.id, now: 6)
     let id = next.operations[0].id
     let now = try #require(try await newest(store, space))
-    let print = try #require(now.print)
-    #expect(print != HistoryPrint.empty)
-    let anchor = Cursor.Anchor(head: 5, operation: id, print: print)
+    let historyHash = try #require(now.historyHash)
+    #expect(historyHash != HistoryHash.empty)
+    let anchor = Cursor.Anchor(head: 5, operation: id, historyHash: historyHash)
     #expect(now.timeline != nil)
     #expect(
-      now == Cursor.Anchor(head: 5, operation: id, print: print, timeline: now.timeline))
+      now == Cursor.Anchor(head: 5, operation: id, historyHash: historyHash, timeline: now.timeline)
+    )
     #expect(try await problem(anchor, store, space) == nil)
     #expect(try await problem(Cursor.Anchor(head: 5, operation: id), store, space) == nil)
-    let wrong = Cursor.Anchor(head: 5, operation: id, print: print ^ 1)
+    let wrong = Cursor.Anchor(head: 5, operation: id, historyHash: historyHash ^ 1)
     #expect(try await problem(wrong, store, space) == .historyLost)
     await store.close()
   }

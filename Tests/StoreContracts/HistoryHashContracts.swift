@@ -2,7 +2,7 @@ import FerryProtocol
 import SyncServer
 
 extension StoreContract {
-  static let historyPrints = [
+  static let historyHashes = [
     StoreContract("an operation at its old place behind other operations is another history") {
       under in
       try await under.withSpace { space in
@@ -21,12 +21,14 @@ extension StoreContract {
         try require(try await space.problem(given), is: nil, "the anchor in its own history")
         try require(try await other.problem(given), is: .historyLost, "the anchor in another one")
         let old = Cursor.Anchor(head: given.head, operation: given.operation)
-        try require(try await other.problem(old), is: nil, "a cursor that has no print")
+        try require(try await other.problem(old), is: nil, "a cursor that has no history hash")
         try await space.prune()
         let newest = try unwrap(try await space.page(after: nil).head.cursor.anchor, "no anchor")
-        try require(try await space.problem(newest), is: nil, "the anchor at the floor")
-        let wrong = Cursor.Anchor(head: newest.head, operation: newest.operation, print: 1)
-        try require(try await space.problem(wrong), is: .historyLost, "a print at the floor")
+        try require(try await space.problem(newest), is: nil, "the anchor at the retention horizon")
+        let wrong = Cursor.Anchor(head: newest.head, operation: newest.operation, historyHash: 1)
+        try require(
+          try await space.problem(wrong), is: .historyLost,
+          "a history hash at the retention horizon")
       }
     },
     StoreContract("the same operations with other stamps are another history") { under in
@@ -53,29 +55,40 @@ extension StoreContract {
         let foreign = other.packet(inserting: ["x"])
         var all = packets[0].operations + foreign.operations
         let first = try await space.receipt(for: packets[0])
-        try require(first.printBefore, is: HistoryPrint.empty, "the print before all")
-        try require(first.print, is: print(of: all.prefix(2)), "the print after two")
-        try require(try await space.receipt(for: packets[2]).print, is: nil, "of a buffered one")
+        try require(first.historyHashBefore, is: HistoryHash.empty, "the history hash before all")
         try require(
-          try await space.receipt(for: foreign).printBefore, is: first.print, "before the third")
+          first.historyHash, is: historyHash(of: all.prefix(2)), "the history hash after two")
+        try require(
+          try await space.receipt(for: packets[2]).historyHash, is: nil, "of a buffered one")
+        try require(
+          try await space.receipt(for: foreign).historyHashBefore, is: first.historyHash,
+          "before the third")
         let answer = try await space.send(packets[1])
         all += packets[1].operations
-        try require(answer.receipt?.print, is: print(of: all), "the print after five")
         try require(
-          answer.released.map(\.printBefore), is: [answer.receipt?.print], "before the released")
+          answer.receipt?.historyHash, is: historyHash(of: all), "the history hash after five")
+        try require(
+          answer.released.map(\.historyHashBefore), is: [answer.receipt?.historyHash],
+          "before the released")
         all += packets[2].operations
-        try require(answer.released.map(\.print), is: [print(of: all)], "after the released")
-        try require(try await space.newestPrint(), is: print(of: all), "the page's print")
+        try require(
+          answer.released.map(\.historyHash), is: [historyHash(of: all)], "after the released")
+        try require(
+          try await space.newestHistoryHash(), is: historyHash(of: all), "the page's history hash")
         let again = try await space.receipt(for: packets[0])
         try require(again.status, is: .duplicate, "a packet sent again")
-        try require(again.print == nil && again.printBefore == nil, "a duplicate has prints")
+        try require(
+          again.historyHash == nil && again.historyHashBefore == nil,
+          "a duplicate has history hashes")
         var copy = Author(3)
         let partly = copy.packet([packets[2].operations[1], copy.insert("d", [:])])
         let receipt = try await space.receipt(for: partly)
         try require(receipt.sequences, is: 7...8, "the places of a packet that is partly known")
-        try require(receipt.print == nil && receipt.printBefore == nil, "it has prints")
+        try require(
+          receipt.historyHash == nil && receipt.historyHashBefore == nil, "it has history hashes")
         all.append(partly.operations[1])
-        try require(try await space.newestPrint(), is: print(of: all), "the print at last")
+        try require(
+          try await space.newestHistoryHash(), is: historyHash(of: all), "the history hash at last")
       }
     },
     StoreContract(
@@ -99,32 +112,33 @@ extension StoreContract {
           try await other.send(third.packet([operation]))
           let anchor = try unwrap(try await other.page(after: nil).head.cursor.anchor, "none")
           try require(try await space.problem(anchor), is: nil, "the anchor \(anchor)")
-          let print = try unwrap(anchor.print, "no print")
+          let historyHash = try unwrap(anchor.historyHash, "no history hash")
           let wrong = Cursor.Anchor(
-            head: anchor.head, operation: anchor.operation, print: print ^ 1)
-          try require(try await space.problem(wrong), is: .historyLost, "another print")
+            head: anchor.head, operation: anchor.operation, historyHash: historyHash ^ 1)
+          try require(try await space.problem(wrong), is: .historyLost, "another history hash")
           anchors.append(anchor)
         }
         try require(anchors[1].head, is: 5, "the place of the batch's last effect")
         try require(anchors[2].head, is: anchors[0].head, "the place of all")
-        try require(anchors[2].print, is: anchors[0].print, "the print of all")
-        let own = HistoryPrint.appending(
-          batch.id, at: batch.time, base: batch.base, to: print(of: ["a", "b"], by: Author(1)))
-        let alone = Cursor.Anchor(head: 3, operation: batch.id, print: own)
-        try require(try await space.problem(alone), is: nil, "the print of the batch itself")
+        try require(anchors[2].historyHash, is: anchors[0].historyHash, "the history hash of all")
+        let own = HistoryHash.appending(
+          batch.id, at: batch.time, base: batch.base,
+          to: historyHash(of: ["a", "b"], by: Author(1)))
+        let alone = Cursor.Anchor(head: 3, operation: batch.id, historyHash: own)
+        try require(try await space.problem(alone), is: nil, "the history hash of the batch itself")
       }
     },
   ]
 
-  private static func print(of operations: some Sequence<Operation>) -> UInt64 {
-    operations.reduce(HistoryPrint.empty) {
-      HistoryPrint.appending($1.id, at: $1.time, base: $1.base, to: $0)
+  private static func historyHash(of operations: some Sequence<Operation>) -> UInt64 {
+    operations.reduce(HistoryHash.empty) {
+      HistoryHash.appending($1.id, at: $1.time, base: $1.base, to: $0)
     }
   }
 
-  private static func print(of records: [String], by author: Author) -> UInt64 {
+  private static func historyHash(of records: [String], by author: Author) -> UInt64 {
     var author = author
-    return print(of: author.packet(inserting: records).operations)
+    return historyHash(of: author.packet(inserting: records).operations)
   }
 }
 
@@ -135,8 +149,8 @@ extension SpaceUnderTest {
     return SpaceUnderTest(store: store, space: try await store.createSpace(name))
   }
 
-  fileprivate func newestPrint() async throws -> UInt64? {
-    try await page(after: nil).head.cursor.anchor?.print
+  fileprivate func newestHistoryHash() async throws -> UInt64? {
+    try await page(after: nil).head.cursor.anchor?.historyHash
   }
 
   /// Returns the code with which pulls and digests alike refuse a cursor with the anchor; `nil` if

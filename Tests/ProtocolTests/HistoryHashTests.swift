@@ -4,7 +4,7 @@ import Testing
 
 /// The history hash, which distinguishes one history from another.
 @Suite("History hash", .hangLimit)
-struct HistoryPrintTests {
+struct HistoryHashTests {
   private static let ids = (0..<64).map { index in
     OperationID(
       UniqueID(
@@ -12,9 +12,11 @@ struct HistoryPrintTests {
         random: UInt64(index)))
   }
 
-  private func print(of ids: some Sequence<OperationID>, from print: UInt64 = 0) -> UInt64 {
-    ids.reduce(print) {
-      HistoryPrint.appending($1, at: HybridTimestamp(milliseconds: 7), base: 3, to: $0)
+  private func historyHash(of ids: some Sequence<OperationID>, from historyHash: UInt64 = 0)
+    -> UInt64
+  {
+    ids.reduce(historyHash) {
+      HistoryHash.appending($1, at: HybridTimestamp(milliseconds: 7), base: 3, to: $0)
     }
   }
 
@@ -22,15 +24,15 @@ struct HistoryPrintTests {
   func golden() throws {
     let first = OperationID(UniqueID(high: 0x0199_C82C_C001_7000, low: 0x800A_0000_0000_0001))
     let second = OperationID(UniqueID(high: 0x0199_C82C_C384_7000, low: 0x800A_0000_0000_0384))
-    #expect(HistoryPrint.empty == 0)
-    #expect(HistoryPrint.text(print(of: [first])) == "aad98b907906fd90")
-    #expect(HistoryPrint.text(print(of: [first, second])) == "883160811a1176fb")
+    #expect(HistoryHash.empty == 0)
+    #expect(HistoryHash.text(historyHash(of: [first])) == "aad98b907906fd90")
+    #expect(HistoryHash.text(historyHash(of: [first, second])) == "883160811a1176fb")
   }
 
   @Test("histories that differ in order, in number or in one operation have different hashes")
   func differs() {
     let ids = Self.ids
-    var seen: Set<UInt64> = [print(of: ids)]
+    var seen: Set<UInt64> = [historyHash(of: ids)]
     for index in ids.indices.dropLast() {
       var swapped = ids
       swapped.swapAt(index, index + 1)
@@ -38,19 +40,19 @@ struct HistoryPrintTests {
       without.remove(at: index)
       var doubled = ids
       doubled.insert(ids[index], at: index)
-      for other in [swapped, without, doubled] { seen.insert(print(of: other)) }
+      for other in [swapped, without, doubled] { seen.insert(historyHash(of: other)) }
     }
-    for count in ids.indices { seen.insert(print(of: ids.prefix(count))) }
+    for count in ids.indices { seen.insert(historyHash(of: ids.prefix(count))) }
     #expect(seen.count == 1 + 3 * 63 + 64)
   }
 
   @Test("histories of the same operations with another stamp or base have different hashes")
   func stampsAndBases() {
     let time = HybridTimestamp(milliseconds: 1_760_000_000_000)
-    let prints = [(time, 3), (time.next, 3), (time, 4), (time, 0)].map { time, base in
-      HistoryPrint.appending(Self.ids[0], at: time, base: Int64(base), to: 7)
+    let historyHashes = [(time, 3), (time.next, 3), (time, 4), (time, 0)].map { time, base in
+      HistoryHash.appending(Self.ids[0], at: time, base: Int64(base), to: 7)
     }
-    #expect(Set(prints).count == 4)
+    #expect(Set(historyHashes).count == 4)
   }
 
   @Test("two different hashes stay different after the same operations")
@@ -58,7 +60,7 @@ struct HistoryPrintTests {
     var random = SeededGenerator(seed: 3)
     for _ in 0..<200 {
       let (one, other) = (random.next(), random.next())
-      #expect(print(of: Self.ids, from: one) != print(of: Self.ids, from: other))
+      #expect(historyHash(of: Self.ids, from: one) != historyHash(of: Self.ids, from: other))
     }
   }
 
@@ -70,7 +72,8 @@ struct HistoryPrintTests {
       var changed = 0
       for id in Self.ids {
         let other = OperationID(UniqueID(high: id.value.high ^ high, low: id.value.low ^ low))
-        changed += (print(of: [id], from: 7) ^ print(of: [other], from: 7)).nonzeroBitCount
+        changed +=
+          (historyHash(of: [id], from: 7) ^ historyHash(of: [other], from: 7)).nonzeroBitCount
       }
       #expect((28...36).contains(changed / Self.ids.count), "bit \(bit)")
     }
@@ -81,17 +84,17 @@ struct HistoryPrintTests {
     let (epoch, id) = (Epoch(0x5F3C), Self.ids[0])
     let anchors: [Cursor.Anchor?] = [
       nil, Cursor.Anchor(head: 12, operation: id),
-      Cursor.Anchor(head: 12, operation: id, print: 0),
-      Cursor.Anchor(head: 13, operation: id, print: .max),
-      Cursor.Anchor(head: 13, operation: id, print: 0, timeline: Timeline(0)),
-      Cursor.Anchor(head: 14, operation: id, print: 7, timeline: Timeline(.max)),
+      Cursor.Anchor(head: 12, operation: id, historyHash: 0),
+      Cursor.Anchor(head: 13, operation: id, historyHash: .max),
+      Cursor.Anchor(head: 13, operation: id, historyHash: 0, timeline: Timeline(0)),
+      Cursor.Anchor(head: 14, operation: id, historyHash: 7, timeline: Timeline(.max)),
     ]
     for anchor in anchors {
       let cursor = Cursor(epoch: epoch, applied: 7, received: 12, anchor: anchor)
       #expect(Cursor(cursor.description) == cursor)
       let list = Cursor(epoch: epoch, applied: 0, received: 12, anchor: anchor, began: 11)
       #expect(Cursor(list.description) == list)
-      #expect(list.began == (anchor?.print == nil ? nil : 11))
+      #expect(list.began == (anchor?.historyHash == nil ? nil : 11))
     }
     let cursor = Cursor(epoch: epoch, applied: 12, anchor: anchors[2])
     let text = "0000000000005f3c.12.12.12.\(id)"
@@ -109,18 +112,19 @@ struct HistoryPrintTests {
   @Test("a receipt contains the hashes around its packet only if it has them")
   func receipts() throws {
     let receipt = try FixtureTests.answer("applied").receipt
-    #expect(receipt.printBefore == 0x91A2_7C05_3DE8_46FB)
-    #expect(receipt.print == 0x0C5B_F2E7_8A19_D364)
+    #expect(receipt.historyHashBefore == 0x91A2_7C05_3DE8_46FB)
+    #expect(receipt.historyHash == 0x0C5B_F2E7_8A19_D364)
     #expect(receipt.timeline == Timeline(0x7D02_C451_9BE8_3F6A))
     let released = try FixtureTests.answer("released")
-    #expect(released.receipt.print != nil && released.receipt.timeline == nil, "an older server's")
-    #expect(released.released[0].printBefore == released.receipt.print)
-    #expect(released.released.map { $0.print == nil } == [false, true], "an older server's")
+    #expect(
+      released.receipt.historyHash != nil && released.receipt.timeline == nil, "an older server's")
+    #expect(released.released[0].historyHashBefore == released.receipt.historyHash)
+    #expect(released.released.map { $0.historyHash == nil } == [false, true], "an older server's")
     for name in ["duplicate", "buffered", "gaps"] {
       let receipt = try FixtureTests.answer(name).receipt
-      #expect(receipt.print == nil && receipt.printBefore == nil)
+      #expect(receipt.historyHash == nil && receipt.historyHashBefore == nil)
     }
-    for (member, text) in ["print", "timeline"].flatMap({ member in
+    for (member, text) in ["historyHash", "timeline"].flatMap({ member in
       ["", "1", "000000000000000g", "00000000000000000"].map { (member, $0) }
     }) {
       let answer =

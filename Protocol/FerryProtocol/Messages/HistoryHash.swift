@@ -4,7 +4,7 @@
 /// Two histories that differ before a place have different hashes there, except by a chance of
 /// 2⁻⁶⁴. The hash protects against faults. It does not protect against an attacker who searches for
 /// operations with a chosen hash.
-package enum HistoryPrint {
+package enum HistoryHash {
   /// The hash of a history without operations. If a space's operations are older than history
   /// hashes, its hash begins with this, too.
   package static let empty: UInt64 = 0
@@ -20,23 +20,23 @@ package enum HistoryPrint {
   ///   - base: The newest sequence that its author had seen.
   @inline(__always)
   package static func appending(
-    _ operation: OperationID, at time: HybridTimestamp, base: SequenceNumber, to print: UInt64
+    _ operation: OperationID, at time: HybridTimestamp, base: SequenceNumber, to hash: UInt64
   ) -> UInt64 {
-    let identified = mix(mix(print, operation.value.high), operation.value.low)
+    let identified = mix(mix(hash, operation.value.high), operation.value.low)
     return mix(mix(identified, time.rawValue), UInt64(bitPattern: base))
   }
 
   @inline(__always)
-  private static func mix(_ print: UInt64, _ word: UInt64) -> UInt64 {
-    var mixed = (print &+ 0x9E37_79B9_7F4A_7C15) ^ word
+  private static func mix(_ hash: UInt64, _ word: UInt64) -> UInt64 {
+    var mixed = (hash &+ 0x9E37_79B9_7F4A_7C15) ^ word
     mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
     return mixed ^ mixed >> 31
   }
 
   /// Returns the form on the wire: sixteen hexadecimal digits.
-  package static func text(_ print: UInt64) -> String {
-    HybridTimestamp(rawValue: print).description
+  package static func text(_ hash: UInt64) -> String {
+    HybridTimestamp(rawValue: hash).description
   }
 
   /// Parses sixteen hexadecimal digits; `nil` when it is anything else.
