@@ -145,7 +145,7 @@ sleep 1.5
 kill -KILL "$download"
 wait "$download" 2>/dev/null || true
 on phone mission list
-echo "It goes on where it was, and is there as a whole, when every file is checked:"
+echo "The download continues, and the mission appears after every file is verified:"
 on phone mission download tour
 folder=$("$bin/ferry" --replica "$work/phone.db" mission path tour)
 if ! diff -r "$work/tour" "$folder"; then

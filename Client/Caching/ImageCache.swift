@@ -126,7 +126,7 @@ struct ImageFilter: ResponseFilter {
   ) throws(NetworkError) -> NetworkResponse {
     guard ImageKind.mediaType(of: response) == nil else { return response }
     let type = response.headers["Content-Type"] ?? "without a type"
-    throw NetworkError(rejecting: response, "no image (\(type))")
+    throw NetworkError(rejecting: response, "it is not an image (\(type))")
   }
 }
 

@@ -38,7 +38,7 @@ extension FerryCommand {
     guard arguments.flag("delete") == columns.isEmpty else {
       throw UsageError(
         columns.isEmpty ? .missingOption : .unexpectedValue,
-        columns.isEmpty ? "nothing to do is given" : "--set and --delete contradict each other",
+        columns.isEmpty ? "the batch has no effect" : "--set and --delete contradict each other",
         why: "a batch either sets columns or deletes",
         next: "give --set COLUMN=VALUE once or more, or --delete")
     }

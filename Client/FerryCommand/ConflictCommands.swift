@@ -76,8 +76,8 @@ extension FerryCommand {
     let text = try arguments.string("ID")
     guard let number = Int64(text) else {
       throw UsageError(
-        .invalidValue, "'\(text)' is no conflict", why: "conflicts have numbers",
-        next: "`ferry conflicts` shows them")
+        .invalidValue, "'\(text)' is not a conflict", why: "conflicts have numbers",
+        next: "`ferry conflicts` lists the numbers")
     }
     let answer: ConflictAnswer =
       columns.isEmpty ? side == "local" ? .keepLocal : .keepRemote : .set(columns)
@@ -85,7 +85,7 @@ extension FerryCommand {
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("id", .int(number)), ("state", .string("resolved"))]).text
-        : "conflict \(number) is resolved; the next sync tells the others")
+        : "conflict \(number) is resolved; the next sync sends the decision")
     return .done
   }
 
@@ -128,14 +128,14 @@ extension FerryCommand {
     let text = try arguments.string("OPERATION")
     guard let id = UniqueID(text) else {
       throw UsageError(
-        .invalidValue, "'\(text)' is no operation", why: "operations are named by UUIDs",
-        next: "`ferry history` shows them")
+        .invalidValue, "'\(text)' is not an operation", why: "operations have UUIDs",
+        next: "`ferry history` lists the UUIDs")
     }
     let count = try await open(arguments).undo(OperationID(id))
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("operation", .string(text)), ("columns", .int(count))]).text
-        : "taken back; the next sync tells the others")
+        : "undone; the next sync sends the undo")
     return .done
   }
 }

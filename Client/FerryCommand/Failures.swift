@@ -18,7 +18,8 @@ extension ReplicaError: CommandFailureConvertible {
     case .refused(let problem): problem.commandFailure
     case .unexpectedAnswer(let status, let found):
       CommandFailure(
-        "the server's answer (HTTP \(status)) is not Ferry's, or not of this version's", why: found,
+        "the answer (HTTP \(status)) is not from a Ferry server of a compatible version",
+        why: found,
         next: isTransient
           ? "your changes are safe in the replica; try again later"
           : "check the address with `ferry status`, and set it with `ferry init --server URL`",
@@ -31,20 +32,20 @@ extension ReplicaError: CommandFailureConvertible {
         code: "untrusted")
     case .redirected(let why):
       CommandFailure(
-        "the server sends the request to another address", why: why,
-        next: "nothing was sent there; if that address is right, run `ferry init --server URL "
+        "the server redirects to another address", why: why,
+        next: "nothing was sent there; if that address is correct, run `ferry init --server URL "
           + "--space NAME` with it", code: "redirected")
     case .leftBehind(let why):
       CommandFailure(
         "changes of this replica do not reach the server", why: why,
         next:
-          "your changes are safe in the replica; sync again, and show `ferry log` to the server's "
-          + "administrator if it goes on", code: "left_behind")
+          "your changes are safe in the replica; sync again. If it happens again, show `ferry log` "
+          + "to the server's administrator", code: "left_behind")
     case .tooLarge(let why):
       CommandFailure(
         "the server's answer is too large for this device", why: why,
-        next: "changes that were applied stay; ask the server's administrator to find the large "
-          + "record", code: "too_large")
+        next: "applied changes stay; ask the server's administrator to find the large record",
+        code: "too_large")
     case .tokenMissing(let why):
       CommandFailure(
         "the replica's token cannot be used", why: why,
@@ -58,7 +59,7 @@ extension ReplicaError: CommandFailureConvertible {
         code: "bad_address")
     case .notConfigured:
       CommandFailure(
-        "this replica has no server yet", why: "`ferry init` was not run for it",
+        "this replica has no server yet", why: "it is not set up with `ferry init`",
         next: "run `ferry init --server URL --space NAME`", status: .usage, code: "not_configured")
     case .cannotTrack(let table, let why):
       CommandFailure(
@@ -76,11 +77,11 @@ extension ReplicaError: CommandFailureConvertible {
         code: "cannot_open")
     case .notFound(let what):
       CommandFailure(
-        "it is not there", why: what, next: "list what there is, and name one of these",
+        "not found", why: what, next: "list the existing entries, and name one of them",
         code: "not_found")
     case .database(let message, let code):
       CommandFailure(
-        "SQLite refused it", why: message,
+        "SQLite reports an error", why: message,
         next: Self.next(afterSQLite: code & 0xFF), code: "sqlite_\(code & 0xFF)")
     case .invalidBatch(let why):
       CommandFailure(
@@ -89,7 +90,7 @@ extension ReplicaError: CommandFailureConvertible {
     case .cancelled:
       CommandFailure(
         "interrupted", why: "the command was cancelled",
-        next: "run it again; it goes on where it was", code: "cancelled")
+        next: "run it again to continue", code: "cancelled")
     }
   }
 }
@@ -100,10 +101,10 @@ extension ReplicaError {
     switch code {
     case 8:
       "make the file and its folder writable (the disk may be mounted read-only), then try again; "
-        + "nothing that was recorded is lost"
+        + "no recorded change is lost"
     case 10:
-      "look whether the disk is full or fails, then try again; nothing that was recorded is lost"
-    case 13: "free some disk space, then try again; nothing that was recorded is lost"
+      "check whether the disk is full or failing, then try again; no recorded change is lost"
+    case 13: "free some disk space, then try again; no recorded change is lost"
     default: "correct it and try again"
     }
   }
@@ -116,16 +117,17 @@ extension Problem: CommandFailureConvertible {
       case .unauthorized:
         "get a token from `ferryd token create`, then run `ferry init --server URL --space NAME "
           + "--token TOKEN`"
-      case .notFound: "check the server's address: the one given with `ferry init --server URL`"
+      case .notFound: "check the address that you gave to `ferry init --server URL`"
       case .forbidden: "ask for a token with another role or for this space"
-      case .unknownSpace: "check --space, or make it on the server: `ferryd space create NAME`"
+      case .unknownSpace:
+        "check --space, or create the space on the server: `ferryd space create NAME`"
       case .schemaConflict: schemaNext
       case .upgradeRequired: "install a newer Ferry; your changes are safe in the replica"
       case .storageQuota:
-        "delete what is not needed, or ask the server's administrator for more room; your changes are "
-          + "safe in the replica"
+        "delete records that you do not need, or ask the server's administrator for a larger quota; "
+          + "your changes are safe in the replica"
       case .deviceTaken, .cursorRequired:
-        "sync again: the replica goes on by itself; your changes are safe in it"
+        "sync again: the replica recovers by itself; your changes are safe in it"
       case .bufferFull, .writeQuota, .streamQuota, .rateLimited, .unavailable, .internalError:
         "your changes are safe in the replica; try again later"
       case .epochChanged, .cursorAhead, .historyLost, .cursorExpired, .lostAndExpired:
@@ -154,7 +156,7 @@ extension Problem {
     if violations.isEmpty { return "correct the document, then `ferry schema apply FILE` again" }
     let repair = "repair the records or the document, then `ferry schema apply FILE` again"
     if violations.allSatisfy({ $0.holder != nil }) { return repair }
-    return repair + "; with --keep-records types and required columns count for later writes only"
+    return repair + "; with --keep-records types and required columns apply to later writes only"
   }
 }
 

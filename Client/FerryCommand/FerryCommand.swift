@@ -54,7 +54,7 @@ enum FerryCommand {
     if !creating && !FileAccess.exists(path) {
       throw CommandFailure(
         "there is no replica at \(path)", why: "the file does not exist",
-        next: "name another with --replica FILE, or make it with `ferry init` or `ferry sql`",
+        next: "name another file with --replica, or create it with `ferry init` or `ferry sql`",
         code: "no_replica")
     }
     return try await Replica.open(
@@ -88,8 +88,8 @@ enum FerryCommand {
     let text = String(decoding: try FileAccess.contents(of: path), as: UTF8.self)
     guard text.contains("-----BEGIN CERTIFICATE-----") else {
       throw CommandFailure(
-        "\(path) holds no certificate", why: "--ca and FERRY_CA name a file in PEM form",
-        next: "`openssl x509 -in FILE -out FILE.pem` writes this form", status: .usage,
+        "\(path) contains no certificate", why: "--ca and FERRY_CA name a PEM file",
+        next: "`openssl x509 -in FILE -out FILE.pem` converts a file to PEM", status: .usage,
         code: "bad_authorities")
     }
     return FileAccess.wholePath(path)

@@ -51,7 +51,7 @@ extension FerryCommand {
           ("created", .bool(created)),
         ]).text)
     } else {
-      let note = created ? " (made and tracked)" : ""
+      let note = created ? " (created and tracked)" : ""
       try output.line("\(job.survey.rows.counted("row")) imported into \(job.table)\(note)")
     }
     return .done

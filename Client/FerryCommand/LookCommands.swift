@@ -185,7 +185,7 @@ extension ReplicaStatus {
   }
 
   private var clockText: String {
-    if clockOffset == 0 { return "as the server's" }
+    if clockOffset == 0 { return "the same as the server's" }
     return "\(clockOffset.magnitude) ms \(clockOffset > 0 ? "behind" : "ahead of") the server"
   }
 
@@ -207,7 +207,7 @@ extension ReplicaStatus {
       ("clock", clockText),
       (
         "recovered",
-        lastRecovery.map { "\(Presentation.time($0.at)): \($0.detail)" } ?? "never had to"
+        lastRecovery.map { "\(Presentation.time($0.at)): \($0.detail)" } ?? "never"
       ),
     ]
     let faults = tableFaults.map { ("not synced", "\($0.table): \($0.reason)") }

@@ -123,8 +123,8 @@ extension FerryCommand {
     let text = try arguments.string("ENTRY")
     guard let number = Int64(text) else {
       throw UsageError(
-        .invalidValue, "'\(text)' is no entry", why: "entries have numbers",
-        next: "`ferry quarantine list` shows them")
+        .invalidValue, "'\(text)' is not an entry", why: "entries have numbers",
+        next: "`ferry quarantine list` lists the numbers")
     }
     return number
   }

@@ -83,7 +83,7 @@ extension FerryCommand {
     if key != nil && tables.isEmpty {
       throw CommandFailure(
         "--create needs the names of tables", why: "no table was named",
-        next: "`ferry to-apply` lists what was pulled for tables that are not here",
+        next: "`ferry to-apply` lists the pulled changes of tables that do not exist here",
         status: .usage, code: "no_table")
     }
     let direction = try direction(arguments)
@@ -116,8 +116,8 @@ extension FerryCommand {
     guard !arguments.flag("create") else {
       throw CommandFailure(
         "--create and --upload-only exclude each other",
-        why: "the one makes a table from what was pulled, for the other nothing is pulled",
-        next: "make the table with `ferry sql`", status: .usage, code: "create_upload_only")
+        why: "--create fills a table from pulled records; an upload-only table pulls no records",
+        next: "create the table with `ferry sql`", status: .usage, code: "create_upload_only")
     }
     return .uploadOnly(automatic: arguments.flag("automatic"))
   }

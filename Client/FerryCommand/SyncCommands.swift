@@ -70,7 +70,7 @@ extension FerryCommand {
     guard report.left > 0 else { return verdict }
     try TextOutput.standardError.lines([
       "ferry: \(report.left.counted("operation")) did not reach the server yet",
-      "  why: while this replica synced the server lost history, or a copy of this replica wrote",
+      "  why: during this sync the server lost history, or a copy of this replica wrote",
       "  next: your changes are safe in the replica; run `ferry sync` again",
     ])
     return verdict == .done ? .unreachable : verdict
@@ -84,20 +84,20 @@ extension FerryCommand {
       let waiting = status.toApply - status.deferred
       try TextOutput.standardError.line(
         "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
-          + "that are not here (\(tables.map(\.text).joined(separator: ", "))); nothing is lost. "
+          + "that do not exist here (\(tables.map(\.text).joined(separator: ", "))); nothing is lost. "
           + "`ferry track --create` creates tables")
     }
     if status.quarantined > 0 {
       try TextOutput.standardError.lines([
         "ferry: in quarantine: \(status.quarantined.counted("operation"))",
-        "  why: the server can never apply it as it is; everything else was exchanged",
-        "  next: `ferry quarantine list` tells why; retry, edit or discard what is there",
+        "  why: the server can never apply it unchanged; all other changes are synced",
+        "  next: `ferry quarantine list` shows the reason; retry, edit or discard the entries",
       ])
     }
     if status.questions > 0 {
       try TextOutput.standardError.lines([
         "ferry: \(status.questions.counted("conflict")) for you to decide",
-        "  why: others wrote the same at the same time, and the space's schema says to ask",
+        "  why: devices wrote the same values concurrently, and the schema lets you decide",
         "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
       ])
     }
@@ -109,8 +109,8 @@ extension FerryCommand {
     guard refused > 0 else { return needsUser ? .needsUser : .done }
     try TextOutput.standardError.lines([
       "ferry: \(refused.counted("record")) could not be applied here",
-      "  why: the tables of this replica refuse it (a constraint or a foreign key)",
-      "  next: `ferry to-apply` tells which and why; repair the tables and sync again",
+      "  why: the tables of this replica reject it (a constraint or a foreign key)",
+      "  next: `ferry to-apply` lists the reasons; repair the tables and sync again",
     ])
     return .needsUser
   }

@@ -69,8 +69,8 @@ extension FerryCommand {
     guard count > 0 else { return false }
     try TextOutput.standardError.lines([
       "ferry: \(count.counted("record")) of upload-only tables could not be sent",
-      "  why: `ferry uploads` tells; everything else was exchanged, or will be",
-      "  next: `ferry retry` has the next sync send all of it; `ferry retry TABLE ID` one record",
+      "  why: `ferry uploads` shows the reasons; all other changes sync as usual",
+      "  next: run `ferry retry`, or `ferry retry TABLE ID` for one record; then sync again",
     ])
     return true
   }

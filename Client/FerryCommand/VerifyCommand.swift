@@ -46,9 +46,9 @@ extension FerryCommand {
       return .needsUser
     }
     try TextOutput.standardError.lines([
-      "ferry: \(count.counted("record")) \(count == 1 ? "is" : "are") not what the server has",
+      "ferry: \(count.counted("record")) \(count == 1 ? "differs" : "differ") from the server",
       "  why: another program wrote to the tables, or the file or the server was damaged",
-      "  next: `ferry verify --repair` makes it what the server has",
+      "  next: `ferry verify --repair` sets the server's values",
     ])
     return .needsUser
   }
@@ -102,9 +102,9 @@ extension RecordDifference {
 extension VerifyReport {
   fileprivate var lines: [String] {
     var lines = [counted]
-    if pending > 0 { lines.append("left out, with pending changes: \(pending.counted("record"))") }
+    if pending > 0 { lines.append("skipped, with pending changes: \(pending.counted("record"))") }
     if changedMeanwhile > 0 {
-      lines.append("\(changedMeanwhile.counted("record")) changed meanwhile")
+      lines.append("\(changedMeanwhile.counted("record")) changed during the comparison")
     }
     for table in untracked {
       lines.append(

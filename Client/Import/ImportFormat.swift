@@ -72,10 +72,10 @@ package struct ImportReader: Sendable {
         return
       }
       arrays += 1
-      guard arrays == 1 else { throw reader.malformed("the object holds more than one array") }
+      guard arrays == 1 else { throw reader.malformed("the object contains more than one array") }
       try readArray(&reader, row, &outcome)
     }
-    guard arrays == 1 else { throw reader.malformed("the object holds no array of rows") }
+    guard arrays == 1 else { throw reader.malformed("the object contains no array of rows") }
   }
 
   private func readArray(

@@ -55,11 +55,11 @@ package struct ImportSurvey: Sendable, Equatable {
   /// Checks and notes a new column's name.
   private mutating func note(_ name: Name) throws {
     if let fault = NameRule.fault(in: name, limits: .standard) {
-      throw ImportError("row \(rows) has a column that cannot be made: \(fault)")
+      throw ImportError("row \(rows) has an invalid column: \(fault)")
     }
     if let other = spellings.updateValue(name, forKey: name.folded), other != name {
       throw ImportError(
-        "row \(rows) has a column \(name) beside \(other): SQLite takes both for one column; "
+        "row \(rows) has a column \(name) beside \(other): SQLite treats both as one column; "
           + "rename one of them in the file")
     }
   }

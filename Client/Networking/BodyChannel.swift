@@ -63,7 +63,7 @@ final class BodyChannel: TransferSink {
   func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
     let (reception, waiter) = state.withLock { state in
       if state.isEnded {
-        let failure = TransportError(.cancelled, "nobody reads the response any more")
+        let failure = TransportError(.cancelled, "the response has no reader any more")
         return (Reception.refused(failure), CheckedContinuation<Part, Never>?.none)
       }
       if state.partWaiter == nil && state.buffer.count >= capacity {

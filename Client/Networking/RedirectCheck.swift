@@ -21,14 +21,14 @@ struct RedirectCheck {
     if next.hasSameOrigin(as: first) { return nil }
     func refused(_ reason: String) -> TransportError {
       TransportError(
-        .redirectRefused, "\(from) redirects to \(next.endpoint): not followed, since \(reason)")
+        .redirectRefused, "\(from) redirects to \(next.endpoint): not followed, because \(reason)")
     }
     if request.redirects == .withinOrigin {
-      return refused("what is sent is for \(from) alone")
+      return refused("the request is for \(from) only")
     }
-    if sendsBody { return refused("the request's body is for \(from) alone") }
+    if sendsBody { return refused("the request's body is for \(from) only") }
     if let name = request.privateFields.first {
-      return refused("the field \(name) is for \(from) alone")
+      return refused("the field \(name) is for \(from) only")
     }
     return nil
   }

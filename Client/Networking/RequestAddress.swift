@@ -24,7 +24,7 @@ struct RequestAddress: Equatable {
     let bytes = url.utf8
     let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.endIndex
     guard bytes[colon...].starts(with: "://".utf8) else {
-      throw TransportError(.badAddress, "“\(url)” is no address: it needs http:// or https://")
+      throw TransportError(.badAddress, "“\(url)” is not an address: it needs http:// or https://")
     }
     let scheme = url[..<colon].lowercased()
     guard scheme == "http" || scheme == "https" else {
@@ -59,7 +59,7 @@ struct RequestAddress: Equatable {
     guard text.utf8.first == UInt8(ascii: ":"), digits.utf8.allSatisfy({ 48...57 ~= $0 }),
       let port = Int(digits),
       1...65_535 ~= port
-    else { throw TransportError(.badAddress, "“\(digits)” is no port") }
+    else { throw TransportError(.badAddress, "“\(digits)” is not a port") }
     return port
   }
 }

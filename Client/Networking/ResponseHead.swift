@@ -35,7 +35,7 @@ struct ResponseHeadParser {
     lines += 1
     guard bytes <= Self.bytesMax, lines <= Self.linesMax else {
       fault =
-        "the answer's head is larger than \(Self.bytesMax) bytes or has more than "
+        "the answer's header is larger than \(Self.bytesMax) bytes or has more than "
         + "\(Self.linesMax) lines"
       current = nil
       return nil

@@ -25,7 +25,7 @@ enum DaemonCommands {
     ],
     exitCodes: [
       ExitCodeNote(0, "Done; also after SIGTERM or SIGINT, when everything was finished."),
-      ExitCodeNote(1, "Failed; the message says why."),
+      ExitCodeNote(1, "Failed; the message gives the reason."),
       ExitCodeNote(2, "Wrong usage; nothing was done."),
       ExitCodeNote(3, "A server named with --server is unreachable or busy; try again later."),
       ExitCodeNote(4, "Needs you: a token that allows this."),

@@ -9,49 +9,50 @@ extension FerryServerError: CommandFailureConvertible {
     case .dataDirectory(let path, let reason):
       CommandFailure(
         "the data directory \(path) cannot be used", why: reason,
-        next: "name another with --data DIR, or give this user the right to write to it",
+        next: "name another with --data DIR, or give this user write permission",
         code: "data_directory")
     case .blobDirectory(let path, let reason):
       CommandFailure(
         "the directory for missions' content, \(path), cannot be used", why: reason,
-        next: "name another with --blobs DIR, or give this user the right to write to it",
+        next: "name another with --blobs DIR, or give this user write permission",
         code: "blob_directory")
     case .dataInUse(let path, let processID):
       CommandFailure(
         "the data directory \(path) is in use",
         why: "another ferryd serves it" + (processID.map { " (process \($0))" } ?? ""),
-        next: "stop that one, or name another directory with --data DIR; several servers beside "
-          + "each other need --database",
+        next: "stop that server, or name another directory with --data DIR; parallel servers need "
+          + "--database",
         code: "data_in_use")
     case .storeUnavailable(let location, let reason, let waited):
       CommandFailure(
         "the database cannot be reached (\(location))",
         why: "\(reason); waited \(waited.clockText)",
-        next: "check that it runs and that --database is right; --start-wait waits longer",
+        next:
+          "check that the database runs and that --database is correct; --start-wait waits longer",
         code: "database_unreachable")
     case .storeFailed(let location, let reason):
       CommandFailure(
         "the store cannot be used (\(location))", why: reason,
-        next: "check that it is Ferry's and that this user may read and write it",
+        next: "check that it is a store of Ferry and that this user may read and write it",
         code: "store_failed")
     case .needsTokens(let address):
       CommandFailure(
         "the server does not start on \(address)",
-        why: "others than this machine can reach that address, and no token exists",
+        why: "other machines can reach that address, and no token exists",
         next:
-          "make one: `ferryd token create --space NAME --role writer`; or take those of an issuer "
-          + "with --jwt-issuer; or listen on "
-          + "127.0.0.1; or, where something else keeps strangers out, add --insecure",
+          "create a token: `ferryd token create --space NAME --role writer`; or accept an issuer's "
+          + "tokens with --jwt-issuer; or listen on 127.0.0.1; or, on a protected network, add "
+          + "--insecure",
         code: "needs_tokens")
     case .issuerKeys(let reason):
       CommandFailure(
         "the keys of the tokens' issuer cannot be used", why: reason,
-        next: "check --jwks: it names a JSON Web Key Set with a key for RS256, ES256 or EdDSA",
+        next: "check --jwks: the JSON Web Key Set must have a key for RS256, ES256 or EdDSA",
         code: "issuer_keys")
     case .listen(let address, let error):
       CommandFailure(
         "the server cannot listen on \(address)", why: error.description,
-        next: "stop what listens there, or choose another address with --listen ADDRESS:PORT",
+        next: "stop the process that listens there, or choose another address with --listen",
         code: "cannot_listen")
     }
   }
@@ -66,7 +67,7 @@ extension FerryServerError: CommandFailureConvertible {
         code: "two_stores")
     case .noHome:
       CommandFailure(
-        "there is no place for the data", why: "HOME and XDG_STATE_HOME are not set",
+        "there is no directory for the data", why: "HOME and XDG_STATE_HOME are not set",
         next: "name a directory with --data DIR", status: .usage, code: "no_data_directory")
     default:
       CommandFailure(
@@ -92,13 +93,13 @@ extension StoreError: CommandFailureConvertible {
         "the store is busy", why: reason, next: "try again in a moment", code: "database_busy")
     case .readOnly(let reason):
       CommandFailure(
-        "the store takes no writes", why: reason,
+        "the store is read-only", why: reason,
         next: "name the database's primary server, or end its read-only mode",
         code: "database_read_only")
     case .failed(let reason):
       CommandFailure(
         "the store failed", why: reason,
-        next: "check that it is Ferry's and that this user may read and write it",
+        next: "check that it is a store of Ferry and that this user may read and write it",
         code: "store_failed")
     }
   }

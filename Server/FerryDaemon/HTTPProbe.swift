@@ -87,7 +87,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
   private func failure(_ reason: String) -> CommandFailure {
     CommandFailure(
       "the server does not answer", why: "\(description): \(reason)",
-      next: "check that ferryd runs, and where it listens", code: "no_answer")
+      next: "check that ferryd runs, and check its address", code: "no_answer")
   }
 }
 

@@ -21,8 +21,8 @@ extension DaemonCommands {
     let status = try await offCooperativePool { try url.status(within: timeout) }
     guard status == 200 else {
       throw CommandFailure(
-        "the server does not serve now", why: "\(url) answered \(status)",
-        next: "its log tells more", code: "not_ready")
+        "the server is not ready", why: "\(url) answered \(status)",
+        next: "see its log", code: "not_ready")
     }
     try TextOutput.standardOutput.line("ok")
     return .done
@@ -33,7 +33,7 @@ extension DaemonCommands {
     let text = arguments.stringIfPresent("url") ?? "http://\(nearAddress(of: listen))/readyz"
     guard let probe = HTTPProbe(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is no URL to ask", why: "--url takes a http:// URL",
+        .invalidValue, "\"\(text)\" is not a usable URL", why: "--url takes a http:// URL",
         next: "write http://127.0.0.1:8080/readyz")
     }
     return probe

@@ -37,10 +37,10 @@ extension SpaceCommands {
     }
     if retention.isShort {
       try TextOutput.standardError.lines([
-        "ferryd: this retention is shorter than the 14 days that devices keep what they have sent",
-        "  why: after a server or a device was restored from a backup they send it again, and where "
-          + "it was pruned increments count twice and deleted records come back",
-        "  next: keep 14d or more, unless nothing is ever restored",
+        "ferryd: this retention is shorter than the 14 days that devices keep sent operations",
+        "  why: after a restore from a backup devices send them again; if they were pruned, "
+          + "increments count twice and deleted records return",
+        "  next: keep 14d or more, unless you never restore a server or a device",
       ])
     }
     return .done
@@ -77,7 +77,7 @@ extension SpaceCommands {
   static let nameArgument = ArgumentSpec("name", help: "The space's name.")
 
   private static let busy = CommandFailure(
-    "the space was not pruned to the end", why: "a server is pruning it at this moment",
+    "the space is not completely pruned", why: "a server is pruning it at this moment",
     next: "run the command again in a minute", code: "prune_busy")
 
   static func withSpace(
@@ -88,8 +88,8 @@ extension SpaceCommands {
     try await StoreOptions.withStore(arguments) { store, _ in
       guard let space = try await store.space(named: name) else {
         throw CommandFailure(
-          "there is no space \(name)", why: "none was made under this name",
-          next: "see `ferryd space list`, or make it with `ferryd space create \(name)`",
+          "there is no space \(name)", why: "no space has this name",
+          next: "see `ferryd space list`, or create it with `ferryd space create \(name)`",
           code: "unknown_space")
       }
       try await body(store, space)
@@ -100,7 +100,7 @@ extension SpaceCommands {
     if text == "forever" { return .forever }
     guard let duration = Duration(commandLine: text), duration >= .seconds(1) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is no retention",
+        .invalidValue, "\"\(text)\" is not a retention",
         why: "--retention takes a time of a second or more with its unit, or the word forever",
         next: "write 90d, 36h or forever")
     }

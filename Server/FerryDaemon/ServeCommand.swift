@@ -78,7 +78,7 @@ extension DaemonCommands {
     let text = try arguments.string("listen")
     guard let listen = ListenAddress(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is no address to listen on",
+        .invalidValue, "\"\(text)\" is not an address to listen on",
         why: "--listen takes an IPv4 or IPv6 address and a port",
         next: "write 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080")
     }
@@ -111,7 +111,7 @@ extension DaemonCommands {
         "tokens or JSON Web Tokens required"
       case (false, _): "tokens required"
       case (true, true): "open: no tokens exist"
-      case (true, false): "open to everybody who can reach it: no tokens exist"
+      case (true, false): "open to all machines that can reach it: no tokens exist"
       }
     let store = try StoreOptions.location(arguments)
     return "ferryd: listening on http://\(server.address) (\(store), \(access))"

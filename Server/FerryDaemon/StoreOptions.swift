@@ -68,9 +68,9 @@ enum StoreOptions {
     let isFolder = FileManager.default.fileExists(atPath: directory)
     throw CommandFailure(
       "there is no store in \(directory)",
-      why: isFolder ? "the directory holds no ferry.sqlite" : "there is no such directory",
-      next: "check --data (FERRY_DATA): it is the directory that `ferryd serve` has; `ferryd space "
-        + "create NAME` makes a new store",
+      why: isFolder ? "the directory contains no ferry.sqlite" : "there is no such directory",
+      next: "check --data (FERRY_DATA): `ferryd serve` uses the same directory; `ferryd space "
+        + "create NAME` creates a new store",
       code: "no_store")
   }
 }

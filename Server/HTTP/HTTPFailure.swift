@@ -45,14 +45,15 @@ package enum HTTPFailure: Error, Sendable, Equatable {
     case .malformedTarget: "The request target is not a well-formed path."
     case .malformedHost: "The request needs one Host header that agrees with its target."
     case .malformedHeader: "A header is not well formed."
-    case .headersTooLarge: "The headers are larger than this server reads."
+    case .headersTooLarge: "The headers exceed this server's limit."
     case .malformedChunk: "The content's chunks are not well formed."
     case .ambiguousLength:
       "The content's length is not one whole number, or contradicts Transfer-Encoding."
     case .contentTooLarge(let limit): "The content is larger than \(limit) bytes."
     case .unsupportedCoding(let coding): "The content coding \(coding) is not supported."
     case .malformedContent: "The content does not match its Content-Encoding."
-    case .outOfMemory: "Too much content is under way; send the request again in a moment."
+    case .outOfMemory:
+      "The server's memory for content is in use; send the request again in a moment."
     }
   }
 }

@@ -35,13 +35,13 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
     case .diskFull(let path): "\(path): the disk is full"
     case .mismatch(let expected, let found):
       "the content has the SHA-256 \(found), not \(expected)"
-    case .wrongOffset(let offset): "the upload goes on at byte \(offset)"
+    case .wrongOffset(let offset): "the upload continues at byte \(offset)"
     case .overQuota(let used, let total, let quota):
-      "unfinished uploads of the space have \(used) bytes, this one has \(total), and \(quota) are "
-        + "allowed together: finish the others, let them expire (a week after their last part), or "
-        + "start the server with a larger --upload-quota"
-    case .changed(let path): "\(path) was changed while it was read"
-    case .notAFile(let path): "\(path) is no regular file"
+      "unfinished uploads of the space have \(used) bytes, this upload has \(total), and their "
+        + "limit is \(quota): finish the others, wait until they expire (a week after their last "
+        + "part), or start the server with a larger --upload-quota"
+    case .changed(let path): "\(path) changed during the read"
+    case .notAFile(let path): "\(path) is not a regular file"
     case .cancelled: "interrupted"
     case .system(let path, let code): "\(path): \(String(cString: strerror(code)))"
     }

@@ -26,7 +26,7 @@ package enum FolderListing {
       let path = root + "/" + prefix
       guard let real = resolved(path) else { throw failure(prefix) }
       guard seen.insert(real).inserted else {
-        throw MissionDraftError("\(prefix) is there twice: a symbolic link leads back to it")
+        throw MissionDraftError("\(prefix) is a duplicate: a symbolic link leads back to it")
       }
       for name in try names(in: path, prefix) {
         if name.hasPrefix(".") {
@@ -40,7 +40,7 @@ package enum FolderListing {
         switch status.st_mode & S_IFMT {
         case S_IFREG: files.append(relative)
         case S_IFDIR: folders.append(relative)
-        default: throw MissionDraftError("item \(relative) is no regular file")
+        default: throw MissionDraftError("item \(relative) is not a regular file")
         }
       }
     }
@@ -79,7 +79,7 @@ package enum FolderListing {
     let code = errno
     // Bytes that are no UTF-8 were replaced when the folder was listed: this name leads nowhere.
     let isGarbled = code == ENOENT && relative.unicodeScalars.contains("\u{FFFD}")
-    let why = isGarbled ? "its name is no UTF-8" : String(cString: strerror(code))
+    let why = isGarbled ? "its name is not UTF-8" : String(cString: strerror(code))
     return MissionDraftError("item \(relative): \(why)")
   }
 

@@ -45,7 +45,7 @@ extension JSONReader {
       default: throw reader.malformed("a mission has no member “\(try key.text())”")
       }
     }
-    guard hasItems else { throw malformed("a mission has “items”") }
+    guard hasItems else { throw malformed("a mission needs “items”") }
     return draft
   }
 
@@ -84,7 +84,7 @@ extension JSONReader {
     let source: MissionDraft.Source
     if let file {
       guard size == nil, hash == nil, chunks.isEmpty, isHosted != false else {
-        throw malformed("item \(name): of a “file”, size and hashes are found out here")
+        throw malformed("item \(name): with a “file”, Ferry computes size and hashes")
       }
       if file.isEmpty || file.utf8.contains(0) { throw malformed("item \(name): “file” is empty") }
       source = .file(file)

@@ -17,13 +17,13 @@ package enum SigningKeyError: Error, Sendable, Equatable, CustomStringConvertibl
 
   package var description: String {
     switch self {
-    case .notAKey(let path): "\(path) holds no Ed25519 key (PEM, PKCS #8)"
-    case .notPrivate(let path): "everybody on this machine may read the key in \(path)"
+    case .notAKey(let path): "\(path) contains no Ed25519 key (PEM, PKCS #8)"
+    case .notPrivate(let path): "all users of this machine may read the key in \(path)"
     case .file(let error): error.description
     case .missing(let path, let signer):
-      "what is published was signed with the key \(signer), and there is no \(path)"
+      "the key \(signer) signed the published missions, and \(path) does not exist"
     case .other(let path, let signer):
-      "what is published was signed with the key \(signer), and \(path) holds another"
+      "the key \(signer) signed the published missions, and \(path) contains another key"
     }
   }
 }

@@ -89,7 +89,7 @@ struct ListenerLoop {
       case .timedOut:
         try connection.execute("SELECT 1")
         if connection.isReadOnly {
-          throw PostgresError(.readOnly, "the server takes no writes any more")
+          throw PostgresError(.readOnly, "the server is read-only now")
         }
         continue
       case .ready: break

@@ -36,7 +36,7 @@ final class PoolQueue: Sendable {
     let fault = state.withLock { state -> PostgresError? in
       if state.isClosed { return PostgresError(.poolClosed, "the connection pool is closed") }
       return state.schedule.add(job, lane: lane, now: now)
-        ? nil : PostgresError(.busy, "too much waits for the database's connections")
+        ? nil : PostgresError(.busy, "too many jobs wait for the database's connections")
     }
     if let fault { return job.fail(fault) }
     wakeups.signal()

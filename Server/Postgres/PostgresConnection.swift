@@ -97,7 +97,7 @@ package final class PostgresConnection {
     pipeline.add(statement, parameters)
     let results = try run(pipeline)
     guard let rows = results.first else {
-      throw PostgresError(.unexpectedResult, "the server answered nothing")
+      throw PostgresError(.unexpectedResult, "the server sent no answer")
     }
     return rows
   }

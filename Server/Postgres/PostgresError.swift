@@ -51,7 +51,7 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
 
   /// The server reports that it is a standby, or set to read only.
   package static let readOnly = PostgresError(
-    .readOnly, "the server takes no writes: it is read-only or a standby")
+    .readOnly, "the server rejects writes: it is read-only or a standby")
 
   /// The same work, tried again on a new transaction, may succeed: serialisation failures,
   /// deadlocks, a server shutting down, starting or full, and every lost connection.
@@ -70,7 +70,7 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     if let constraint { text += " (constraint \(constraint))" }
     if let detail { text += "; \(detail)" }
     if let hint { text += "; hint: \(hint)" }
-    if mayHaveCommitted { text += "; whether the work was committed is not known" }
+    if mayHaveCommitted { text += "; the transaction may or may not be committed" }
     return text
   }
 }

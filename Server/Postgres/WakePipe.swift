@@ -9,7 +9,7 @@ final class WakePipe: Sendable {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
       let reason = String(cString: strerror(errno))
-      throw PostgresError(.connectionFailed, "cannot make a pipe: \(reason)")
+      throw PostgresError(.connectionFailed, "cannot create a pipe: \(reason)")
     }
     (reader, writer) = (ends[0], ends[1])
     for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

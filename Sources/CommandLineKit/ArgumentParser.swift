@@ -231,7 +231,7 @@ struct ArgumentParser {
     guard let wrong = entry.values.first(where: { !kind.accepts($0) }) else { return }
     throw .invalidValue(
       wrong, of: entry.label, source: entry.source ?? .commandLine,
-      expectation: kind.expectation ?? "a value that is not empty")
+      expectation: kind.expectation ?? "a non-empty value")
   }
 
   private func assignPositionals() throws(UsageError) -> [(ArgumentSpec, [String])] {

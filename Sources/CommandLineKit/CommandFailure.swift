@@ -67,12 +67,12 @@ extension CommandFailure {
       self = convertible.commandFailure
     } else if error is CancellationError {
       self.init(
-        "\(command) was cancelled", why: "it was told to stop before it was done",
-        next: "run it again to go on", code: "cancelled")
+        "\(command) was cancelled", why: "it was stopped before its end",
+        next: "run it again to continue", code: "cancelled")
     } else {
       self.init(
         "\(command) failed", why: String(describing: error),
-        next: "if this looks like a defect, report it with the command you ran", code: "unexpected")
+        next: "if this looks like a defect, report it with the command", code: "unexpected")
     }
   }
 }

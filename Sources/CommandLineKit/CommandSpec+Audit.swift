@@ -35,7 +35,7 @@ extension CommandSpec {
     var found: [String] = []
     for option in options {
       if let value = option.defaultValue, !option.kind.accepts(value) {
-        found.append("\(path): the default of --\(option.name) does not fit")
+        found.append("\(path): the default of --\(option.name) is invalid")
       }
       if option.isRequired, option.defaultValue != nil {
         found.append("\(path): --\(option.name) is required and has a default")
@@ -47,7 +47,7 @@ extension CommandSpec {
   private func shapeProblems(path: String) -> [String] {
     var found: [String] = []
     if run == nil, subcommands.isEmpty { found.append("\(path): does nothing") }
-    if !summary.hasSuffix(".") { found.append("\(path): the summary is no sentence") }
+    if !summary.hasSuffix(".") { found.append("\(path): the summary is not a sentence") }
     if Set(subcommands.map(\.name)).count < subcommands.count {
       found.append("\(path): a subcommand is declared twice")
     }

@@ -28,7 +28,7 @@ package struct ExitCodeNote: Sendable, Equatable {
   /// The five statuses every command of the project uses.
   package static let standard: [ExitCodeNote] = [
     ExitCodeNote(0, "Done."),
-    ExitCodeNote(1, "Failed; the message says why."),
+    ExitCodeNote(1, "Failed; the message gives the reason."),
     ExitCodeNote(2, "Wrong usage; nothing was done."),
     ExitCodeNote(3, "Offline or unreachable; work is kept, try again later."),
     ExitCodeNote(4, "Needs you: a decision (conflicts, quarantine) or a token that allows this."),

@@ -95,7 +95,7 @@ package struct ParsedArguments: Sendable, Equatable {
     let label = entry(name).label
     throw UsageError(
       .missingOption, "\(label) is missing",
-      why: "`\(path.joined(separator: " "))` cannot go on without it", next: "add \(label)")
+      why: "`\(path.joined(separator: " "))` needs it", next: "add \(label)")
   }
 
   private func read<Value>(

@@ -44,7 +44,7 @@ extension UsageError {
   ) -> UsageError {
     let next =
       if let elsewhere {
-        "write it after the command it belongs to: `\(elsewhere) \(option)`"
+        "write it after its command: `\(elsewhere) \(option)`"
       } else if let near = option.nearest(in: known) {
         "did you mean \(near)?"
       } else {
@@ -70,28 +70,28 @@ extension UsageError {
   static func missingCommand(_ command: String, known: [String]) -> UsageError {
     UsageError(
       .missingCommand, "`\(command)` needs a command",
-      why: "by itself it does nothing",
-      next: "add one of: \(known.joined(separator: ", ")); `\(command) --help` tells more")
+      why: "it has no effect by itself",
+      next: "add one of: \(known.joined(separator: ", ")); see `\(command) --help`")
   }
 
   static func missingOption(_ option: OptionSpec, command: String) -> UsageError {
     let variable = option.environment.map { ", or set \($0)" } ?? ""
     return UsageError(
       .missingOption, "--\(option.name) is missing",
-      why: "`\(command)` cannot do without it",
+      why: "`\(command)` needs it",
       next: "add `--\(option.name) \(option.valueName)`\(variable)")
   }
 
   static func missingArgument(_ argument: ArgumentSpec, command: String) -> UsageError {
     let name = argument.name.uppercased()
     return UsageError(
-      .missingArgument, "\(name) is missing", why: "`\(command)` cannot do without it",
-      next: "add it; `\(command) --help` shows how")
+      .missingArgument, "\(name) is missing", why: "`\(command)` needs it",
+      next: "add it; see `\(command) --help`")
   }
 
   static func missingValue(_ written: String, option: OptionSpec, follower: String?) -> UsageError {
     let why =
-      follower.map { "\($0) follows it, and looks like an option" } ?? "nothing follows it"
+      follower.map { "\($0) follows it and looks like an option" } ?? "nothing follows it"
     let escape =
       follower.map { "; if \($0) is the value, write `--\(option.name)=\($0)`" } ?? ""
     return UsageError(
@@ -101,8 +101,9 @@ extension UsageError {
 
   static func unexpectedValue(_ written: String, value: String) -> UsageError {
     UsageError(
-      .unexpectedValue, "\(written) takes no value", why: "it is a switch, but got \"\(value)\"",
-      next: "write just \(written)")
+      .unexpectedValue, "\(written) takes no value",
+      why: "it is a flag, but has the value \"\(value)\"",
+      next: "write only \(written)")
   }
 
   static func unexpectedArgument(_ word: String, command: CommandSpec, path: String) -> UsageError {
@@ -112,13 +113,13 @@ extension UsageError {
       : "`\(path)` takes only \(command.arguments.map(\.usage).joined(separator: " "))"
     return UsageError(
       .unexpectedArgument, "unexpected argument \"\(word)\"", why: why,
-      next: "leave it out, or quote what belongs together")
+      next: "remove it, or quote arguments with spaces")
   }
 
   static func repeatedOption(_ option: OptionSpec) -> UsageError {
     UsageError(
-      .repeatedOption, "--\(option.name) is given twice", why: "it has one value only",
-      next: "keep the one you mean")
+      .repeatedOption, "--\(option.name) is given twice", why: "it takes one value",
+      next: "remove one of them")
   }
 
   static func invalidValue(
@@ -131,6 +132,6 @@ extension UsageError {
       case .defaultValue: "the default \"\(value)\" does not fit \(label)"
       }
     return UsageError(
-      .invalidValue, place, why: "\(label) takes \(expectation)", next: "give it such a value")
+      .invalidValue, place, why: "\(label) takes \(expectation)", next: "give a valid value")
   }
 }

@@ -38,7 +38,7 @@ enum BenchCommand {
         "ferry-bench run --only retention --updates 10000000"),
     ],
     exitCodes: [
-      ExitCodeNote(0, "Measured; with --strict, every target holds."),
+      ExitCodeNote(0, "Measured; with --strict, every target is reached."),
       ExitCodeNote(1, "Something failed, or with --strict a target is missed."),
       ExitCodeNote(2, "Wrong usage; nothing was done."),
     ]
@@ -76,7 +76,7 @@ enum BenchCommand {
         })
       return .done
     }
-    var table = TextTable(["NAME", "WHAT IT MEASURES"])
+    var table = TextTable(["NAME", "MEASUREMENT"])
     for benchmark in Benchmark.all { table.append([benchmark.name, benchmark.summary]) }
     try output.lines(table.lines(width: Terminal.current().tableWidth))
     return .done

@@ -25,8 +25,8 @@ enum ChaosCommand {
       """,
     version: "0.1.0", flags: [json], subcommands: [run, matrix, schedule],
     exitCodes: [
-      ExitCodeNote(0, "Every round holds."),
-      ExitCodeNote(1, "A round fails, or could not be run; the message says where to look."),
+      ExitCodeNote(0, "Every round passed."),
+      ExitCodeNote(1, "A round failed, or could not run; the message names its evidence."),
       ExitCodeNote(2, "Wrong usage; nothing was done."),
     ])
 

@@ -80,7 +80,7 @@ enum Seed {
     let text = try arguments.string(name)
     guard let seed = UInt64(text) else {
       throw UsageError(
-        .invalidValue, "'\(text)' is no seed", why: "a seed is a whole number from 0 to 2^64-1",
+        .invalidValue, "'\(text)' is not a seed", why: "a seed is a whole number from 0 to 2^64-1",
         next: "give a number, such as 42")
     }
     return seed

@@ -16,7 +16,7 @@ struct RunSummary {
     var lines = [
       "seed \(result.seed): \(result.options.devices) devices, \(result.committed) operations, "
         + "\(result.virtualTime / 1_000_000) s of virtual time in \(rounded(seconds)) s "
-        + "(\(Int(quickness)) times as quick)",
+        + "(\(Int(quickness)) times as fast)",
       "trace \(result.traceHash)",
     ]
     let faults = result.faultCounts
@@ -24,8 +24,8 @@ struct RunSummary {
       lines += ["", "Faults and upgrades"] + SimCommand.plot(faults)
     }
     lines.append("")
-    lines += result.violations.isEmpty ? ["No oracle objects."] : failure
-    if let reportPath { lines.append("The run to look at: \(reportPath)") }
+    lines += result.violations.isEmpty ? ["No oracle found a violation."] : failure
+    if let reportPath { lines.append("The report of the run: \(reportPath)") }
     return lines
   }
 

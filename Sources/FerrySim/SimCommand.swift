@@ -38,7 +38,7 @@ enum SimCommand {
     var table = TextTable(
       [TextTable.Column("OPTION")]
         + profiles.map { TextTable.Column($0.rawValue.uppercased(), .right) }
-        + [TextTable.Column("WHAT IT IS")])
+        + [TextTable.Column("MEANING")])
     for field in WorldOptions.Field.all {
       table.append(
         [field.name] + profiles.map { String(field.get(WorldOptions($0))) } + [field.help])
@@ -77,8 +77,8 @@ enum SimCommand {
   ]
 
   static let exitCodes = [
-    ExitCodeNote(0, "No oracle objects."),
-    ExitCodeNote(1, "An oracle objects, or the run could not be made."),
+    ExitCodeNote(0, "No oracle found a violation."),
+    ExitCodeNote(1, "An oracle found a violation, or the run failed."),
     ExitCodeNote(2, "Wrong usage; nothing was done."),
   ]
 }

@@ -98,7 +98,7 @@ struct Swarm {
 
   /// Returns the reason why a process with worlds left to run ended.
   private static func ending(of child: ChildProcess) -> String {
-    guard let status = child.endedWith else { return "no end of it within \(patience)" }
+    guard let status = child.endedWith else { return "the process did not end within \(patience)" }
     let lines = child.error.split(whereSeparator: \.isNewline)
     let line = lines.first { $0.contains("Fatal error") } ?? lines.last ?? "no message"
     return switch status {
@@ -150,7 +150,8 @@ struct Swarm {
     lines.append("")
     if tally.failures.isEmpty {
       return lines + [
-        Task.isCancelled ? "Interrupted: no oracle has objected so far." : "No oracle objects."
+        Task.isCancelled
+          ? "Interrupted: no oracle found a violation so far." : "No oracle found a violation."
       ]
     }
     for failure in tally.failures.sorted(by: { $0.seed < $1.seed }) {

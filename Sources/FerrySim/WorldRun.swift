@@ -102,9 +102,9 @@ struct WorldRun {
     if !FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory) {
       reason = "there is no directory \(directory)"
     } else if !isDirectory.boolValue {
-      reason = "\(directory) is no directory"
+      reason = "\(directory) is not a directory"
     } else if !FileManager.default.isWritableFile(atPath: directory) {
-      reason = "the directory \(directory) may not be written to"
+      reason = "the directory \(directory) is not writable"
     } else if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory),
       isDirectory.boolValue
     {
@@ -118,7 +118,7 @@ struct WorldRun {
   private func notWritten(_ reason: String) -> CommandFailure {
     CommandFailure(
       "the report cannot be written", why: reason,
-      next: "name a file in a directory that exists and has room", code: "report_not_written")
+      next: "name a file in an existing directory with free space", code: "report_not_written")
   }
 
   private func write(_ page: [UInt8], to path: String) throws {

@@ -39,7 +39,7 @@ struct HelpTests {
 
         EXIT CODES
           0  Done.
-          1  Failed; the message says why.
+          1  Failed; the message gives the reason.
           2  Wrong usage; nothing was done.
           3  Offline or unreachable; work is kept, try again later.
           4  Needs you: a decision (conflicts, quarantine) or a token that allows this.

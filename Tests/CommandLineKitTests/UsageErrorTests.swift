@@ -27,10 +27,10 @@ struct UsageErrorTests {
       ("help token craete", "did you mean `ferry token create`?"),
       ("frobnicate", "run `ferry --help` to see the commands"),
       ("log --frobnicate", "run `ferry log --help` to see the options"),
-      ("--limit 3 log", "write it after the command it belongs to: `ferry log --limit`"),
+      ("--limit 3 log", "write it after its command: `ferry log --limit`"),
       (
         "--role admin token",
-        "write it after the command it belongs to: `ferry token create --role`"
+        "write it after its command: `ferry token create --role`"
       ),
       ("token secre", "run `ferry token --help` to see the commands"),
     ])
@@ -60,7 +60,7 @@ struct UsageErrorTests {
   func complete() throws {
     let error = try #require(failure("init --server u"))
     #expect(error.what == "--space is missing")
-    #expect(error.why == "`ferry init` cannot do without it")
+    #expect(error.why == "`ferry init` needs it")
     #expect(error.next == "add `--space NAME`")
     #expect(error.commandFailure.status == .usage)
     #expect(error.commandFailure.code == "missing_option")
@@ -97,8 +97,8 @@ struct UsageErrorTests {
       subcommands: [CommandSpec("y", summary: "Y.", flags: [FlagSpec("b", help: "")])])
     #expect(
       spec.problems() == [
-        "x: -h is declared twice", "x: a is declared twice", "x: the default of --a does not fit",
-        "x: --b is required and has a default", "x: the summary is no sentence",
+        "x: -h is declared twice", "x: a is declared twice", "x: the default of --a is invalid",
+        "x: --b is required and has a default", "x: the summary is not a sentence",
         "x: only the last argument may be repeated",
         "x: a required argument follows an optional one", "x y: b is declared twice",
         "x y: does nothing",

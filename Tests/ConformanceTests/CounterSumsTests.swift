@@ -43,11 +43,11 @@ struct CounterSumsTests {
     let key = RecordKey(table: "tallies", record: "a")
     #expect(
       found { $0.server.records[key]?.columns[0].value = 3 }
-        == ["the server's a is integer(3), by the history integer(-2)"])
+        == ["the server's a is integer(3), but integer(-2) by the history"])
     #expect(found { $0.server.records[key] = nil }.count == 1)
     #expect(
       found { $0.replicas["one"]?.rows = ReplicaRows(["tallies": ["a": ["votes": 8]]]) }
-        == ["one shows a as integer(8), by the history integer(-2)"])
+        == ["one shows a as integer(8), but integer(-2) by the history"])
     #expect(found { $0.replicas["one"]?.rows = ReplicaRows(["tallies": [:]]) }.count == 1)
   }
 

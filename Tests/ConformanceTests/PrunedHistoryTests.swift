@@ -110,7 +110,7 @@ struct PrunedHistoryTests {
     maker.prune("a")
     #expect(
       ReferenceState.found(ReferenceState(), [], maker.final())
-        == ["the server's record notes/a existed when it was pruned"])
+        == ["the server's record notes/a existed at its pruning"])
   }
 
   @Test("an operation may be in the history again only after it was pruned")

@@ -26,7 +26,7 @@ struct ReplicaOracleTests {
     let row: [Name: Value] = ["title": "again", "body": .null, "stars": .null]
     #expect(found(["b": row]) == [])
     #expect(found([:]) == ["one lacks notes/b"])
-    #expect(found(["b": row, "a": row]) == ["one holds notes/a, which is not on the server"])
+    #expect(found(["b": row, "a": row]) == ["one has notes/a, which the server does not have"])
     #expect(found(["b": ["title": "again", "stars": 1]]).count == 1)
     #expect(found(["b": ["stars": .null]]) == ["one notes/b: has no column title"])
   }
@@ -168,7 +168,7 @@ struct ReplicaOracleTests {
     sight.rows = ReplicaRows([wrong])
     #expect(
       skipped([sight]) == [
-        "a read of three at 4 shows in notes.stars something else than the history up to there"
+        "a read of three at 4 shows other content in notes.stars than the history up to that point"
       ])
   }
 }

@@ -24,6 +24,6 @@ struct FolderListingTests {
     #expect(symlink(".", tree + "/self") == 0)
     #expect {
       _ = try FolderListing.files(in: tree)
-    } throws: { "\($0)".contains("self is there twice: a symbolic link leads back to it") }
+    } throws: { "\($0)".contains("self is a duplicate: a symbolic link leads back to it") }
   }
 }

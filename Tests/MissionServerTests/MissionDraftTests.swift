@@ -64,7 +64,7 @@ struct MissionDraftTests {
       (#"{"items":[{"path":"a"}]}"#, "item a has neither"),
       (#"{"items":[{"file":"a"},{"file":"a"}]}"#, "“a” stands twice"),
       (#"{"items":[{"path":"../a","file":"a"}]}"#, "“../a”"),
-      (#"{"items":[{"path":"a","file":"a","size":3}]}"#, "item a: of a “file”"),
+      (#"{"items":[{"path":"a","file":"a","size":3}]}"#, "item a: with a “file”"),
       (#"{"items":[{"path":"a","file":"a","knd":"x"}]}"#, "item a has no member “knd”"),
       (#"{"items":[{"path":"a","file":"a","kind":"film"}]}"#, "item a: kind is one of video"),
       (#"{"itms":[]}"#, "no member “itms”"),

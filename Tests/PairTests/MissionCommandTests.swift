@@ -33,7 +33,7 @@ struct MissionCommandTests {
     try await publish("m", on: server)
     try await device.ferry("pull")
     let here = try await device.ferry("mission", "list", "--downloaded").output
-    #expect(here.hasPrefix("no mission is here whole"))
+    #expect(here.hasPrefix("no mission is complete"))
     #expect(try await device.ferry("mission", "list").output.contains("m"))
   }
 
@@ -44,14 +44,14 @@ struct MissionCommandTests {
     try await publish("a", on: server, "--after", "gone")
     try await publish("b", on: server)
     let ended = try await device.ferry("mission", "download", "--all", exits: 1)
-    #expect(ended.output.contains("mission b: version 1 is here whole, 1 file, 12 B"))
-    #expect(ended.error.contains("mission a cannot be fetched before another one"))
+    #expect(ended.output.contains("mission b: version 1 is complete, 1 file, 12 B"))
+    #expect(ended.error.contains("mission a cannot be fetched before another mission"))
     #expect(ended.error.contains("mission gone"))
-    #expect(ended.error.contains("next: `ferry pull`"))
+    #expect(ended.error.contains("next: run `ferry pull`"))
     let listed = try await device.ferry("mission", "list").output.split(separator: "\n")
     let title = try #require(listed.first)
     #expect(title.contains("state") && !title.contains("why"))
-    #expect(listed.last?.hasPrefix("a: mission gone, which comes first, is neither") == true)
+    #expect(listed.last?.hasPrefix("a: its predecessor, mission gone, is neither") == true)
   }
 
   @Test("the path of a file is absolute, for any path of the replica")

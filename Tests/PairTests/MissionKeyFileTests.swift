@@ -30,7 +30,7 @@ struct MissionKeyFileTests {
     let digits = Data((String(repeating: "0F", count: 32) + "\n").utf8)
     #expect(try await list(try file("key", digits), exits: 0).error.isEmpty)
     let open = try await list(try file("open", digits, 0o644), exits: 0)
-    #expect(open.error.contains("everybody on this machine may read the key"))
+    #expect(open.error.contains("all users of this machine may read the key"))
     #expect(
       try await list(try file("raw", Data(repeating: 200, count: 32)), exits: 0).error.isEmpty)
   }

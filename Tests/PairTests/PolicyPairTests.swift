@@ -210,9 +210,9 @@ struct PolicyPairTests {
     try await one.ferry("undo", operations[1])
     #expect(try await one.rows("SELECT * FROM kept") == [["k", "theirs", "2"]])
     let again = try await one.ferry("undo", operations[1], exits: 1)
-    #expect(again.error.contains("nothing of the operation stands"))
+    #expect(again.error.contains("replaced the operation's values"))
     let foreign = try await two.ferry("undo", operations[0], exits: 1)
-    #expect(foreign.error.contains("none of this device's"))
+    #expect(foreign.error.contains("this device's history has no operation"))
   }
 
   @Test("a device that has not received the schema yet loses no operation to it")

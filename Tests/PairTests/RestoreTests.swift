@@ -84,8 +84,9 @@ struct RestoreTests {
     #expect(try await two.rows() == [["a", "mine", 1]])
     try await expectEqual([two, stranger])
     let log = try await two.ferry("log").output
-    #expect(log.contains(#"notes/c is not on the server any more; here it held {"body":"lost""#))
-    #expect(log.contains("notes/b is not on the server any more"))
+    #expect(
+      log.contains(#"the server does not have notes/c any more; here it held {"body":"lost""#))
+    #expect(log.contains("the server does not have notes/b any more"))
     #expect(try await two.status().lastRecovery?.detail.contains("2 records") == true)
   }
 

@@ -73,8 +73,9 @@ struct SchemaTests {
       #"{"tables":{"notes":{"columns":{"n":{"required":true},"body":{"type":"integer"}}}}}"#,
       of: device)
     let refused = try await device.ferry("schema", "apply", path, exits: 1)
-    #expect(refused.error.contains("2 records that exist do not fit the schema"))
-    #expect(refused.error.contains("notes/a: column body is for integer and holds text"))
+    #expect(refused.error.contains("2 existing records do not fit the schema"))
+    #expect(
+      refused.error.contains("notes/a: column body has the type integer, but the value is text"))
     #expect(refused.error.contains("--keep-records"))
     let replica = try await device.open()
     do {

@@ -13,7 +13,7 @@ struct CommandTests {
   @Test(
     "wrong usage ends with 2 and names the fault and the next step",
     arguments: [
-      (["run", "--seed", "x"], "'x' is no seed"), (["run", "--seed", "-1"], "seed"),
+      (["run", "--seed", "x"], "'x' is not a seed"), (["run", "--seed", "-1"], "seed"),
       (["run", "--dance"], "--dance"), (["run", "--profile", "rough"], "rough"),
       (["run", "--devices", "0"], "devices"), (["run", "--spaces", "0"], "spaces"),
       (["run", "--drop", "many"], "many"), (["replay"], "SEED"), (["replay", "soon"], "soon"),
@@ -33,7 +33,7 @@ struct CommandTests {
     let finished = try await simulate(
       ["run", "--profile", "calm", "--devices", "2", "--operations", "10", "--seconds", "10"])
     #expect(finished.status == .exited(0))
-    for text in ["seed 1: 2 devices", "trace ", "No oracle objects."] {
+    for text in ["seed 1: 2 devices", "trace ", "No oracle found a violation."] {
       #expect(finished.output.contains(text), "\(finished.output)")
     }
   }
@@ -51,7 +51,7 @@ struct CommandTests {
     let page = directory.file("report.html")
     let written = try await simulate(run + ["--report", page.path])
     #expect(written.status == .exited(0))
-    #expect(written.output.contains("The run to look at: \(page.path)"))
+    #expect(written.output.contains("The report of the run: \(page.path)"))
     #expect(try String(contentsOf: page, encoding: .utf8).hasPrefix("<!DOCTYPE html>"))
   }
 

@@ -35,8 +35,8 @@ extension StoreContract {
         try require(
           problem.violations.prefix(2).map(\.detail),
           is: [
-            "column owner is required and holds nothing",
-            "column size is for integer and holds text",
+            "column owner is required and has no value",
+            "column size has the type integer, but the value is text",
           ], "what is wrong with them")
         try require(problem.detail.contains("and 113 more"), "the detail: \(problem.detail)")
         try require(try await space.store.schema(of: space.space.id), is: .empty, "the schema")
@@ -72,12 +72,13 @@ extension StoreContract {
         let problem = try await refused(space, integer)
         try require(problem.violations.map(\.record), is: ["kept"], "records named")
         try require(
-          problem.violations.map(\.detail), is: ["column size is for integer and holds real"],
+          problem.violations.map(\.detail),
+          is: ["column size has the type integer, but the value is real"],
           "what is wrong")
         let missing = #"{"tables":{"tasks":{"columns":{"size":"max","due":{"required":true}}}}}"#
         try require(
           try await refused(space, missing).violations.map(\.detail),
-          is: ["column due is required and holds nothing"], "a column that was never written")
+          is: ["column due is required and has no value"], "a column that was never written")
       }
     },
     StoreContract("a schema can keep records that do not fit, except for unique keys") { under in

@@ -101,7 +101,7 @@ struct BatchTests {
       ("tasks", "due = 1", ["done": 1], "table tasks has no column due; it has id, title, done"),
       ("tasks", "true", ["due": 1], "table tasks has no column due; it has id, title, done"),
       ("tasks", "true", ["id": "x"], "a record's key id cannot be set"),
-      ("tasks", "true", [:], "a batch sets one column at least"),
+      ("tasks", "true", [:], "a batch sets at least one column"),
       ("tasks", "true", ["done": 1, "DONE": 2], "column done is set twice"),
       (
         "tasks", "done =", ["done": 1],

@@ -102,7 +102,7 @@ struct BusyServerTests {
       try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
     } throws: {
       guard case .refused(let problem) = $0 as? ReplicaError else { return false }
-      return problem.detail == "busy; the server asks not to be asked again for 11 days"
+      return problem.detail == "busy; the server asks for a pause of 11 days"
         && ReplicaError.refused(problem).isTransient
     }
   }

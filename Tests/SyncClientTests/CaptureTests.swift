@@ -188,7 +188,7 @@ struct CaptureTests {
   @Test(
     "tables that cannot be tracked are refused with the reason",
     arguments: [
-      ("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, x)", "mint the same integer"),
+      ("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, x)", "choose the same integer"),
       ("CREATE TABLE t(a TEXT, b TEXT, PRIMARY KEY(a, b))", "2 columns"),
       ("CREATE TABLE t(id TEXT PRIMARY KEY COLLATE NOCASE, x)", "NOCASE"),
       ("CREATE TABLE t(id TEXT COLLATE RTRIM PRIMARY KEY, x) WITHOUT ROWID", "RTRIM"),

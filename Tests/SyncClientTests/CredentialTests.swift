@@ -26,7 +26,7 @@ struct CredentialTests {
         try file.access()
       } throws: {
         guard case .tokenMissing(let why) = $0 as? ReplicaError else { return false }
-        return why.contains("goes nowhere else") && !why.contains("secret")
+        return why.contains("sends it to no other server") && !why.contains("secret")
       }
       try file.connection.execute("ROLLBACK TO s; RELEASE s")
     }

@@ -93,10 +93,13 @@ struct DeferredNameTests {
     #expect(try replica.rows("SELECT * FROM items") == [["a", "upper", .null], ["b", .null, 1]])
     let found = try waiting(replica)
     #expect(found["a"]?.columns == [Column("sku", "lower")])
-    #expect(found["a"]?.reason.contains("SQLite takes its column sku for SKU") == true)
-    #expect(found["b"]?.reason.contains("SQLite takes its column ID for id") == true)
-    #expect(found["c"]?.reason.contains("SQLite takes that name for items") == true)
-    #expect(found["d"]?.reason == "its table or column is not here yet")
+    #expect(
+      found["a"]?.reason.contains("SQLite uses the existing column SKU for its column sku") == true)
+    #expect(
+      found["b"]?.reason.contains("SQLite uses the existing column id for its column ID") == true)
+    #expect(
+      found["c"]?.reason.contains("SQLite uses the existing table items for this name") == true)
+    #expect(found["d"]?.reason == "its table or column does not exist here yet")
     let scan = try TableScan("items", on: replica.file.connection, limits: .standard)
     #expect(
       try scan.received(RecordKey(table: "items", record: "a"))?.sortedByBytes()

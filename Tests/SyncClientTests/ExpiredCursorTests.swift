@@ -47,7 +47,7 @@ struct ExpiredCursorTests {
         continue
       }
       #expect(
-        detail.hasPrefix("tasks/\(record) is not on the server any more; here it held {")
+        detail.hasPrefix("the server does not have tasks/\(record) any more; here it held {")
           && detail.contains(#""title":"of \#(record)""#), "\(detail)")
     }
     #expect(try replica.file.syncState().replacement == nil)

@@ -46,7 +46,7 @@ struct HostileServerTests {
       try await replica.pull()
     } throws: {
       guard case .unexpectedAnswer(_, let found) = $0 as? ReplicaError else { return false }
-      return found.contains("does not go on")
+      return found.contains("without progress")
     }
     #expect(server.requests.count { $0.url.contains("/changes") } == 2)
   }

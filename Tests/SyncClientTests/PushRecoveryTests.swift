@@ -78,12 +78,14 @@ struct PushRecoveryTests {
       try await replica.sync()
     } throws: {
       guard case .leftBehind(let why) = $0 as? ReplicaError else { return false }
-      return why.contains("1 operation waits")
+      return why.contains("1 operation is buffered")
     }
     #expect(try await replica.status().pending == 1)
     #expect(try await replica.status().device != device)
     #expect(
-      try await replica.log().contains { $0.event == "identity" && $0.detail.contains("waits") })
+      try await replica.log().contains {
+        $0.event == "identity" && $0.detail.contains("is buffered")
+      })
   }
 
   @Test("a repeatedly refused identifier ends in an error that names the cause")

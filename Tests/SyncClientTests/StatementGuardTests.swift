@@ -56,7 +56,7 @@ struct StatementGuardTests {
   func ownTables(statement: String) throws {
     let fixture = try ReplicaFixture.withTasks()
     let message = Self.message { try fixture.run(statement) }
-    #expect(message?.contains("is Ferry's own") == true, "\(message ?? "it was done")")
+    #expect(message?.contains("is reserved for Ferry") == true, "\(message ?? "it was done")")
     try fixture.run("INSERT INTO tasks(id) VALUES ('a')")
     #expect(try fixture.pending.count == 1)
     #expect(try fixture.rows("SELECT count(*) FROM ferry_pending") == [[1]])
@@ -69,7 +69,7 @@ struct StatementGuardTests {
       "CREATE TRIGGER mine AFTER UPDATE ON tasks BEGIN DELETE FROM ferry_pending; END")
     try fixture.run("INSERT INTO tasks(id) VALUES ('a')")
     let message = Self.message { try fixture.run("UPDATE tasks SET title = 'x'") }
-    #expect(message?.contains("is Ferry's own") == true, "\(message ?? "it was done")")
+    #expect(message?.contains("is reserved for Ferry") == true, "\(message ?? "it was done")")
     #expect(try fixture.pending.count == 1)
   }
 

@@ -206,18 +206,23 @@ struct IngestRefusalTests {
       Write(kind: .insert, columns: [Column("due", 5), Column("note", 1)], fault: nil),
       Write(kind: .insert, columns: [Column("due", 5), Column("name", "x")], fault: nil),
       Write(kind: .insert, columns: [Column("name", "x")], fault: "column due is required"),
-      Write(kind: .insert, columns: [Column("due", .null)], fault: "given as NULL"),
+      Write(kind: .insert, columns: [Column("due", .null)], fault: "is required and is NULL"),
       Write(
-        kind: .insert, columns: [Column("due", "5")], fault: "due is for integer and holds text"),
+        kind: .insert, columns: [Column("due", "5")],
+        fault: "due has the type integer, but the value is text"),
       Write(
-        kind: .insert, columns: [Column("due", 5.5)], fault: "due is for integer and holds real"),
+        kind: .insert, columns: [Column("due", 5.5)],
+        fault: "due has the type integer, but the value is real"),
       Write(kind: .update, columns: [Column("name", "x")], fault: nil),
       Write(kind: .update, columns: [Column("name", .null)], fault: nil),
-      Write(kind: .update, columns: [Column("due", .null)], fault: "given as NULL"),
+      Write(kind: .update, columns: [Column("due", .null)], fault: "is required and is NULL"),
       Write(
-        kind: .update, columns: [Column("name", .blob([1]))], fault: "is for text and holds blob"),
+        kind: .update, columns: [Column("name", .blob([1]))],
+        fault: "has the type text, but the value is blob"),
       Write(kind: .update, columns: [Column("weight", 3)], fault: nil),
-      Write(kind: .update, columns: [Column("weight", "3")], fault: "is for real and holds text"),
+      Write(
+        kind: .update, columns: [Column("weight", "3")],
+        fault: "has the type real, but the value is text"),
       Write(kind: .delete, columns: [], fault: nil),
     ])
   func columns(write: Write) throws {

@@ -30,7 +30,7 @@ struct IngestUniqueKeyTests {
     #expect(
       result.refusals == [
         Refusal(
-          operation: operation.id, code: .uniqueTaken, detail: "record a holds the same email",
+          operation: operation.id, code: .uniqueTaken, detail: "record a has the same email",
           table: "t", record: "b", holder: "a")
       ])
     #expect(space.records[operation.key] == nil && space.holders.count == 1)
@@ -48,7 +48,7 @@ struct IngestUniqueKeyTests {
     #expect(space.holders.count == 1)
     let result = insert("g", [Column("project", "p"), Column("number", .real(1))])
     #expect(result.refusals.map(\.holder) == ["f"], "1 and 1.0 are one number")
-    #expect(result.refusals.map(\.detail) == ["record f holds the same project, number"])
+    #expect(result.refusals.map(\.detail) == ["record f has the same project, number"])
   }
 
   @Test("a value is free after its change or its record's delete, and always for its own record")

@@ -75,7 +75,7 @@ struct MissionChangeTests {
       return
     }
     #expect(problem.code == .missionConflict)
-    #expect(problem.detail.contains("the next one is 4"))
+    #expect(problem.detail.contains("the next version is 4"))
   }
 }
 

@@ -55,7 +55,7 @@ struct MissionPublishingTests {
     let tour = try draft("tour", "a")
     #expect(try await publish(tour, "--after", "city").status == .exited(0))
     for (arguments, reason) in [
-      (["--id", "TOUR"], "in case only from mission tour"), (["--id", "con"], "name of a device"),
+      (["--id", "TOUR"], "only in case from mission tour"), (["--id", "con"], "name of a device"),
       (["--id", "a."], "ends in a dot"), (["--id", "city", "--after", "tour"], "tour → city"),
     ] {
       let refused = try await ChildProcess.run(
@@ -71,7 +71,7 @@ struct MissionPublishingTests {
     let tour = try draft("tour", "a", ".b", ".git/c", ".git/d", "e/.f")
     let first = try await publish(tour, "--after", "nowhere")
     #expect(first.output.hasPrefix("published tour version 1: 1 item"))
-    #expect(first.error.contains("mission nowhere, which it comes after, is not published"))
+    #expect(first.error.contains("its predecessor, mission nowhere, is not published"))
     #expect(first.error.contains("3 names that begin with a dot"), "\(first.error)")
     let plain = try draft("plain", "a")
     #expect(try await publish(plain, "--after", "tour").error.isEmpty)

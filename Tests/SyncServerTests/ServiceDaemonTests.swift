@@ -159,7 +159,7 @@ struct ServiceDaemonTests {
     let notDirectory = try await ChildProcess.run(
       try Executables.ferryd(), ["migrate", "--data", file.path])
     #expect(notDirectory.status == .exited(1))
-    #expect(notDirectory.error.contains("there is a file of that name"))
+    #expect(notDirectory.error.contains("a file has this name"))
   }
 
   @Test("arguments override the environment, and a database overrides a directory in it")

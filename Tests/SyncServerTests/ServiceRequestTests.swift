@@ -202,7 +202,8 @@ struct ServiceRequestTests {
     fixture.store.fail(.readOnly("password=hunter2"))
     let readOnly = await fixture.send("GET", "/readyz")
     #expect(readOnly.status == 503)
-    #expect(readOnly.text.contains("takes no writes") && !readOnly.text.contains("hunter2"))
+    #expect(
+      readOnly.text.contains("is read-only or a standby") && !readOnly.text.contains("hunter2"))
     fixture.store.fail(.busy("a lock"))
     let busy = await fixture.send("GET", "/readyz")
     #expect(busy.status == 503 && busy.headers["Retry-After"] == "1")

@@ -80,7 +80,7 @@ struct ServiceStartTests {
     let lockFile = nested + "/ferryd.lock"
     _ = try DataLock(directory: nested)
     #expect(
-      throws: FerryServerError.dataDirectory(lockFile, reason: "there is a file of that name")
+      throws: FerryServerError.dataDirectory(lockFile, reason: "a file has this name")
     ) { try DataDirectory.prepare(lockFile) }
   }
 

@@ -25,7 +25,7 @@ struct ImportNameTests {
     ])
   func cases(text: String, format: ImportFormat) {
     let error = #expect(throws: ImportError.self) { try survey(text, format) }
-    #expect(error?.reason.contains("SQLite takes both for one column") == true)
+    #expect(error?.reason.contains("SQLite treats both as one column") == true)
   }
 
   @Test("a generated key replaces its column, and another spelling of the column is refused")

@@ -24,7 +24,7 @@ struct MissionCheck {
       if let report = found.withLock({ $0 }) { try tell(report) }
       throw CommandFailure(
         "mission \(id) is damaged, and could not be repaired", why: error.description,
-        next: "`ferry mission verify \(id) --repair` again, when there is a connection",
+        next: "run `ferry mission verify \(id) --repair` again when there is a connection",
         status: .unreachable, code: "mission_offline")
     }
   }

@@ -59,11 +59,11 @@ extension FerryCommand {
     }
     let none =
       arguments.flag("downloaded")
-      ? "no mission is here whole: `ferry mission list` shows what there is to download"
+      ? "no mission is complete: `ferry mission list` lists the published missions"
       : arguments.flag("downloading")
-        ? "no mission is under way or rests: `ferry mission download ID` fetches one"
-        : "there is no mission: `ferry pull` asks for what was published since, and `ferryd "
-          + "mission publish` publishes one"
+        ? "no mission is running or paused: `ferry mission download ID` fetches one"
+        : "there is no mission: `ferry pull` fetches the catalogue, and `ferryd mission "
+          + "publish` publishes a mission"
     try MissionPresentation.print(
       try await found(), none: none, asJSON: arguments.flag("json"))
     return .done
@@ -93,14 +93,16 @@ extension FerryCommand {
     "pause", summary: "Pause a mission, and keep its fetched content.",
     discussion: "This also pauses a download by another process.", arguments: [missionArgument]
   ) { arguments in
-    try await change(arguments, "rests; `ferry mission resume` goes on") { try await $0.pause($1) }
+    try await change(arguments, "is paused; `ferry mission resume` continues") {
+      try await $0.pause($1)
+    }
   }
 
   private static let missionCancel = CommandSpec(
     "cancel", summary: "Cancel a mission, and remove its fetched content.",
     discussion: "A complete version stays.", arguments: [missionArgument]
   ) { arguments in
-    try await change(arguments, "is given up") { try await $0.cancel($1) }
+    try await change(arguments, "is cancelled") { try await $0.cancel($1) }
   }
 
   private static let missionRemove = CommandSpec(
@@ -124,7 +126,7 @@ extension FerryCommand {
     try check.tell(report)
     guard !report.isIntact && !report.isRepaired else { return .done }
     throw CommandFailure(
-      "mission \(id) is not what was downloaded", why: "its files were changed or damaged",
+      "mission \(id) is damaged", why: "its files differ from the downloaded files",
       next: "`ferry mission verify \(id) --repair` fetches them again", status: .needsUser,
       code: "mission_damaged")
   }
@@ -177,8 +179,8 @@ extension FerryCommand {
     if let text = arguments.stringIfPresent("KEY") {
       guard let key = Data(base64Encoded: text), key.count == 32 else {
         throw UsageError(
-          .invalidValue, "“\(text)” is no key", why: "a public key of Ed25519 has 32 bytes",
-          next: "give what `ferryd mission key` prints")
+          .invalidValue, "“\(text)” is not a key", why: "a public key of Ed25519 has 32 bytes",
+          next: "give the key that `ferryd mission key` prints")
       }
       try await manager.trust(Array(key))
     }
@@ -207,8 +209,8 @@ extension FerryCommand {
   ) async throws -> MissionManager {
     guard rate != 0 else {
       throw UsageError(
-        .invalidValue, "nothing could be received at a rate of 0", why: "--limit-rate is 0",
-        next: "give a rate such as 512KiB, or none for as much as there is")
+        .invalidValue, "the rate 0 would stop every download", why: "--limit-rate is 0",
+        next: "give a rate such as 512KiB, or omit --limit-rate for full speed")
     }
     var configuration = try network(arguments)
     configuration.bandwidth = BandwidthLimits(receiving: rate)
@@ -223,9 +225,9 @@ extension FerryCommand {
   static func missionID(_ text: String) throws -> MissionID {
     guard let id = MissionID(text) else {
       throw UsageError(
-        .invalidValue, "“\(text)” is no mission's identifier",
+        .invalidValue, "“\(text)” is not a mission's identifier",
         why: "it has letters, digits, dots, dashes and underscores, 128 at most",
-        next: "`ferry mission list` names them")
+        next: "`ferry mission list` lists the identifiers")
     }
     return id
   }

@@ -19,80 +19,80 @@ extension MissionError: CommandFailureConvertible {
     switch kind {
     case .notFound:
       return failure(
-        "that cannot be done",
-        "`ferry pull` brings the catalogue, `ferry mission list` shows it and what is here, `ferry "
-          + "mission download ID` fetches what is not")
+        "this is not possible for \(name)",
+        "`ferry pull` fetches the catalogue, `ferry mission list` lists published and stored "
+          + "missions, and `ferry mission download ID` fetches a mission")
     case .offline:
       return failure(
         "\(name) waits for a connection",
-        "what was fetched is kept: `ferry mission resume` goes on", .unreachable)
+        "run `ferry mission resume` when there is a connection; the fetched content is kept",
+        .unreachable)
     case .diskFull:
       return failure(
-        "there is no room for \(name)",
-        "free some disk space, then `ferry mission resume`: what was fetched is kept")
+        "there is not enough disk space for \(name)",
+        "free some disk space, then run `ferry mission resume`; the fetched content is kept")
     case .busy:
       return failure(
-        "another process is at \(name)",
-        "`ferry mission list --watch` shows how far it is, `ferry mission cancel ID` ends it",
+        "another process is fetching \(name)",
+        "`ferry mission list --watch` shows its progress, and `ferry mission cancel ID` cancels it",
         .unreachable)
     case .waiting:
-      return failure("\(name) waits for another one", "`ferry mission list` shows why")
+      return failure("\(name) waits for another mission", "`ferry mission list` shows the reason")
     case .dependency:
       return failure(
-        "\(name) cannot be fetched before another one",
-        "`ferry pull`, then `ferry mission list` tells whether the one named above is published: "
-          + "if so, download it first, else tell whoever published \(name)")
+        "\(name) cannot be fetched before another mission",
+        "run `ferry pull` and `ferry mission list`. If they list the mission named above, download "
+          + "it first; else inform the publisher of \(name)")
     case .retracted:
       return failure(
         "\(name) was retracted",
-        "nobody can fetch the rest of it, and what was fetched is gone; a version that is here stays, "
-          + "and `ferry mission download` begins again when it is published again")
+        "its partial content was removed, and a complete version stays. If it is published again, "
+          + "`ferry mission download` starts again")
     case .refused:
       return failure(
         "\(name) could not be fetched as it was published",
-        "`ferry pull`, then `ferry mission list` tells whether it was retracted or has a later "
-          + "version; else tell whoever published it. `ferry mission download` begins again")
+        "run `ferry pull` and `ferry mission list`. If it was not retracted and has no later "
+          + "version, inform its publisher. `ferry mission download` starts again")
     case .wrongContent:
       return failure(
         "\(name) could not be fetched as it was published",
-        "tell whoever published it; `ferry mission download` begins again")
+        "inform its publisher; `ferry mission download` starts again")
     case .forbidden:
       return failure(
-        "this device may not have \(name)",
-        "where the space's server refuses, give a token that opens the space with `ferry init`; "
-          + "what lies elsewhere is its publisher's to open. Then `ferry mission resume`: what was "
-          + "fetched is kept", .needsUser)
+        "this device has no permission to fetch \(name)",
+        "if the space's server refuses, give a token for the space with `ferry init`; if another "
+          + "server refuses, ask its publisher for access. Then run `ferry mission resume`; the "
+          + "fetched content is kept", .needsUser)
     case .badManifest, .badSignature:
       return failure(
-        "\(name) was not published by who it says, or was altered",
-        "nothing of it was kept; tell whoever runs the server")
+        "\(name) has an invalid manifest or signature",
+        "Ferry kept no content of it; inform the server's administrator")
     case .untrustedSigner:
       return failure(
-        "\(name) was signed with another key than the one trusted here",
-        "if the server has a new key, `ferry mission trust KEY` and `ferry mission resume`: what was "
-          + "fetched is kept; else do not trust the server",
+        "\(name) is signed with a key that this device does not trust",
+        "if the server has a new key, run `ferry mission trust KEY` and `ferry mission resume`; the "
+          + "fetched content is kept. Else do not trust the server",
         .needsUser)
     case .damaged:
       return failure(
-        "what lies here of \(name) is damaged",
-        mission.map { "`ferry mission verify \($0) --repair`" }
-          ?? "`ferry mission verify ID --repair`")
+        "the stored content of \(name) is damaged",
+        "run `ferry mission verify \(mission.map { "\($0)" } ?? "ID") --repair`")
     case .wrongKey:
       return failure(
         "\(name) cannot be read",
-        "give the key that what is here was sealed with (--key-file), or none where none was; where "
-          + "the key is lost, remove the folder `REPLICA.missions` and download anew")
+        "give the key of the stored content (--key-file), or no key if it is not encrypted. If the "
+          + "key is lost, remove the folder `REPLICA.missions` and download again")
     case .files:
-      return failure("a file could not be read or written", "look at the folder named above")
+      return failure("a file could not be read or written", "check the folder named above")
     case .database:
       return failure(
         "the missions' database could not be used",
-        "see that the disk has room and that `REPLICA.missions` can be written, then try again")
+        "check that the disk has free space and `REPLICA.missions` is writable, then try again")
     case .cancelled:
       guard let mission else {
-        return failure("interrupted", "`ferry mission resume` goes on where it was")
+        return failure("interrupted", "run `ferry mission resume` to continue")
       }
-      return failure("\(name) was given up", "`ferry mission download \(mission)` begins again")
+      return failure("\(name) was cancelled", "`ferry mission download \(mission)` starts again")
     }
   }
 }
@@ -121,7 +121,7 @@ struct MissionEndings {
     let failures = missions.filter { $0.state != .done && $0.state != .paused }
     let rested = missions.filter { $0.state == .paused }
     for mission in rested where mission.reason == nil {
-      try TextOutput.standardError.line("ferry: mission \(mission.id) rests")
+      try TextOutput.standardError.line("ferry: mission \(mission.id) is paused")
     }
     let explained =
       failures.map { $0.reason?.failure(of: $0.id) ?? Self.unexplained($0) }
@@ -139,9 +139,9 @@ struct MissionEndings {
 
   private static func unexplained(_ mission: MissionStatus) -> CommandFailure {
     CommandFailure(
-      "mission \(mission.id) is not here as a whole",
-      why: "it was left \(mission.state?.rawValue ?? "unasked for")",
-      next: "what was fetched is kept: `ferry mission resume` goes on", code: "mission_unfinished")
+      "mission \(mission.id) is not complete",
+      why: "its state is \(mission.state?.rawValue ?? "not requested")",
+      next: "run `ferry mission resume`; the fetched content is kept", code: "mission_unfinished")
   }
 
   private static func rank(_ failure: CommandFailure, _ order: [ExitStatus]) -> Int {
@@ -151,7 +151,7 @@ struct MissionEndings {
   private static func line(_ mission: MissionStatus) -> String {
     let size = ByteSize(bytes: Int(mission.bytesTotal)).text
     let title = mission.title.isEmpty ? "" : ", “\(mission.title)”"
-    return "mission \(mission.id)\(title): version \(mission.version) is here whole, "
+    return "mission \(mission.id)\(title): version \(mission.version) is complete, "
       .escapedForTerminal + "\(mission.items.counted("file")), \(size)"
   }
 }

@@ -15,7 +15,7 @@ enum MissionKeyFile {
     guard let key = key(in: content) else { throw failure(path, content) }
     if isOpen {
       try TextOutput.standardError.line(
-        "ferry: everybody on this machine may read the key in \(path): `chmod 600 \(path)`"
+        "ferry: all users of this machine may read the key in \(path): run `chmod 600 \(path)`"
           .escapedForTerminal)
     }
     return key
@@ -69,10 +69,10 @@ enum MissionKeyFile {
         "a key has 32 bytes, or 64 hexadecimal digits"
       }
     return CommandFailure(
-      "\(path) holds no key", why: why,
+      "\(path) contains no key", why: why,
       next:
-        "name the file that has it; `openssl rand -hex 32` makes a new one, which opens nothing "
-        + "that another has sealed", code: "no_key")
+        "name the key's file; `openssl rand -hex 32` creates a new key, which cannot decrypt "
+        + "content of another key", code: "no_key")
   }
 
   private static func unreadable(_ path: String, _ why: String) -> CommandFailure {

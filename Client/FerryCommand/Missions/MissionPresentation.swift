@@ -47,7 +47,7 @@ enum MissionPresentation {
     }
     var lines = ["\(mission.id): \(mission.title)"]
     if !mission.summary.isEmpty { lines.append(mission.summary) }
-    lines.append("state: \(stateCell(mission).isEmpty ? "not asked for" : stateCell(mission))")
+    lines.append("state: \(stateCell(mission).isEmpty ? "not requested" : stateCell(mission))")
     if let reason = mission.reason?.description ?? mission.interruption {
       lines.append("why: \(reason)")
     }
@@ -134,6 +134,6 @@ extension MissionStatus {
   /// A remedy for a mission whose process has ended.
   fileprivate var interruption: String? {
     isInterrupted
-      ? "nobody is fetching it any more: `ferry mission resume \(id)` goes on where it was" : nil
+      ? "no process fetches it any more: `ferry mission resume \(id)` continues it" : nil
   }
 }

@@ -67,7 +67,7 @@ public struct ChunkedDownloader: Downloader {
       guard try await session.recheck() else { break }
     }
     throw DownloadError(
-      .wrongContent(chunk: nil), "the file has another SHA-256 than the manifest says")
+      .wrongContent(chunk: nil), "the file's SHA-256 differs from the manifest")
   }
 
   private func fetchMissing(

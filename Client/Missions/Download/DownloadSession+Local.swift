@@ -76,7 +76,7 @@ extension DownloadSession {
     while position < range.upperBound {
       if Task.isCancelled { throw .cancelled }
       let bytes = try await file.read(position..<range.upperBound)
-      if bytes.isEmpty { throw DownloadError(.file, "\(job.partialPath) has become shorter") }
+      if bytes.isEmpty { throw DownloadError(.file, "\(job.partialPath) was shortened") }
       hash.update(bytes)
       position += Int64(bytes.count)
     }

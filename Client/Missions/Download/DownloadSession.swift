@@ -208,10 +208,10 @@ actor DownloadSession {
     let mayTry = plan.failed(chunk, isWhole: isWhole)
     if !checksChunks { try await forgetPrefix() }
     guard mayTry else {
-      let what = checksChunks ? "chunk \(chunk) of the file" : "the file"
+      let what = checksChunks ? "the SHA-256 of chunk \(chunk)" : "the file's SHA-256"
       throw DownloadError(
         .wrongContent(chunk: checksChunks ? chunk : nil),
-        "\(what) has another SHA-256 than the manifest says")
+        "\(what) differs from the manifest")
     }
     wake()
   }
@@ -247,7 +247,7 @@ actor DownloadSession {
     do {
       try await job.record(map)
     } catch {
-      throw DownloadError(.file, "what is there cannot be recorded: \(error)")
+      throw DownloadError(.file, "the progress cannot be recorded: \(error)")
     }
   }
 }

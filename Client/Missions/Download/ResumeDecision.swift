@@ -33,26 +33,29 @@ enum ResumeDecision: Equatable {
     if head.isEncoded {
       // The announced length would be that of the encoded body.
       return ask.isDecoded
-        ? .take(0..<ask.size) : .change(.decoded, wrong("it is encoded, which nobody asked for"))
+        ? .take(0..<ask.size)
+        : .change(.decoded, wrong("it has a coding that Ferry did not request"))
     }
     if let length = head.length, length != ask.size { return otherSize(length, head, ask) }
     return ask.hasRange ? .takeWhole : .take(0..<ask.size)
   }
 
   private static func part(_ head: AnswerHead, _ ask: TransferAsk) -> Self {
-    guard ask.hasRange else { return wholly("it is a part, although the whole was asked for", ask) }
+    guard ask.hasRange else {
+      return wholly("it is a part, but Ferry requested the whole file", ask)
+    }
     if head.isMultipart { return wholly("it is in several parts", ask) }
     if head.isEncoded { return wholly("it is a part of an encoded file", ask) }
     guard let range = head.contentRange, let bytes = range.bytes else {
-      return wholly("it does not say which part it is", ask)
+      return wholly("it does not name its range", ask)
     }
     if let total = range.total, total != ask.size { return otherSize(total, head, ask) }
     guard range.total != nil || ask.checksChunks else {
-      return wholly("it does not say of how large a file it is a part", ask)
+      return wholly("it does not name the file's size", ask)
     }
     // A server may send less than requested (RFC 9110 §15.3.7), but from the requested start.
     guard bytes.lowerBound == ask.bytes.lowerBound, bytes.upperBound <= ask.bytes.upperBound else {
-      return wholly("it is another part than the one asked for", ask)
+      return wholly("its range differs from the requested range", ask)
     }
     if let length = head.length, length != bytes.upperBound - bytes.lowerBound {
       return wholly("its length and its range contradict each other", ask)
@@ -67,12 +70,12 @@ enum ResumeDecision: Equatable {
     if let total = head.contentRange?.total, total != ask.size {
       return otherSize(total, head, ask)
     }
-    return wholly("it has no such part", ask)
+    return wholly("it does not have the requested range", ask)
   }
 
   private static func refusal(_ head: AnswerHead, _ now: Int64) -> Self {
     let wish = head.headers["Retry-After"].flatMap { RetryPolicy.retryAfter($0, now: now) }
-    let asked = wish.map { ", and asks not to be asked again for \($0.components.seconds) s" } ?? ""
+    let asked = wish.map { ", and asks for a pause of \($0.components.seconds) s" } ?? ""
     let error = DownloadError(
       .server(head.status), "the server answered with status \(head.status)\(asked)")
     guard RetryPolicy.isTransient(status: head.status) else { return .giveUp(error) }
@@ -91,7 +94,7 @@ enum ResumeDecision: Equatable {
     return .giveUp(
       DownloadError(
         .wrongContent(chunk: nil),
-        "the server's file has \(size) bytes\(type), this one has \(ask.size)"))
+        "the server's file has \(size) bytes\(type) instead of \(ask.size)"))
   }
 
   private static func wrong(_ fault: String) -> DownloadError {

@@ -34,7 +34,7 @@ actor WholeHash {
     guard descriptor >= 0 else { throw .file("open", path) }
     while position < end, !Task.isCancelled {
       let bytes = try PartialFile.read(descriptor, position..<end, path, system)
-      if bytes.isEmpty { throw DownloadError(.file, "\(path) has become shorter") }
+      if bytes.isEmpty { throw DownloadError(.file, "\(path) was shortened") }
       hash?.update(cipher.applied(to: bytes, at: position))
       position += Int64(bytes.count)
     }

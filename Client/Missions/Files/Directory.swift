@@ -19,7 +19,7 @@ struct Directory: ~Copyable {
   /// Opens the folder at `path`, and creates an absent one.
   init(making path: String, _ system: any FileCalls) throws(MissionError) {
     if system.mkdir(path, 0o700) != 0, errno != EEXIST {
-      throw MissionError(errno: errno, "\(path) cannot be made")
+      throw MissionError(errno: errno, "\(path) cannot be created")
     }
     let descriptor = system.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be opened") }
@@ -42,7 +42,7 @@ struct Directory: ~Copyable {
   func folder(_ name: String, making isMade: Bool = false) throws(MissionError) -> Directory? {
     try check(name)
     if isMade, system.mkdirat(descriptor, name, 0o700) != 0, errno != EEXIST {
-      throw MissionError(errno: errno, "\(path)/\(name) cannot be made")
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be created")
     }
     let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
     let child = system.openat(descriptor, name, flags, 0)
@@ -69,7 +69,7 @@ struct Directory: ~Copyable {
     var facts = stat()
     guard system.fstatat(descriptor, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 else {
       if errno == ENOENT || errno == ENOTDIR { return nil }
-      throw MissionError(errno: errno, "\(path)/\(name) cannot be looked at")
+      throw MissionError(errno: errno, "\(path)/\(name) cannot be inspected")
     }
     return Entry(facts)
   }
@@ -115,7 +115,7 @@ struct Directory: ~Copyable {
     try removeFile(name)
     let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
     let file = system.openat(descriptor, name, flags, 0o600)
-    guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be made") }
+    guard file >= 0 else { throw MissionError(errno: errno, "\(path)/\(name) cannot be created") }
     return RandomAccessFile(descriptor: file, path: "\(path)/\(name)", system)
   }
 
@@ -140,7 +140,7 @@ struct Directory: ~Copyable {
     if name.isEmpty || name == "." || name == ".." || name.utf8.contains(0x2F)
       || name.utf8.contains(0)
     {
-      throw MissionError(.files, "“\(name)” is no name of a file")
+      throw MissionError(.files, "“\(name)” is not a file name")
     }
   }
 }

@@ -13,7 +13,7 @@ public final class FileLock: Sendable {
   static func take(_ path: String, _ system: any FileCalls) throws(MissionError) -> FileLock? {
     while true {
       let descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-      guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be made") }
+      guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be created") }
       guard system.lock(descriptor) == 0 else {
         let code = errno
         system.close(descriptor)
@@ -38,7 +38,7 @@ public final class FileLock: Sendable {
     _ path: String, byte: Int64, _ system: any FileCalls
   ) throws(MissionError) -> FileLock? {
     let descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be made") }
+    guard descriptor >= 0 else { throw MissionError(errno: errno, "\(path) cannot be created") }
     while system.lock(descriptor, byte: byte) != 0 {
       let code = errno
       if code == EINTR { continue }

@@ -70,7 +70,7 @@ struct PartReader: Sendable {
   ) throws(MissionError) {
     if !parts.isEmpty {
       guard partSize > 0, (content.size + partSize - 1) / partSize == parts.count else {
-        throw MissionError(.badManifest, "the hashes of parts do not fit the size")
+        throw MissionError(.badManifest, "the number of chunk hashes does not fit the size")
       }
     }
     self.content = content
@@ -115,7 +115,7 @@ struct PartReader: Sendable {
       offset += Int64(block.count)
     }
     guard ContentHash(digest.finish()) == parts[part] else {
-      throw MissionError(.damaged, "\(file.path) is not what was downloaded")
+      throw MissionError(.damaged, "\(file.path) differs from the downloaded file")
     }
     isChecked[part] = true
   }

@@ -25,10 +25,10 @@ struct RandomAccessFile: ~Copyable {
   func size() throws(MissionError) -> Int64 {
     var facts = stat()
     guard system.fstat(descriptor, &facts) == 0 else {
-      throw MissionError(errno: errno, "\(path) cannot be looked at")
+      throw MissionError(errno: errno, "\(path) cannot be inspected")
     }
     guard facts.st_mode & S_IFMT == S_IFREG else {
-      throw MissionError(.files, "\(path) is no file")
+      throw MissionError(.files, "\(path) is not a regular file")
     }
     return Int64(facts.st_size)
   }

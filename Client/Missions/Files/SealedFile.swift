@@ -40,7 +40,7 @@ struct SealedFile: Sendable {
       let content = partial.applied(
         to: try plain.read(at: place, count: length(of: part)), at: place)
       guard content.count == length(of: part) else {
-        throw MissionError(.damaged, "\(plain.path) is shorter than it was")
+        throw MissionError(.damaged, "\(plain.path) was shortened")
       }
       let nonce = nonce()
       let sealed = cipher.seal(content, nonce: nonce, context: context(of: part))
@@ -55,14 +55,14 @@ struct SealedFile: Sendable {
     let count = length(of: part) + Int(Self.overheadBytes)
     let bytes = try file.read(at: offset(of: part), count: count)
     guard bytes.count == count else {
-      throw MissionError(.damaged, "\(file.path) is shorter than it was")
+      throw MissionError(.damaged, "\(file.path) was shortened")
     }
     do {
       return try cipher.open(
         Array(bytes[AESGCM.nonceBytes...]), nonce: Array(bytes[..<AESGCM.nonceBytes]),
         context: context(of: part))
     } catch {
-      throw MissionError(.damaged, "\(file.path) was altered, or sealed with another key")
+      throw MissionError(.damaged, "\(file.path) was altered, or encrypted with another key")
     }
   }
 

@@ -90,7 +90,7 @@ extension StoreFolders {
     }
     if system.linkat(shelf.descriptor, object, folder.descriptor, name) == 0 { return }
     guard [EXDEV, EPERM, EMLINK, ENOTSUP, EOPNOTSUPP].contains(errno) else {
-      throw MissionError(errno: errno, "\(folder.path)/\(name) cannot be made")
+      throw MissionError(errno: errno, "\(folder.path)/\(name) cannot be created")
     }
     let source = try shelf.openFile(object)
     let copy = try folder.makeFile(name)
@@ -113,17 +113,17 @@ extension StoreFolders {
     try survey(folder, at: "", &found)
     for file in plan.files {
       guard let size = found.removeValue(forKey: file.path) else {
-        throw MissionError(.damaged, item: file.path, "it is not in the folder that was built")
+        throw MissionError(.damaged, item: file.path, "it is missing in the new folder")
       }
       guard size == file.content.size else {
         throw MissionError(
           .damaged, item: file.path,
           size < 0
-            ? "it is no regular file" : "it has \(size) bytes instead of \(file.content.size)")
+            ? "it is not a regular file" : "it has \(size) bytes instead of \(file.content.size)")
       }
     }
     if let other = found.keys.min() {
-      throw MissionError(.damaged, item: other, "it is in the folder, and not in the manifest")
+      throw MissionError(.damaged, item: other, "it is in the folder, but not in the manifest")
     }
   }
 
@@ -164,7 +164,7 @@ extension StoreFolders {
       for file in plan.files {
         let names = MissionPath.names(in: file.path).map(String.init)
         if try !holds(file.content, names[...], in: folder) {
-          return MissionError(.damaged, item: file.path, "it is another file than was downloaded")
+          return MissionError(.damaged, item: file.path, "it differs from the downloaded file")
         }
       }
       return nil

@@ -88,7 +88,7 @@ struct StoreFolders: Sendable {
     guard let shelf = try shelf(of: content.hash, making: true) else { return }
     let file = try partial.openFile(name)
     guard try file.size() == content.size else {
-      throw MissionError(.damaged, "\(file.path) has another size than it should have")
+      throw MissionError(.damaged, "\(file.path) has a wrong size")
     }
     guard let cipher else {
       try file.protect()
@@ -155,7 +155,7 @@ struct StoreFolders: Sendable {
   func freeBytes() throws(MissionError) -> Int64 {
     var facts = statvfs()
     guard system.room(root, &facts) == 0 else {
-      throw MissionError(errno: errno, "the free space at \(root) is not known")
+      throw MissionError(errno: errno, "the free space at \(root) is unknown")
     }
     let (bytes, isHuge) = Int64(clamping: facts.f_bavail).multipliedReportingOverflow(
       by: Int64(clamping: facts.f_frsize))

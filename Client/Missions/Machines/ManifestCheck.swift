@@ -11,8 +11,8 @@ enum ManifestCheck {
     guard trusted.isEmpty || trusted.contains(signer) else {
       throw MissionError(
         .untrustedSigner,
-        "it is signed by another key (\(base64(signer))) than the one that is trusted "
-          + "(\(trusted.map(base64).joined(separator: ", ")))")
+        "it is signed by the key \(base64(signer)), but this device trusts "
+          + "\(trusted.map(base64).joined(separator: ", "))")
     }
   }
 
@@ -21,13 +21,13 @@ enum ManifestCheck {
     _ document: [UInt8], of record: MissionRecord, in space: SpaceName
   ) throws(MissionError) -> MissionManifest {
     guard ContentHash(SHA256.digest(of: document)) == record.manifest else {
-      throw MissionError(.badManifest, "the manifest is not the one that the catalogue names")
+      throw MissionError(.badManifest, "the manifest does not match the catalogue's hash")
     }
     guard let signer = try? Ed25519.PublicKey(record.signer),
       signer.isValid(record.signature, for: MissionManifest.signedMessage(document))
     else {
       throw MissionError(
-        .badSignature, "the signature over the manifest is not one by \(base64(record.signer))"
+        .badSignature, "the manifest's signature is not valid for \(base64(record.signer))"
       )
     }
     let manifest: MissionManifest
@@ -41,15 +41,15 @@ enum ManifestCheck {
     else {
       throw MissionError(
         .badManifest,
-        "the manifest is that of mission \(manifest.id), version \(manifest.version), of space "
+        "the manifest belongs to mission \(manifest.id), version \(manifest.version), of space "
           + "\(manifest.space)")
     }
     // The catalogue is not signed: its size of the mission is displayed, and reserved on the disk.
     guard manifest.size == record.size, Int64(manifest.items.count) == record.items else {
       throw MissionError(
         .badManifest,
-        "the catalogue speaks of \(record.items) items and \(record.size) bytes, the manifest of "
-          + "\(manifest.items.count) and \(manifest.size)")
+        "the catalogue lists \(record.items) items and \(record.size) bytes, but the manifest "
+          + "lists \(manifest.items.count) and \(manifest.size)")
     }
     return manifest
   }

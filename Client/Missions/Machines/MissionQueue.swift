@@ -183,16 +183,16 @@ struct MissionQueue: Sendable {
     for id in entry.after where !isDone(id) {
       guard let first = entries[id] else {
         return MissionError(
-          .dependency, "mission \(id), which comes first, is neither here nor was it asked for")
+          .dependency, "its predecessor, mission \(id), is neither stored nor requested")
       }
       if first.state == .failed || first.state == .cancelled {
         let why = first.reason.map { ": \($0)" } ?? ""
         let what = first.state == .failed ? "failed" : "was cancelled"
-        return MissionError(.dependency, "mission \(id), which comes first, \(what)\(why)")
+        return MissionError(.dependency, "its predecessor, mission \(id), \(what)\(why)")
       }
     }
     guard isInCircle(entry.id) else { return nil }
-    return MissionError(.dependency, "it waits for itself in a circle of missions")
+    return MissionError(.dependency, "it waits for itself: the missions form a cycle")
   }
 
   /// Whether a mission's dependencies lead back to it.

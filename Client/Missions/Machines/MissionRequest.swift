@@ -34,7 +34,7 @@ enum MissionRequest {
         if here[id] != nil || isPartial { continue }
         if let parent {
           throw MissionError(
-            .dependency, "mission \(id), which comes before \(parent), is not in the catalogue")
+            .dependency, "mission \(id), the predecessor of \(parent), is not in the catalogue")
         }
         throw MissionError(.notFound, "there is no mission \(id) in the catalogue")
       }

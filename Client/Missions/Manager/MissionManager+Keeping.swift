@@ -57,7 +57,7 @@ extension MissionManager {
   public func path(_ id: MissionID) async throws(MissionError) -> String {
     let version = try await active(id).version
     guard !files.isSealed else {
-      throw MissionError(.wrongKey, "its content is sealed; read it with content(of:in:)")
+      throw MissionError(.wrongKey, "its content is encrypted; read it with content(of:in:)")
     }
     return files.bundlePath(of: id, version: version.version)
   }
@@ -180,7 +180,7 @@ extension MissionManager {
     let rows = try await store.missions().filter { $0.record.id == id }
     let hasEnded = try await store.endings().contains { $0.version.mission == id }
     guard !rows.isEmpty || hasEnded else {
-      throw MissionError(.notFound, "mission \(id) is not here")
+      throw MissionError(.notFound, "mission \(id) is not stored on this device")
     }
     for row in rows { try await remove(row.version) }
     try await store.forgetEnding(of: id)
@@ -252,8 +252,8 @@ extension MissionManager {
     let ending = try await store.endings().first { $0.version.mission == id }
     throw MissionError(
       .notFound,
-      ending.map { "mission \(id) \($0.state == .failed ? "failed" : "was given up") already" }
-        ?? "nobody asked for mission \(id)")
+      ending.map { "mission \(id) \($0.state == .failed ? "failed" : "was cancelled") already" }
+        ?? "mission \(id) was not requested")
   }
 
   private func manifest(kept row: MissionRow) async throws(MissionError) -> MissionManifest {

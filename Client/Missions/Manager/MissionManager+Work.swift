@@ -46,7 +46,7 @@ extension MissionManager {
       !published.contains(where: { $0.id == id })
     else { return error }
     return MissionError(
-      .retracted, item: error.item, "it was retracted while it was fetched: \(error.message)")
+      .retracted, item: error.item, "it was retracted during the download: \(error.message)")
   }
 
   // MARK: Beside other processes
@@ -211,7 +211,7 @@ extension MissionManager {
       try space.reserve(missing, for: manifest.id, free: free, extra: extra)
     } catch {
       throw MissionError(
-        .diskFull, "it needs \(error.needed) bytes of room, and \(error.free) are free")
+        .diskFull, "it needs \(error.needed) bytes of disk space, and \(error.free) are free")
     }
   }
 

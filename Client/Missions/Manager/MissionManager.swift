@@ -66,7 +66,8 @@ public actor MissionManager {
         throw MissionError(
           .wrongKey,
           files.isSealed
-            ? "what is here was not sealed with this key" : "what is here is sealed; give its key")
+            ? "the key does not fit the stored content"
+            : "the stored content is encrypted; give its key")
       }
     }
     return MissionManager(store, files, downloader, catalogue, options, surroundings)
@@ -101,7 +102,7 @@ public actor MissionManager {
         versions[row.record.id] = row.version
         entries.append(MissionQueue.Entry(row))
       case .remove:
-        let reason = row.reason ?? MissionError(.cancelled, "it was given up")
+        let reason = row.reason ?? MissionError(.cancelled, "it was cancelled")
         await discard(row, as: row.state == .failed ? .failed : .cancelled, reason)
       case .complete:
         if row.isActive { await handle(.alreadyComplete(row.record.id)) }
@@ -194,7 +195,7 @@ public actor MissionManager {
     while !ids.allSatisfy(isIdle) {
       await change()
       if Task.isCancelled {
-        throw MissionError(.cancelled, "it was stopped; what was fetched is kept")
+        throw MissionError(.cancelled, "it was stopped; the fetched content is kept")
       }
     }
     return try await list().filter { ids.contains($0.id) }

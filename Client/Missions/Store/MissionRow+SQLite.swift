@@ -73,7 +73,8 @@ extension SQLiteStatement {
 
   func missionVersion(_ mission: Int32, _ version: Int32) throws -> MissionVersion {
     guard let id = MissionID(text(mission)) else {
-      throw MissionError(.database, "“\(text(mission))” in the mission store is no mission's name")
+      throw MissionError(
+        .database, "“\(text(mission))” in the mission store is not a mission's name")
     }
     return MissionVersion(id, int64(version))
   }

@@ -113,7 +113,7 @@ enum MissionSchema {
       guard found <= migrations.count else {
         throw MissionError(
           .database,
-          "\(path) was written by a later version of Ferry (format \(found), this one knows "
+          "a later version of Ferry wrote \(path) (format \(found), this version supports "
             + "\(migrations.count)); update Ferry")
       }
       for step in migrations[found...] { try connection.execute(step) }

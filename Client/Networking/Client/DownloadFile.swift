@@ -20,7 +20,7 @@ final class DownloadFile: Sendable {
   /// Creates the partial file.
   func create() throws(NetworkError) {
     let opened = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
-    guard opened >= 0 else { throw failure("cannot be made") }
+    guard opened >= 0 else { throw failure("cannot be created") }
     descriptor.withLock { $0 = opened }
   }
 
@@ -43,7 +43,7 @@ final class DownloadFile: Sendable {
   func finish() throws(NetworkError) {
     guard let descriptor = descriptor.withLock({ $0 }) else { return }
     guard fsync(descriptor) == 0 else { throw failure("cannot be written") }
-    guard rename(partial, path) == 0 else { throw failure("cannot be put in its place") }
+    guard rename(partial, path) == 0 else { throw failure("cannot be renamed to its final name") }
     self.descriptor.withLock { $0 = nil }
     close(descriptor)
     flushDirectory()

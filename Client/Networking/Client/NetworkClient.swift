@@ -176,7 +176,7 @@ public final class NetworkClient: Sendable {
     do {
       try await surroundings.sleep(delay)
     } catch {
-      throw NetworkError(.cancelled, "the request was cancelled before it was tried again")
+      throw NetworkError(.cancelled, "the request was cancelled before its next attempt")
     }
   }
 }

@@ -98,7 +98,7 @@ struct RequestPlan: Sendable {
     isFromCache = false
     if request.isOnlyIfCached {
       let stale = offline == nil ? nil : serveStale()
-      return stale ?? .finish(.failure(NetworkError(.notCached, "no kept answer may serve")))
+      return stale ?? .finish(.failure(NetworkError(.notCached, "no stored answer is usable")))
     }
     if let offline {
       return serveStale() ?? .finish(.failure(NetworkError(.offline, offline)))

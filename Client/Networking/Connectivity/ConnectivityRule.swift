@@ -29,8 +29,8 @@ struct ConnectivityRule {
     }
     return .offline(
       HostName.isAddress(host)
-        ? "there is no network by which \(host) could be reached"
-        : "there is no network: no interface is up by which \(host) could be found")
+        ? "no network reaches \(host)"
+        : "there is no network: no active interface can look up \(host)")
   }
 
   private func canReach(_ host: String) -> Bool {

@@ -30,13 +30,13 @@ final class BodySource {
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       close(descriptor)
-      throw TransportError(.fileFailed, "\(slice.path) cannot be sent: it is no ordinary file")
+      throw TransportError(.fileFailed, "\(slice.path) cannot be sent: it is not a regular file")
     }
     let range = slice.range ?? 0..<Int(status.st_size)
     guard 0 <= range.lowerBound, range.upperBound <= status.st_size else {
       close(descriptor)
       throw TransportError(
-        .fileFailed, "\(slice.path) has \(status.st_size) bytes, not those of \(range)")
+        .fileFailed, "\(slice.path) has \(status.st_size) bytes, and \(range) is not within them")
     }
     content = .file(descriptor: descriptor, start: range.lowerBound)
     (count, name) = (range.count, slice.path)
@@ -69,7 +69,7 @@ final class BodySource {
       } while got < 0 && errno == EINTR
       if got < 0 { throw Self.failure(name) }
       guard got > 0 else {
-        throw TransportError(.fileFailed, "\(name) became shorter while it was sent")
+        throw TransportError(.fileFailed, "\(name) was shortened during the transfer")
       }
       position += got
       return got

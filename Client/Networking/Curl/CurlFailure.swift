@@ -44,13 +44,13 @@ extension CurlTransfer {
     switch kind {
     case .offline where code == CURLE_OPERATION_TIMEDOUT:
       let limit = min(request.connectTimeout, request.timeout)
-      return "no connection to \(endpoint) in \(limit)"
+      return "no connection to \(endpoint) within \(limit)"
     case .offline:
       let number = easy.systemError
       let reason = number == 0 ? summary : String(cString: strerror(number))
       return "cannot reach \(endpoint): \(reason)"
     case .timedOut:
-      return "no complete answer from \(endpoint) in \(request.timeout)"
+      return "no complete answer from \(endpoint) within \(request.timeout)"
     case .interrupted:
       return "the connection to \(endpoint) broke: \(detail)"
     case .secureConnectionFailed:

@@ -91,7 +91,7 @@ extension CurlTransfer {
     guard !abandoned.load(ordering: .relaxed) else { return false }
     guard let easy, let url = easy.effectiveAddress, let next = try? RequestAddress(url) else {
       refusal = TransportError(
-        .redirectRefused, "\(address.endpoint) redirects to what is no address")
+        .redirectRefused, "\(address.endpoint) redirects to an invalid address")
       return false
     }
     let hasBody = request.body != nil || request.file != nil
@@ -229,6 +229,6 @@ extension CurlTransfer {
     }
     return isConnected
       ? TransportError(.timedOut, "\(address.endpoint) was silent for \(request.timeout)")
-      : TransportError(.offline, "no connection to \(address.endpoint) in \(request.timeout)")
+      : TransportError(.offline, "no connection to \(address.endpoint) within \(request.timeout)")
   }
 }

@@ -105,7 +105,8 @@ public final class Database {
         }
         guard connection.isInTransaction else {
           throw ReplicaError.database(
-            "the statement rolled the transaction back, and nothing of it was kept", code: 1)
+            "the statement rolled the transaction back, so none of its changes took effect", code: 1
+          )
         }
         if statement.changesSchema {
           try schemaChanged()

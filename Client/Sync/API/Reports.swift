@@ -36,7 +36,7 @@ public struct SyncReport: Sendable, Equatable {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
       (recorded, "found in migrated tables"),
-      (buffered, "waiting on the server"), (refused, "deferred"),
+      (buffered, "buffered by the server"), (refused, "deferred"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
       (conflicts, "conflicts resolved"),
     ].filter { $0.0 > 0 }

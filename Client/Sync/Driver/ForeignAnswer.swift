@@ -31,10 +31,10 @@ extension ForeignAnswer {
     let page =
       Self.title(in: response.body).map { "a web page, “\($0)”" }
       ?? "“\(Self.beginning(of: response.body))”"
-    let what = "\(page): a proxy or another program answered in place of a Ferry server"
+    let what = "\(page): a proxy or another program answered instead of a Ferry server"
     text =
       response.status == 413
-      ? "a request of \(bytesSent) bytes is larger than it takes; \(what)" : what
+      ? "the request of \(bytesSent) bytes is too large; \(what)" : what
   }
 
   /// Whether an answer is a web page, whatever its status.

@@ -188,7 +188,7 @@ struct AskedToWait: Error {
 
   /// The failure with the requested pause.
   var explained: ReplicaError {
-    let wish = "the server asks not to be asked again for \(pause.inWords)"
+    let wish = "the server asks for a pause of \(pause.inWords)"
     switch failure {
     case .refused(let problem):
       return .refused(

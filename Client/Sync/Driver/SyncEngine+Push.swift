@@ -45,12 +45,12 @@ extension SyncEngine {
       return (.refused(problem.code), problem)
     }
     let waiting =
-      report.buffered == 1 ? "1 operation waits" : "\(report.buffered) operations wait"
+      report.buffered == 1 ? "1 operation is" : "\(report.buffered) operations are"
     return (
       report.buffered > 0 ? .buffered : nil,
       Problem(
         .deviceForked,
-        "\(waiting) on the server for an earlier one of this replica, which it does not have")
+        "\(waiting) buffered by the server, which lacks an earlier operation of this replica")
     )
   }
 

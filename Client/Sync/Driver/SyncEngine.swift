@@ -189,8 +189,8 @@ package struct SyncEngine: Sendable {
         guard head.cursor.received > reached, head.cursor.received <= head.head else {
           throw ReplicaError.unexpectedAnswer(
             status: 200,
-            "a list of changes that does not go on: it came to change \(max(0, reached)) of "
-              + "\(head.head), and the next page to \(head.cursor.received)")
+            "a list of changes without progress: it reached change \(max(0, reached)) of "
+              + "\(head.head), and the next page ends at \(head.cursor.received)")
         }
         reached = head.cursor.received
         // The next page travels while this one is staged.

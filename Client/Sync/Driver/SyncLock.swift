@@ -21,7 +21,7 @@ package final class SyncLock: Sendable {
       let isPatient = ContinuousClock.now < deadline
       do {
         guard isPatient else {
-          throw ReplicaError.busy("another process is syncing \(path); try again when it is done")
+          throw ReplicaError.busy("another process is syncing \(path); try again after it ends")
         }
         try await Task.sleep(for: pause)
       } catch {

@@ -196,7 +196,7 @@ struct Verifier: Sendable {
     guard !changes.isEmpty, changes.count <= keys.count,
       zip(keys, changes).allSatisfy({ $0 == $1.key })
     else {
-      throw ReplicaError.unexpectedAnswer(status: 200, "other records than were asked for")
+      throw ReplicaError.unexpectedAnswer(status: 200, "records that Ferry did not request")
     }
     waiting = waiting.dropFirst(changes.count)
     return changes
@@ -248,7 +248,7 @@ struct Verifier: Sendable {
     let query = DigestQuery(cursor: cursor, table: table, nodes: nodes)
     guard case .nodes(let answers) = try await ask(query, &report), !answers.isEmpty,
       answers.map(\.node) == Array(nodes.prefix(answers.count))
-    else { throw ReplicaError.unexpectedAnswer(status: 200, "other digests than were asked for") }
+    else { throw ReplicaError.unexpectedAnswer(status: 200, "digests that Ferry did not request") }
     return answers
   }
 
@@ -262,7 +262,7 @@ struct Verifier: Sendable {
       report.add(traffic)
       guard answer.content == .behind else { return answer.content }
       guard answer.folded > reached, reached < cursor.applied else {
-        throw ReplicaError.unexpectedAnswer(status: 200, "sums that do not move")
+        throw ReplicaError.unexpectedAnswer(status: 200, "digests without progress")
       }
       reached = answer.folded
       progress(

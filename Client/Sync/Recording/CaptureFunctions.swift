@@ -181,11 +181,11 @@ extension CaptureContext {
   private func keyFault(_ arguments: SQLiteArguments) -> String? {
     let limit = Limits.standard.recordBytes
     guard arguments.type(2) == .text else {
-      return "ferry: a record's key is text and not NULL; give it an id such as a UUIDv7"
+      return "ferry: a record's key must be text and not NULL; give it an id such as a UUIDv7"
     }
     let text = arguments.textBytes(2)
     guard (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) else {
-      return "ferry: a record's key has 1 to \(limit) bytes of UTF-8 without U+0000"
+      return "ferry: a record's key must have 1 to \(limit) bytes of UTF-8 without U+0000"
     }
     return nil
   }

@@ -255,14 +255,15 @@ struct CapturedRow {
     _ text: UnsafeBufferPointer<UInt8>, _ name: UnsafeBufferPointer<UInt8>
   ) -> String? {
     guard isValidUTF8(text) else {
-      return "ferry: column \(String(decoding: name, as: UTF8.self)) holds text that is not UTF-8"
+      return
+        "ferry: column \(String(decoding: name, as: UTF8.self)) contains text that is not UTF-8"
     }
     json.string(utf8: text)
     return nil
   }
 
   private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "ferry: column \(String(decoding: name, as: UTF8.self)) holds \(count) bytes; "
+    "ferry: column \(String(decoding: name, as: UTF8.self)) has \(count) bytes; "
       + "\(limits.valueBytes) can be synced. Keep large content in a mission"
   }
 

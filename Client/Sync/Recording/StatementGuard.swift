@@ -14,7 +14,7 @@ struct StatementGuard {
     switch action.kind {
     case .transaction:
       return "\(action.name) would end or begin a transaction; leave out BEGIN, COMMIT and "
-        + "ROLLBACK: the statements given together are one transaction, and nothing of them was kept"
+        + "ROLLBACK: all statements of a call are one transaction, and none of them took effect"
     case .write:
       written = action.database
       return fault(in: action.name)
@@ -31,8 +31,8 @@ struct StatementGuard {
 
   private func fault(in name: String) -> String? {
     guard Self.isReserved(name) else { return nil }
-    return "\(name) is Ferry's own: the replica would lose what it has to sync. What begins with "
-      + "ferry_ can be read and not changed"
+    return "\(name) is reserved for Ferry: a change could lose unsynced operations. Names that "
+      + "begin with ferry_ are read-only"
   }
 
   /// Checks a call of a capture function: only triggers of this file, or of another attached
@@ -40,13 +40,13 @@ struct StatementGuard {
   private func fault(ofCall action: SQLiteAction) -> String? {
     guard Self.isReserved(action.name) else { return nil }
     guard let trigger = action.trigger, Self.isReserved(trigger) else {
-      return "the function \(action.name) is Ferry's own"
+      return "the function \(action.name) is reserved for Ferry"
     }
     guard written.lowercased() != "main", !PlantedFault.attachedRecorded.isPlanted else {
       return nil
     }
-    return "the table is tracked by the replica that is attached as \(written), and would be "
-      + "recorded here; write to it as a replica of its own: `ferry sql --replica FILE`"
+    return "the replica attached as \(written) tracks the table, but this replica would record the "
+      + "write; open that replica by itself: `ferry sql --replica FILE`"
   }
 
   private static func isReserved(_ name: String) -> Bool {

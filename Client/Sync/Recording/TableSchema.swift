@@ -84,7 +84,7 @@ package struct TableSchema: Sendable, Equatable {
       throw ReplicaError.cannotTrack(
         table: table,
         "its primary key \(key.name) is \(key.type.isEmpty ? "untyped" : key.type), not TEXT: "
-          + "two devices would mint the same integer. Use TEXT ids such as UUIDv7")
+          + "two devices would choose the same integer. Use TEXT ids such as UUIDv7")
     }
     if sql.uppercased().contains("COLLATE") {
       try checkCollation(of: key.name, in: table, connection)
@@ -115,8 +115,8 @@ package struct TableSchema: Sendable, Equatable {
     if let collation = declared, collation != "BINARY" {
       throw ReplicaError.cannotTrack(
         table: table,
-        "its primary key \(key) compares by \(collation), so that ids which differ elsewhere are "
-          + "one here; declare it without COLLATE")
+        "its primary key \(key) has the collation \(collation), so different ids of other devices "
+          + "are equal here; declare it without COLLATE")
     }
   }
 }

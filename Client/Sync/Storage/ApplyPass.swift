@@ -80,7 +80,7 @@ struct ApplyPass {
   private mutating func keep(_ change: UnreadableChange) throws {
     guard let key = change.key else {
       return try file.note(
-        "unreadable", "a change at \(change.sequence) was left out: \(change.reason)")
+        "unreadable", "skipped the change at \(change.sequence): \(change.reason)")
     }
     if let noted { try noted.run(key.table, key.record) }
     if !uploads.isEmpty && isUpload(key.table) { return }
@@ -158,7 +158,7 @@ struct ApplyPass {
         change,
         reason: reason
           ?? (change.state.isAlive
-            ? "it refers to a record that is not here (foreign key)"
+            ? "it refers to a record that does not exist here (foreign key)"
             : "records here refer to it (foreign key)"))
       return .settled
     }

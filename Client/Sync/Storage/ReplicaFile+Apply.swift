@@ -212,8 +212,8 @@ extension ReplicaFile {
     try forgetKept(change.key)
     try note(
       "orphan",
-      "\(change.key.table)/\(change.key.record) is deleted: it goes with a record that was deleted "
-        + "when it was written")
+      "\(change.key.table)/\(change.key.record) is deleted by a cascade: its parent record was "
+        + "deleted on another device")
   }
 
   private func moveCursor(to head: PageHead) throws {

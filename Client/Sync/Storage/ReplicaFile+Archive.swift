@@ -222,7 +222,7 @@ extension ReplicaFile {
   private func noteSetBack(_ count: Int) throws {
     try note(
       "restored",
-      "the server lost operations that it had confirmed (it was restored from a backup?); "
-        + "this device sends its own again, \(count) of them from its archive")
+      "the server lost confirmed operations (was it restored from a backup?); this device "
+        + "re-uploads its own, \(count) of them from its archive")
   }
 }

@@ -50,7 +50,7 @@ extension ReplicaFile {
       }
     }
     guard effect == .delete || !resolved.isEmpty else {
-      throw ReplicaError.invalidBatch("a batch sets one column at least")
+      throw ReplicaError.invalidBatch("a batch sets at least one column")
     }
     return resolved
   }

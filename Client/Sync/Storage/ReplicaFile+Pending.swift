@@ -135,7 +135,7 @@ extension ReplicaFile {
   /// Reads a row of ``selectPending``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
     guard let id = row.uniqueID(1), let kind = OperationKind(rawValue: row.text(6)) else {
-      throw ReplicaError.database("ferry_pending holds a row that is not an operation", code: 11)
+      throw ReplicaError.database("ferry_pending contains a row that is not an operation", code: 11)
     }
     var columns: [Column] = []
     var batch: Batch?
@@ -276,8 +276,8 @@ extension ReplicaFile {
         || PlantedFault.packetNotFrozen.isPlanted
     else {
       throw ReplicaError.database(
-        "packet \(row.number) in ferry_packets is not what was frozen: it has "
-          + "\(operations.count) operations, and had \(row.operations)", code: 11)
+        "packet \(row.number) in ferry_packets differs from its frozen state: it has "
+          + "\(operations.count) operations instead of \(row.operations)", code: 11)
     }
     return Packet(
       device: try identity().device, dependency: row.dependency, operations: operations,
@@ -338,7 +338,7 @@ struct PacketRow: Sendable, Equatable {
 
   init(_ row: SQLiteStatement) throws {
     guard let tail = row.uniqueID(2), row.int64(3) <= row.int64(4) else {
-      throw ReplicaError.database("ferry_packets holds a row that is not a packet", code: 11)
+      throw ReplicaError.database("ferry_packets contains a row that is not a packet", code: 11)
     }
     number = row.int64(0)
     dependency = row.uniqueID(1).map(OperationID.init)

@@ -272,7 +272,7 @@ extension ReplicaFile {
       let sums = try columns.map { try summed($0, operation) }
       guard try columns.isEmpty || plan.update(operation.key.record, sums) else {
         throw ReplicaError.notFound(
-          "\(operation.key.table) \(operation.key.record) is not here any more")
+          "\(operation.key.table) \(operation.key.record) does not exist any more")
       }
     case .delete: try plan.delete(operation.key.record)
     case .batch: break

@@ -183,7 +183,8 @@ extension ReplicaFile {
     try connection.transaction {
       let device = try leaveIdentity()
       if let reason {
-        try note("identity", "\(reason); this replica is \(device) now and sends all of it again")
+        try note(
+          "identity", "\(reason); this replica is now \(device) and sends these operations again")
       } else if why == .deviceTaken {
         try noteTaken(as: device)
       } else {
@@ -216,12 +217,12 @@ extension ReplicaFile {
   private func noteTaken(as device: DeviceID) throws {
     try note(
       "identity",
-      "the server knows the former name of this replica as another user's: was the token changed? "
-        + "It is \(device) now")
+      "this replica's former identifier belongs to another user: was the token changed? "
+        + "The replica is now \(device)")
   }
 
   func noteCopied(as device: DeviceID) throws {
-    try note("identity", "another copy of this replica has written; this one is \(device) now")
+    try note("identity", "another copy of this replica has written; this copy is now \(device)")
   }
 
   private func noteConflicts(_ receipt: PacketReceipt, packet number: Int64) throws {

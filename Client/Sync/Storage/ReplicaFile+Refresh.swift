@@ -53,7 +53,7 @@ extension ReplicaFile {
         try PageReader.read(bytes, limits: limits) { change throws(MalformedMessage) in
           guard asked.contains(change.key) else {
             failure = ReplicaError.unexpectedAnswer(
-              status: 200, "records that were not asked for")
+              status: 200, "records that Ferry did not request")
             return
           }
           do { try mark.run(change.key.table, change.key.record) } catch { failure = error }
@@ -64,7 +64,7 @@ extension ReplicaFile {
       }
       if let failure { throw failure }
       guard head.count > 0 else {
-        throw ReplicaError.unexpectedAnswer(status: 200, "no record of those that were asked for")
+        throw ReplicaError.unexpectedAnswer(status: 200, "none of the requested records")
       }
       try insertPage(body, changes: head.count)
     }

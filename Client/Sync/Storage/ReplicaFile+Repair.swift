@@ -12,7 +12,7 @@ extension ReplicaFile {
         try keepLost(lost, of: difference.key, isRowLost)
         try note(
           "verify",
-          "\(difference.key.table)/\(difference.key.record) is set to what the server has; here it "
+          "\(difference.key.table)/\(difference.key.record) has the server's values now; here it "
             + Self.text(difference.kind))
       }
     }

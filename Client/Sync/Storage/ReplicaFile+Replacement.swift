@@ -53,7 +53,7 @@ extension ReplicaFile {
         UPDATE ferry_tables SET since = 0 WHERE since > 0;
         UPDATE ferry_untracked SET since = 0
         """)
-      try note("replaced", "\(problem.detail); pulling everything anew")
+      try note("replaced", "\(problem.detail); pulling everything again")
     }
   }
 
@@ -91,12 +91,11 @@ extension ReplicaFile {
     let records = count == 1 ? "1 record" : "\(count) records"
     let what =
       switch replacement {
-      case .rescuing: "\(records) that the server had lost: given to it again"
-      case .removing: "\(records) deleted meanwhile: gone here as well"
+      case .rescuing: "re-uploaded \(records) that the server had lost"
+      case .removing: "removed \(records) that other devices had deleted"
       case .removingLost:
-        "\(records) that the server lost, or that were deleted meanwhile: gone here as well; what "
-          + "\(count > Self.notedRowsMax ? "\(Self.notedRowsMax) of them" : "they") held is noted "
-          + "before this"
+        "removed \(records) that the server lost or other devices deleted; earlier entries list "
+          + "the values of \(count > Self.notedRowsMax ? "\(Self.notedRowsMax) records" : "all")"
       }
     try note("replaced", what)
   }
@@ -112,7 +111,8 @@ extension ReplicaFile {
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
         try note(
           "lost",
-          "\(table.name)/\(record) is not on the server any more; here it \(Self.held(columns))")
+          "the server does not have \(table.name)/\(record) any more; here it \(Self.held(columns))"
+        )
       }
       room -= records.count
     }
@@ -131,7 +131,8 @@ extension ReplicaFile {
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
         try note(
           "edited",
-          "\(table.name)/\(record) was deleted before it was edited here; it \(Self.held(columns))")
+          "\(table.name)/\(record) was deleted before its edit here; it \(Self.held(columns))"
+        )
         room -= 1
       }
     }
@@ -182,7 +183,7 @@ extension ReplicaFile {
           try insert.run(record)
         } catch {
           guard error.concernsRow, connection.isInTransaction else { throw error }
-          try note("lost", "\(table.name)/\(record) cannot be given back: \(error.message)")
+          try note("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
           continue
         }
         if !isKept { try reupload(counters, of: key, pending: own) }

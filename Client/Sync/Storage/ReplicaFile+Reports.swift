@@ -70,7 +70,8 @@ extension ReplicaFile {
     }
     for kept in try keptChanges(.all, limit: max(0, limit - waiting.count)) {
       let reason =
-        try kept.reason ?? otherSpelling(of: kept.change) ?? "its table or column is not here yet"
+        try kept.reason ?? otherSpelling(of: kept.change)
+        ?? "its table or column does not exist here yet"
       waiting.append(WaitingChange(kept.change, reason: reason))
     }
     return waiting
@@ -82,7 +83,8 @@ extension ReplicaFile {
     let table = change.key.table
     guard let schema = try? schema(of: table) else { return nil }
     guard schema.name == table else {
-      return "it is of table \(table); SQLite takes that name for \(schema.name), which is here. "
+      return
+        "its table is \(table), but SQLite uses the existing table \(schema.name) for this name. "
         + "Rename the table here to sync with it"
     }
     for column in change.state.columns {
@@ -91,7 +93,7 @@ extension ReplicaFile {
         other != column.name
       else { continue }
       return
-        "SQLite takes its column \(column.name) for \(other), which is here. Rename the column "
+        "SQLite uses the existing column \(other) for its column \(column.name). Rename the column "
         + "here, or drop it in the app that writes the other spelling"
     }
     return nil

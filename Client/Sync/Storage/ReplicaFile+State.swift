@@ -76,13 +76,13 @@ extension ReplicaFile {
     guard try hasToken() else { return ServerAccess(address: address, token: nil) }
     guard let credential = try credentials.credential(of: path) else {
       throw ReplicaError.tokenMissing(
-        "the token of this replica is kept apart from its database, and is not there: "
+        "the token's file is missing: "
           + "was \(path) copied without \(FileCredentialStore.file(of: path))?")
     }
     guard credential.server == address.url, credential.space == address.space else {
       throw ReplicaError.tokenMissing(
-        "the replica's server is space \(address.space) on \(address.url), and what is kept is "
-          + "\(credential), which goes nowhere else")
+        "the replica's server is space \(address.space) on \(address.url), but the stored "
+          + "credential is \(credential), and Ferry sends it to no other server")
     }
     return ServerAccess(address: address, token: credential.token)
   }
@@ -101,7 +101,7 @@ extension ReplicaFile {
   }
 
   static func exposure(of url: String) -> String {
-    "the token is sent to \(url) without encryption: anybody on the way can read and use it; "
+    "the token is sent to \(url) without encryption, and other machines on the way can read it; "
       + "connect with https://"
   }
 

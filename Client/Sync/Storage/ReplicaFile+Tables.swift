@@ -328,7 +328,7 @@ extension ReplicaFile {
     }
     if let column = columns.sorted().first(where: { $0.folded == key.folded }) {
       throw ReplicaError.cannotTrack(
-        table: name, "it has a column \(column) beside its key; name the key column otherwise")
+        table: name, "it has another column \(column); choose another name for the key column")
     }
     var spellings = Set<Name>()
     let list = columns.sorted().filter { spellings.insert($0.folded).inserted }

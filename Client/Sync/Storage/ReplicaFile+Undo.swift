@@ -34,7 +34,7 @@ extension ReplicaFile {
       """, id.value
     ) { try ownOperation($0) }
     guard let own else {
-      throw ReplicaError.notFound("operation \(id) is none of this device's last operations")
+      throw ReplicaError.notFound("this device's history has no operation \(id)")
     }
     return try write { _ in try takeBack(own) }
   }
@@ -46,7 +46,7 @@ extension ReplicaFile {
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
     switch operation.kind {
     case .batch:
-      throw ReplicaError.notFound("a batch has no former values here: make another batch")
+      throw ReplicaError.notFound("the replica has no former values of a batch: make another batch")
     case .delete:
       guard try !plan.exists(key.record) else { throw changedSince(key) }
       let columns = plan.unstamped(operation.columns)
@@ -86,6 +86,6 @@ extension ReplicaFile {
   }
 
   private func changedSince(_ key: RecordKey) -> ReplicaError {
-    .notFound("nothing of the operation stands any more: \(key.table) \(key.record) was changed")
+    .notFound("later changes of \(key.table) \(key.record) replaced the operation's values")
   }
 }

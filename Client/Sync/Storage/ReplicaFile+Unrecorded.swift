@@ -250,8 +250,8 @@ extension ReplicaFile {
         try note(
           "reconciled",
           "\(unrecorded.table): \(result.recorded) rows were recorded as edits of this device, and "
-            + "\(result.fetched) were fetched from the server; `ferry conflicts` lists values here "
-            + "that others had changed")
+            + "\(result.fetched) were fetched from the server; `ferry conflicts` lists values that "
+            + "other devices had changed")
       }
       // Otherwise the next sync compares it once more.
       guard result.left == 0, try unrecordedTables().contains(unrecorded) else { return }

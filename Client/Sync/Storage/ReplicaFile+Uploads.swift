@@ -167,7 +167,7 @@ extension ReplicaFile {
   func retryUploads(table: Name?, record: Name?) throws -> Int {
     let before = try failedCount()
     if let table, let record, try failedCount(table, record) == 0 {
-      throw ReplicaError.notFound("nothing of \(table) \(record) waits to be sent again")
+      throw ReplicaError.notFound("\(table) \(record) has no failed change")
     }
     try connection.transaction {
       try choose(from: Self.marked, table, record)

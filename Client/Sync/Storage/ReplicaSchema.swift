@@ -230,7 +230,7 @@ enum ReplicaSchema {
       guard found == version else {
         throw ReplicaError.cannotOpen(
           path: path,
-          "it was written by another version of Ferry (format \(found ?? 0), this one knows "
+          "another version of Ferry wrote it (format \(found ?? 0), this version supports "
             + "\(version)); update Ferry")
       }
     }

@@ -82,7 +82,7 @@ enum AccessOptions {
       guard issuer == nil, keys == nil, audiences.isEmpty else {
         throw UsageError(
           .missingOption, "JSON Web Tokens need an issuer, an audience and keys",
-          why: "a token that was meant for another service must not be good here",
+          why: "a token for another service must not be valid here",
           next: "give --jwt-issuer, --jwt-audience and --jwks together")
       }
       return nil
@@ -91,8 +91,8 @@ enum AccessOptions {
       leeway <= 600_000
     else {
       throw UsageError(
-        .invalidValue, "--jwt-leeway is too long", why: "it prolongs every token",
-        next: "write ten minutes at most, and set the clocks")
+        .invalidValue, "--jwt-leeway is too long", why: "it extends the life of every token",
+        next: "write ten minutes at most, and correct the clocks")
     }
     return TokenIssuer(
       rules: ClaimRules(
@@ -114,7 +114,7 @@ extension KeySource {
     guard lowered.hasPrefix("https://") || ListenAddress(host: host, port: 0).isLoopback else {
       throw UsageError(
         .invalidValue, "the keys at \(text) cannot be trusted",
-        why: "without TLS anybody on the way can put other keys in their place",
+        why: "without TLS other machines on the way can replace the keys",
         next: "write an https:// URL, or a file")
     }
     let transport = CurlTransport()

@@ -42,7 +42,7 @@ struct SecretOutput {
       return try TextOutput.standardOutput.line(JSONText.object([place] + members).text)
     }
     if let path {
-      return try TextOutput.standardError.line("ferryd: token \(token.text) lies in \(path)")
+      return try TextOutput.standardError.line("ferryd: token \(token.text) is in \(path)")
     }
     try TextOutput.standardOutput.line(secret.text)
     try TextOutput.standardError.line("ferryd: token \(token.text) \(note)")
@@ -50,7 +50,7 @@ struct SecretOutput {
 
   private static func failure(_ path: String, _ code: Int32) -> CommandFailure {
     CommandFailure(
-      "no token was made", why: "\(path): \(String(cString: strerror(code)))",
+      "no token was created", why: "\(path): \(String(cString: strerror(code)))",
       next: "name a file that does not exist, in a folder that you may write to",
       code: "secret_file")
   }

@@ -65,7 +65,7 @@ enum TokenCommands {
       try output.show(secret, stored, "is not shown again")
       if isFirst {
         try TextOutput.standardError.line(
-          "ferryd: this is the first token, so from now on every request needs one")
+          "ferryd: this is the first token: every request needs a token from now on")
       }
     }
     return .done
@@ -171,7 +171,7 @@ enum TokenCommands {
       if parts.count == 2 {
         guard let own = Role(rawValue: String(parts[1])) else {
           throw UsageError(
-            .invalidValue, "\"\(parts[1])\" is no role", why: "of --space \(text)",
+            .invalidValue, "\"\(parts[1])\" is not a role", why: "--space is \(text)",
             next: "write reader, writer or admin")
         }
         roles[pattern] = own
@@ -181,8 +181,8 @@ enum TokenCommands {
     }
     guard let grants = AccessGrants(roles) else {
       throw UsageError(
-        .missingOption, "the token is for no space, or for more than \(AccessGrants.countMax)",
-        why: "--space NAME names one, --all-spaces means all",
+        .missingOption, "the token names no space, or more than \(AccessGrants.countMax)",
+        why: "--space NAME names a space, and --all-spaces means all",
         next: "write --space NAME --role ROLE")
     }
     let lifetime = try arguments.durationIfPresent("expires").map { $0.components.seconds }
@@ -191,7 +191,7 @@ enum TokenCommands {
       grants: grants, lifetime: lifetime)
     if let fault = request.fault {
       throw UsageError(
-        .invalidValue, "there can be no such token", why: fault,
+        .invalidValue, "the token is invalid", why: fault,
         next: "change --name, --owner or --expires")
     }
     return request
@@ -219,8 +219,8 @@ enum TokenCommands {
     guard let token = found.first else { throw unknown(done) }
     guard found.count == 1 else {
       throw CommandFailure(
-        "nothing was \(done)", why: "\(found.count) tokens have an ID that begins so",
-        next: "write more of it; `ferryd token list` has the whole ID", code: "ambiguous_token")
+        "nothing was \(done)", why: "the IDs of \(found.count) tokens begin with this text",
+        next: "write more of the ID; `ferryd token list` lists it", code: "ambiguous_token")
     }
     return token
   }
@@ -229,7 +229,7 @@ enum TokenCommands {
     // The text is not repeated: it may be a secret with a slip in it.
     CommandFailure(
       "nothing was \(done)", why: "no token has this ID",
-      next: "`ferryd token list` shows those that exist; an ID has four characters at least",
+      next: "`ferryd token list` lists the tokens; give at least four characters of an ID",
       code: "unknown_token")
   }
 }

@@ -152,9 +152,9 @@ enum MissionCommands {
   private static func refuseServer(_ arguments: ParsedArguments) throws(UsageError) {
     guard arguments.stringIfPresent("server") != nil else { return }
     throw UsageError(
-      .unexpectedValue, "--server does not go with this command",
-      why: "it works on the store, where the content and the key lie",
-      next: "run it on the server, with --data or --database as `ferryd serve` has them")
+      .unexpectedValue, "this command does not support --server",
+      why: "it needs the store with its content and key",
+      next: "run it on the server, with the same --data or --database as `ferryd serve`")
   }
 
   static let idArgument = ArgumentSpec("id", help: "The mission's name.")
@@ -165,7 +165,7 @@ enum MissionCommands {
       throw UsageError(
         .invalidValue, "\"\(text)\" cannot be a mission's name",
         why: "a name has 1 to 128 characters of A–Z a–z 0–9 . _ -, the first a letter or digit",
-        next: "choose such a name, with --id where it is to be published")
+        next: "choose such a name; `ferryd mission publish` takes it as --id")
     }
     return id
   }

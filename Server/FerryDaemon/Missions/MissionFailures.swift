@@ -21,17 +21,18 @@ extension Problem: CommandFailureConvertible {
     let next =
       switch code {
       case .unauthorized, .forbidden:
-        "make a token with `ferryd token create --role admin`, and give it with --token or "
+        "create a token with `ferryd token create --role admin`, and give it with --token or "
           + "FERRY_TOKEN"
       case .unknownSpace: "check --space, or make it with `ferryd space create NAME`"
       case .notFound: "check the name, --space and --server"
       case .missionConflict:
-        "do what is said above (`--new-key` is ?newKey=true); `ferryd mission list` shows what is "
-          + "there"
-      case .contentMismatch: "publish again: what is missing is sent anew"
-      case .uploadQuota: "wait until other uploads are finished or expire, or have it raised"
-      case .unavailable, .internalError: "try again in a moment; the server's log tells more"
-      default: "correct what is published, then publish again"
+        "correct the conflict (`--new-key` is ?newKey=true); `ferryd mission list` lists the "
+          + "published missions"
+      case .contentMismatch: "publish again: Ferry sends only the missing parts"
+      case .uploadQuota:
+        "wait until other uploads are finished or expire, or ask for a larger quota"
+      case .unavailable, .internalError: "try again in a moment; see the server's log"
+      default: "correct the mission, then publish again"
       }
     return CommandFailure(
       code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
@@ -46,18 +47,19 @@ extension BlobError: CommandFailureConvertible {
     case .diskFull:
       CommandFailure(
         "the content was not kept", why: description,
-        next: "make room, with `ferryd mission collect` too, and publish again", code: "disk_full")
+        next: "free disk space, also with `ferryd mission collect`, and publish again",
+        code: "disk_full")
     case .changed:
       CommandFailure(
         "the mission was not published", why: description,
-        next: "publish again once nobody writes to the files", code: "file_changed")
+        next: "publish again when no program writes to the files", code: "file_changed")
     case .cancelled:
       CommandFailure(
         "interrupted", why: "the command was cancelled",
-        next: "run it again; nothing of it is to be seen yet", code: "cancelled")
+        next: "run it again; no part of it is visible yet", code: "cancelled")
     case .notAFile, .mismatch, .wrongOffset, .overQuota, .system:
       CommandFailure(
-        "the files cannot be read or kept", why: description,
+        "the files cannot be read or stored", why: description,
         next: "check the path, and that this user may read and write it", code: "file_failed")
     }
   }
@@ -79,13 +81,13 @@ extension SigningKeyError: CommandFailureConvertible {
       case .notPrivate(let path): "chmod 600 \(path)"
       case .file: "name a file that this user may read and make with --mission-key"
       case .missing(let path, _), .other(let path, _):
-        "put that key's file back at \(path), or name it with --mission-key; where it is lost, "
+        "restore that key's file to \(path), or name it with --mission-key. If it is lost, run "
           + "`ferryd mission publish --new-key`, and on every device `ferry mission trust KEY` "
-          + "with what `ferryd mission key` prints then"
+          + "with the key that `ferryd mission key` prints"
       }
     return CommandFailure(
       isOther
-        ? "no device would trust the key to sign missions with"
+        ? "devices do not trust the key that signs missions"
         : "there is no key to sign missions with", why: description, next: next, code: "signing_key"
     )
   }

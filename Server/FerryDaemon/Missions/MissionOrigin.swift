@@ -27,8 +27,8 @@ struct MissionOrigin: Sendable {
         ? "the folder \(path) cannot be published" : "the manifest \(path) cannot be published",
       why: error.description,
       next: isFolder
-        ? "rename, move or remove what is named above, or correct the option, and publish again"
-        : "correct the manifest; `ferryd mission publish --help` says what it holds",
+        ? "rename, move or remove the file named above, or correct the option, and publish again"
+        : "correct the manifest; `ferryd mission publish --help` describes it",
       code: "invalid_mission")
   }
 
@@ -38,8 +38,8 @@ struct MissionOrigin: Sendable {
     var failure = problem.commandFailure
     guard problem.code == .contentMismatch, draft.namesContentByHash else { return failure }
     failure.next =
-      "what \(path) names by `sha256` alone has to be in the space already, with this `size`: give "
-      + "the item a `file`, or a `url` where it lies, or publish first the mission that brings it"
+      "content that \(path) names by `sha256` only must exist in the space with this `size`: give "
+      + "the item a `file` or a `url`, or first publish a mission with this content"
     return failure
   }
 }

@@ -64,7 +64,8 @@ extension MissionCommands {
     guard let id = draft.id else {
       throw UsageError(
         .missingOption, "the mission has no name",
-        why: "neither the manifest nor the folder's name is one", next: "add --id NAME")
+        why: "the manifest has no `mission`, and the folder's name is not a mission's name",
+        next: "add --id NAME")
     }
     let space = try SpaceCommands.name(try arguments.string("space"))
     let digests = try await hash(draft, folder)
@@ -75,7 +76,7 @@ extension MissionCommands {
       let others = try await target.list()
       let before = others.first { $0.id == id }
       for first in manifest.after where !others.contains(where: { $0.id == first }) {
-        try warn("mission \(first), which it comes after, is not published in space \(space)")
+        try warn("its predecessor, mission \(first), is not published in space \(space)")
       }
       let bar = ProgressBar(
         "publish", unit: .bytes, total: files.reduce(0) { $0 + $1.digest.size })
@@ -124,7 +125,7 @@ extension MissionCommands {
       if found.hidden > 0 {
         try warn(
           "\(found.hidden.counted("name")) that \(found.hidden == 1 ? "begins" : "begin") with a "
-            + "dot, and what is in such folders, \(found.hidden == 1 ? "is" : "are") left out")
+            + "dot, and the files in such folders, are not published")
       }
       draft = MissionDraft(files: found.files)
       draft.id = MissionID(url.lastPathComponent)

@@ -18,7 +18,7 @@ enum MissionReport {
     else {
       throw CommandFailure(
         "the manifest of mission \(record.id) is damaged",
-        why: "it is not what the catalogue's record names and signs",
+        why: "it does not match the hash in the catalogue",
         next: "publish the mission again", code: "damaged_manifest")
     }
     return manifest

@@ -49,9 +49,9 @@ enum MissionTargets {
     return try await LocalMissions.withContent(arguments) { store, content in
       guard let space = try await store.space(named: name) else {
         throw CommandFailure(
-          "there is no space \(name)", why: "none was made under this name",
+          "there is no space \(name)", why: "no space has this name",
           next:
-            "check --data or --database, see `ferryd space list`, or make it with `ferryd space "
+            "check --data or --database, see `ferryd space list`, or create it with `ferryd space "
             + "create \(name)`",
           code: "unknown_space")
       }
@@ -61,7 +61,7 @@ enum MissionTargets {
 
   static func unknown(_ id: MissionID, _ space: SpaceName) -> CommandFailure {
     CommandFailure(
-      "there is no mission \(id)", why: "none is in force in space \(space) under this name",
+      "there is no mission \(id)", why: "space \(space) has no published mission of this name",
       next: "see `ferryd mission list --space \(space)`", code: "unknown_mission")
   }
 }
@@ -82,8 +82,8 @@ struct LocalMissions: MissionTarget {
       guard let path = arguments.stringIfPresent("blobs") ?? location.blobDirectory else {
         throw CommandFailure(
           "there is no directory for missions' content",
-          why: "with --database it has to be named",
-          next: "add --blobs DIR, the same as `ferryd serve` has, or use --server URL",
+          why: "--database needs --blobs",
+          next: "add --blobs DIR with the directory of `ferryd serve`, or use --server URL",
           status: .usage, code: "no_blob_directory")
       }
       return try await body(
@@ -174,8 +174,8 @@ struct ContentPlace: Sendable {
     guard createsIfMissing || exists else {
       throw CommandFailure(
         "there is no directory for missions' content at \(path)",
-        why: isNamed ? "--blobs (FERRY_BLOBS) names it" : "nothing was published here yet",
-        next: "check --data and --blobs: they are those that `ferryd serve` has",
+        why: isNamed ? "--blobs (FERRY_BLOBS) names it" : "no mission was published here yet",
+        next: "check --data and --blobs: `ferryd serve` uses the same directories",
         code: "no_blob_directory")
     }
     return try MissionService(store: store, directory: path, keyFile: keyFile, clock: .system)

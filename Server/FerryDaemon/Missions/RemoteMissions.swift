@@ -23,7 +23,7 @@ struct RemoteMissions: MissionTarget {
     let lowered = url.lowercased()
     guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {
       throw UsageError(
-        .invalidValue, "\"\(url)\" is no server's address",
+        .invalidValue, "\"\(url)\" is not a server's address",
         why: "--server takes a http:// or https:// URL", next: "write http://127.0.0.1:8080")
     }
     base = url.hasSuffix("/") ? String(url.dropLast()) : url
@@ -50,8 +50,9 @@ struct RemoteMissions: MissionTarget {
 
   func damaged(_ manifest: MissionManifest) async throws -> [String] {
     throw UsageError(
-      .invalidValue, "--verify does not go with --server",
-      why: "content is checked where it lies", next: "run it on the server, without --server")
+      .invalidValue, "--verify does not work with --server",
+      why: "it reads the content from the server's disk",
+      next: "run it on the server, without --server")
   }
 
   func retract(_ id: MissionID) async throws {
@@ -154,9 +155,9 @@ struct RemoteMissions: MissionTarget {
         error.kind == .secureConnectionFailed
           ? "the server could not be trusted"
           : error.kind == .redirectRefused
-            ? "the server sends the request to another address" : "the server cannot be reached",
+            ? "the server redirects to another address" : "the server cannot be reached",
         why: error.description,
-        next: "check --server, and try again: what was sent is kept",
+        next: "check --server, and try again: the server keeps the uploaded content",
         status: error.isTransient ? .unreachable : .failed, code: error.kind.rawValue)
     }
   }
@@ -166,9 +167,10 @@ struct RemoteMissions: MissionTarget {
     if let problem = Problem(decoding: answer.body) { throw problem }
     // The answer to HEAD has no content.
     switch answer.status {
-    case 401: throw Problem(.unauthorized, "the server wants a token that it knows")
-    case 403: throw Problem(.forbidden, "the token is not an admin's of space \(space)")
-    case 404: throw Problem(.notFound, "the server has no such space, or knows no missions")
+    case 401: throw Problem(.unauthorized, "the server requires a valid token")
+    case 403: throw Problem(.forbidden, "the token does not have the role admin in space \(space)")
+    case 404:
+      throw Problem(.notFound, "the server does not have this space, or does not support missions")
     default: break
     }
     throw CommandFailure(
@@ -182,7 +184,7 @@ struct RemoteMissions: MissionTarget {
     } catch {
       throw CommandFailure(
         "the server's answer cannot be read", why: error.description,
-        next: "check --server: is it a Ferry server that knows missions?",
+        next: "check --server: is it a Ferry server with support for missions?",
         code: "malformed_answer")
     }
   }

@@ -33,7 +33,7 @@ extension SyncService {
     if arrival.isOnReserve, !match.isServedOnReserve {
       throw Problem(
         .unavailable,
-        "the server has as many connections as it may; send the request again in a moment")
+        "the server has reached its limit of connections; send the request again in a moment")
     }
     try check(match)
     guard arrival.hasContent, match.route.takesContent(request.method), let need = match.need

@@ -123,8 +123,8 @@ extension SyncService {
     guard bytes > quota - min(quota, size) else { return }
     throw Problem(
       .uploadQuota,
-      "\(bytes) bytes were sent to this space and are in no mission yet; with this content they would be "
-        + "more than \(quota). Publish what was sent, or wait: what nobody publishes is removed")
+      "\(bytes) bytes of this space are uploaded and not yet in a mission; with this content they "
+        + "exceed the limit of \(quota). Publish them, or wait until the server removes them")
   }
 
   /// Returns the bytes of content that this space has sent, or that its missions name.
@@ -156,7 +156,7 @@ extension SyncService {
   private static func contentHash(_ context: RequestContext) throws(Problem) -> ContentHash {
     guard let hash = ContentHash(context.match.itemText ?? "") else {
       throw Problem(
-        .malformedMessage, "content is named by its SHA-256: 64 lower-case hexadecimal digits")
+        .malformedMessage, "content has a SHA-256 as its name: 64 lower-case hexadecimal digits")
     }
     return hash
   }

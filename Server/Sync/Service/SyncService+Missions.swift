@@ -36,7 +36,7 @@ extension SyncService {
     guard !isNewKey || context.isServerAdmin else {
       throw Problem(
         .forbidden,
-        "the key signs the missions of all spaces: only an admin of all spaces may renew it "
+        "the key signs the missions of all spaces: only an admin of all spaces may replace it "
           + "(newKey), or `ferryd mission publish --new-key` on the server")
     }
     let desk = try missionService()
@@ -141,8 +141,8 @@ extension Problem {
   fileprivate static func otherKey(than signer: String) -> Problem {
     Problem(
       .missionConflict,
-      "what is published was signed with the key \(signer), which the server does not have any "
-        + "more: devices would refuse another key. Put the key's file back (--mission-key), or "
-        + "publish with ?newKey=true and have every device trust the new key")
+      "the key \(signer) signed the published missions, but the server does not have it any more, "
+        + "and devices refuse another key. Restore the key's file (--mission-key), or publish with "
+        + "?newKey=true and trust the new key on every device")
   }
 }

@@ -20,8 +20,8 @@ extension SyncService {
     guard let space else {
       throw Problem(
         .storageQuota,
-        "you have created \(quota) spaces, which is as many as one user may. Use one of them, or ask "
-          + "the server's administrator")
+        "you have created \(quota) spaces, the limit of one user. Use one of them, or ask the "
+          + "server's administrator")
     }
     return space
   }
@@ -139,6 +139,6 @@ extension SyncService {
 extension Problem {
   fileprivate static func unknownSpace(_ name: SpaceName) -> Problem {
     Problem(
-      .unknownSpace, "there is no space \(name); an admin makes it with PUT /v1/spaces/\(name)")
+      .unknownSpace, "there is no space \(name); an admin creates it with PUT /v1/spaces/\(name)")
   }
 }

@@ -96,7 +96,7 @@ package final class SyncService: Sendable {
   package func respond(to failure: HTTPFailure) -> HTTPResponse {
     let problem = Problem(failure)
     parts.metrics.count(refused: problem.code.status)
-    parts.log.write(.info, "request refused unread", detail: failure.detail)
+    parts.log.write(.info, "request refused before reading", detail: failure.detail)
     return problem.response()
   }
 

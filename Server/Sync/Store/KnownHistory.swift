@@ -18,11 +18,11 @@ struct KnownHistory {
   func fault(of cursor: Cursor, anchored place: HistoryPlace?) -> Problem? {
     guard cursor.epoch == epoch else {
       return Problem(
-        .epochChanged, "the cursor is of epoch \(cursor.epoch), the space is in epoch \(epoch)")
+        .epochChanged, "the cursor is of epoch \(cursor.epoch), but the space is in epoch \(epoch)")
     }
     let known = max(cursor.received, cursor.anchor?.head ?? 0)
     guard known <= head else {
-      return Problem(.cursorAhead, "the cursor knows of \(known), the space's head is \(head)")
+      return Problem(.cursorAhead, "the cursor is at \(known), but the space's head is \(head)")
     }
     // The operation at the retention horizon is kept, those before it are not.
     guard let anchor = cursor.anchor, !PlantedFault.anchorNotChecked.isPlanted else { return nil }
@@ -33,18 +33,18 @@ struct KnownHistory {
   /// anchor is not kept any more, but the timelines that led to it are.
   private func left(_ anchor: Cursor.Anchor) -> Problem? {
     guard let timeline = anchor.timeline, anchor.head > timelineEnd ?? -1 else { return nil }
-    let why = timelineEnd.map { "was left at \($0) here" } ?? "is not known here"
+    let why = timelineEnd.map { "ends at \($0) here" } ?? "is unknown here"
     return Problem(
       .lostAndExpired,
-      "place \(anchor.head) was reached on timeline \(timeline), which \(why): this server lost what it "
-        + "had, and history is kept from \(retentionHorizon) on")
+      "the cursor's timeline \(timeline) reached \(anchor.head), but \(why): this server lost "
+        + "operations, and its history begins at \(retentionHorizon)")
   }
 
   private func lost(_ anchor: Cursor.Anchor, found: HistoryPlace?) -> Problem? {
     guard let found, found.sequence == anchor.head else {
       return Problem(
         .historyLost,
-        "operation \(anchor.operation) is not at \(anchor.head): this server lost what it had")
+        "operation \(anchor.operation) is not at \(anchor.head): this server lost operations")
     }
     // Cursors and operations from before there were history hashes are compared by the operation
     // alone.
@@ -52,8 +52,8 @@ struct KnownHistory {
     else { return nil }
     return Problem(
       .historyLost,
-      "operation \(anchor.operation) is at \(anchor.head) behind others than before: this server "
-        + "lost what it had")
+      "the operations before \(anchor.operation) at \(anchor.head) have changed: this server "
+        + "lost operations")
   }
 }
 

@@ -134,7 +134,8 @@ struct PageBuilder {
     else {
       return Problem(
         .cursorExpired,
-        "the cursor is at \(cursor.received); history is kept from \(space.retentionHorizon) on")
+        "the cursor is at \(cursor.received), but the history begins at "
+          + "\(space.retentionHorizon)")
     }
     return nil
   }

@@ -24,7 +24,7 @@ final class SchemaCache: Sendable {
       return known.schema
     }
     guard let schema = try read(), schema.version == state.schemaVersion else {
-      throw StoreError.failed("schema \(state.schemaVersion) of a space is gone")
+      throw StoreError.failed("schema \(state.schemaVersion) of a space is missing")
     }
     entries.withLock { entries in
       if entries.count >= Self.countMax { entries = [:] }

@@ -24,7 +24,7 @@ package enum RecordedOperations {
     ) { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)),
         let kind = OperationKind(rawValue: row.text(3))
-      else { throw UnreadableEvidence("ferry_pending holds a row that is no operation") }
+      else { throw UnreadableEvidence("ferry_pending contains a row that is not an operation") }
       return LocalOperation(
         id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)), kind: kind,
         columns: kind == .delete || row.isNull(4)

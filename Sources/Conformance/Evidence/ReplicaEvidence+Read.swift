@@ -63,7 +63,7 @@ extension ReplicaEvidence {
       }
     }
     guard let found, var evidence = found else {
-      throw UnreadableEvidence("ferry_replica holds no device")
+      throw UnreadableEvidence("ferry_replica contains no device")
     }
     evidence.confirmed = try confirmed(after: evidence.anchor?.head ?? 0, connection)
     return evidence
@@ -142,7 +142,7 @@ extension ReplicaEvidence {
   ) throws -> [OperationID] {
     try connection.rows("SELECT id FROM \(table) ORDER BY seq") { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)) else {
-        throw UnreadableEvidence("\(table) holds a row without an identifier")
+        throw UnreadableEvidence("\(table) contains a row without an identifier")
       }
       return OperationID(id)
     }

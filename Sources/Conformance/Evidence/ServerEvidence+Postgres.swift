@@ -44,7 +44,7 @@ extension ServerEvidence {
 
   private static func entry(_ row: PostgresRow) throws -> HistoryEntry {
     guard let id = UniqueID(row, 1), let device = UniqueID(row, 2) else {
-      throw UnreadableEvidence("the history holds a row without identifiers")
+      throw UnreadableEvidence("the history contains a row without identifiers")
     }
     let kind = try StoredText.kind(Int64(try row.int2(5)))
     var entry = HistoryEntry(

@@ -52,7 +52,7 @@ extension ServerEvidence {
 
   private static func entry(_ row: SQLiteStatement) throws -> HistoryEntry {
     guard let id = UniqueID(bytes: row.blobBytes(1)), let device = UniqueID(bytes: row.blobBytes(2))
-    else { throw UnreadableEvidence("the history holds a row without identifiers") }
+    else { throw UnreadableEvidence("the history contains a row without identifiers") }
     let kind = try StoredText.kind(row.int64(5))
     var entry = HistoryEntry(
       sequence: row.int64(0), id: OperationID(id), device: DeviceID(device),

@@ -79,7 +79,7 @@ enum StoredText {
     case 1: .update
     case 2: .delete
     case 3: .batch
-    default: throw UnreadableEvidence("no kind of operation has the number \(code)")
+    default: throw UnreadableEvidence("\(code) is not a kind of operation")
     }
   }
 

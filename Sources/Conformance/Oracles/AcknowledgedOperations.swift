@@ -93,7 +93,7 @@ private struct History {
       if before?.isForgotten(before: entry) ?? false { continue }
       entries[entry.id] = entry
       if before == nil { continue }
-      repeated.append("operation \(entry.id) is in the history twice, again at #\(entry.sequence)")
+      repeated.append("operation \(entry.id) is a duplicate in the history at #\(entry.sequence)")
     }
     let recorded = Set(logs.files.lazy.flatMap { $0.entries.lazy.map(\.operation.id) })
     // A batch's effects on single records were on no device.
@@ -192,11 +192,11 @@ private struct FileAudit {
         // In this file only: from another that holds them they have to come.
         carried = []
       } else {
-        lost.append((operation, "a delete is not in the history"))
+        lost.append((operation, "the delete is not in the history"))
       }
     }
     if !mayBeGoneWithParent(carried) {
-      lost += carried.map { ($0, "it is not in the history, and no later operation carries it") }
+      lost += carried.map { ($0, "it is not in the history, and no later operation contains it") }
     }
   }
 
@@ -236,7 +236,7 @@ private struct FileAudit {
     let required = carried.count { !satisfied.contains($0.id) && !excused.contains($0.id) }
     var merged = [own]
     var wrong =
-      required == 0 ? difference(entry, merged, isUnaware) : "lacks what was merged into it"
+      required == 0 ? difference(entry, merged, isUnaware) : "lacks the operations merged into it"
     for step in steps.dropLast().reversed() where wrong != nil && step.isHeard {
       let operation = step.operation
       guard operation.kind != .delete,
@@ -261,7 +261,7 @@ private struct FileAudit {
     let kind: OperationKind = merged.contains { $0.kind == .insert } ? .insert : .update
     let isRescued = kind == .update && entry.kind == .insert && file.mayRescue
     if entry.kind != kind && !isRescued { return "was recorded as \(kind)" }
-    if entry.key != merged.last?.key { return "is not of the record that was written" }
+    if entry.key != merged.last?.key { return "is of a record that was not written" }
     var expected: [Name: Workload.Write] = [:]
     for (index, operation) in merged.enumerated() {
       // The server may have clamped the operation's time; its columns are no later than that.
@@ -281,14 +281,14 @@ private struct FileAudit {
       guard let recorded = expected.removeValue(forKey: column.name) else {
         if file.mayRescue && time <= .rescue { continue }
         if file.unheard.contains(where: { $0.value.timestamp == time }) { continue }
-        return "holds \(column.name), which was not written"
+        return "has \(column.name), which was not written"
       }
       // A policy may merge a value of the row that the file re-uploads into the operation.
       if entry.kind == .insert, file.mayRescue, Workload.dependsOnKnowledge(entry.key.table) {
         continue
       }
       if recorded.value != column.value {
-        return "holds \(column.value) in \(column.name) instead of \(recorded.value)"
+        return "has \(column.value) in \(column.name) instead of \(recorded.value)"
       }
       if recorded.time != time {
         return "has \(time) as the time of \(column.name) instead of \(recorded.time)"

@@ -31,7 +31,7 @@ package struct ConflictsAccounted: Oracle {
     walk.advance { entry in
       if Workload.hasPolicies(entry.key.table) { return }
       found += records[entry.key, default: ContestedRecord()].missing(from: entry).map { what in
-        Violation(oracle: Self.name, "the outcome of \(entry.place) does not say that \(what)")
+        Violation(oracle: Self.name, "the outcome of \(entry.place) does not report that \(what)")
       }
     } forget: { key in
       records[key] = nil
@@ -104,7 +104,7 @@ private struct ContestedRecord {
         if standing.stamp.device != entry.device, standing.sequence > entry.base,
           let what = unrecorded(name, standing, entry)
         {
-          missing.append("it took away \(what)")
+          missing.append("it removed \(what)")
         }
         if standing.stamp < entry.stamp { columns[name] = nil }
       }

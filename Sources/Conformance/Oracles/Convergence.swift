@@ -62,11 +62,11 @@ package struct Convergence: Oracle {
     var found: [String] = []
     if replica.epoch ?? server.epoch != server.epoch { found.append("is in another epoch") }
     if replica.applied != server.head {
-      found.append("is at \(replica.applied), the server's head is \(server.head)")
+      found.append("is at \(replica.applied), but the server's head is \(server.head)")
     }
     let counts = [
       (replica.pending.count, "operations left"), (replica.unconfirmed, "operations unconfirmed"),
-      (replica.waiting, "changes waiting"), (replica.refreshing, "records to fetch"),
+      (replica.waiting, "waiting changes"), (replica.refreshing, "records to fetch"),
       (replica.unreconciled, "tables to compare"),
       (replica.refused - orphans, "changes refused"),
     ]
@@ -95,7 +95,7 @@ package struct Convergence: Oracle {
       for record in table.records where !present.contains(record) {
         let key = RecordKey(table: table.name, record: record)
         if table.name == Workload.follower.table, orphans.contains(key) { continue }
-        found.append("holds \(table.name)/\(record), which is not on the server")
+        found.append("has \(table.name)/\(record), which the server does not have")
       }
     }
     return found
@@ -108,7 +108,7 @@ package struct Convergence: Oracle {
     for (index, name) in table.columns.enumerated() {
       let expected = state.columns.first { $0.name == name }?.value ?? .null
       let value = table.value(row, index)
-      if value != expected { found.append("\(name) is \(value), on the server \(expected)") }
+      if value != expected { found.append("\(name) is \(value), but \(expected) on the server") }
     }
     for column in state.columns
     where !table.columns.contains(column.name)

@@ -51,9 +51,9 @@ package struct CounterSums: Oracle {
   /// Returns the error in one entry of the history.
   private func fault(_ entry: HistoryEntry) -> String? {
     let isIncrement = entry.increments.contains(Workload.counter.column)
-    if entry.kind == .update && !isIncrement { return "is a value and no increment" }
+    if entry.kind == .update && !isIncrement { return "is a value instead of an increment" }
     if entry.id.isRescue, let amount = entry.amount, amount != 0 {
-      return "adds \(amount) with a row that was given back"
+      return "adds \(amount) with a re-uploaded row"
     }
     guard let own = committed[entry.id] else { return nil }
     if own.amount != entry.amount {
@@ -67,8 +67,9 @@ package struct CounterSums: Oracle {
       let value = server.records[key]?.columns.first { $0.name == Workload.counter.column }?.value
       let sum = Value.integer(sums[key] ?? 0)
       if value == sum { return nil }
-      return "the server's \(key.record) is \(value.map { "\($0)" } ?? "not there"), by the "
-        + "history \(sum)"
+      return
+        "the server's \(key.record) is \(value.map { "\($0)" } ?? "missing"), but \(sum) by the "
+        + "history"
     }
   }
 
@@ -78,7 +79,8 @@ package struct CounterSums: Oracle {
       let value = table[key.record, Workload.counter.column]
       let sum = Value.integer(sums[key] ?? 0)
       if value == sum { return nil }
-      return "shows \(key.record) as \(value.map { "\($0)" } ?? "not there"), by the history \(sum)"
+      return
+        "shows \(key.record) as \(value.map { "\($0)" } ?? "missing"), but \(sum) by the history"
     }
   }
 

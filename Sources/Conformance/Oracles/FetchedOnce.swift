@@ -82,8 +82,8 @@ package struct FetchedOnce: MissionOracle {
     return [
       Violation(
         oracle: Self.name,
-        "\(device) fetched \(balance.fetched) bytes of content \(hash), which has \(item.size); "
-          + "\(balance.allowed - item.size) were lost on the way")
+        "\(device) fetched \(balance.fetched) bytes of content \(hash) of \(item.size) bytes; "
+          + "the network lost \(balance.allowed - item.size)")
     ]
   }
 

@@ -52,8 +52,8 @@ package struct LaterThanSeen: Oracle {
     else { return nil }
     return Violation(
       oracle: name,
-      "\(entry.place) is at \(own.time), and its author had seen up to #\(entry.base), where the "
-        + "record was written at \(newest.time) by \(newest.device)")
+      "\(entry.place) is at \(own.time), but its author had seen up to #\(entry.base), with a "
+        + "write of the record at \(newest.time) by \(newest.device)")
   }
 }
 

@@ -14,7 +14,7 @@ package struct MissionsConfined: MissionOracle {
     return [
       Violation(
         oracle: Self.name,
-        "\(device) keeps or seeks \(evidence.strays.prefix(3)), where no mission belongs")
+        "\(device) keeps or opens \(evidence.strays.prefix(3)) outside of the missions' folders")
     ]
   }
 }

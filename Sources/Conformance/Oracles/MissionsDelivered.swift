@@ -18,8 +18,8 @@ package struct MissionsDelivered: MissionOracle {
         let has = active.map { "version \($0.version)" } ?? "nothing"
         return Violation(
           oracle: Self.name,
-          "\(device.name) asked for mission \(mission), of which version \(newest) is published, "
-            + "and has \(has)")
+          "\(device.name) requested mission \(mission), published as version \(newest), and has "
+            + "\(has)")
       }
     }
   }

@@ -137,8 +137,8 @@ package struct NoSkippedChange: Oracle {
     }
     return Violation(
       oracle: Self.name,
-      "a read of \(sight.device) at \(sight.cursor) shows in \(names[index]) something else "
-        + "than the history up to there")
+      "a read of \(sight.device) at \(sight.cursor) shows other content in \(names[index]) "
+        + "than the history up to that point")
   }
 }
 

@@ -46,8 +46,8 @@ package struct OwnOrder: Oracle {
         found.append(
           Violation(
             oracle: name,
-            "\(file.device) did \(last.id) before \(entry.operation.id), which is in the history "
-              + "before it (#\(sequence), #\(last.sequence))"))
+            "\(file.device) wrote \(last.id) before \(entry.operation.id), but the history has the "
+              + "reverse order (#\(sequence), #\(last.sequence))"))
       }
       last = (entry.operation.id, sequence)
     }

@@ -55,13 +55,13 @@ package struct PolicyValues: Oracle {
     for (name, limit) in limits {
       guard let limit, value(Name(name)) != .integer(limit) else { continue }
       let held = value(Name(name)).map { "\($0)" } ?? "nothing"
-      found.append("holds \(held) in \(name), and \(limit) was written")
+      found.append("has \(held) in \(name), but \(limit) was written")
     }
     guard !written.tags.isEmpty else { return found }
     var held: Set<String> = []
     if case .text(let text)? = value("tags") { held = Workload.elements(text) }
     if held != written.tags {
-      found.append("holds the tags \(held.sorted()), and \(written.tags.sorted()) were written")
+      found.append("has the tags \(held.sorted()), but \(written.tags.sorted()) were written")
     }
     return found
   }

@@ -31,7 +31,7 @@ package struct QuarantineApart: Oracle {
         guard entry.isQuarantined, !entry.isShared, let place = places[entry.operation.id]
         else { return nil }
         return Violation(
-          oracle: Self.name, "\(file.device) has \(place.place) in quarantine, too")
+          oracle: Self.name, "\(file.device) also has \(place.place) in quarantine")
       }
     }
   }

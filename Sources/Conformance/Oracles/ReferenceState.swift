@@ -16,7 +16,7 @@ package struct ReferenceState: Oracle {
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
     let (reference, forgottenAlive) = ReferenceRecord.all(final.server)
-    var found = forgottenAlive.map { violation($0, "existed when it was pruned") }
+    var found = forgottenAlive.map { violation($0, "existed at its pruning") }
     for (key, expected) in reference.sorted(by: { $0.key < $1.key })
     where !Workload.hasPolicies(key.table) {
       guard let state = final.server.records[key] else {
@@ -39,22 +39,22 @@ package struct ReferenceState: Oracle {
 
   private static func difference(_ state: RecordState, _ expected: ReferenceRecord) -> String? {
     if state.inserted?.stamp != expected.inserted {
-      return "was inserted \(described(state.inserted?.stamp)), by the history "
+      return "was inserted \(described(state.inserted?.stamp)), but by the history "
         + described(expected.inserted)
     }
     if state.deleted?.stamp != expected.deleted {
       return
-        "was deleted \(described(state.deleted?.stamp)), by the history "
+        "was deleted \(described(state.deleted?.stamp)), but by the history "
         + described(expected.deleted)
     }
     let columns = expected.columns
     for column in state.columns {
       guard let write = columns[column.name] else {
-        return "holds \(column.value) in \(column.name), which the history has erased or never had"
+        return "has \(column.value) in \(column.name), which the history erased or never had"
       }
       guard write.stamp == column.stamp, write.value == column.value else {
         return
-          "holds \(column.value) of \(described(column.stamp)) in \(column.name), by the history "
+          "has \(column.value) of \(described(column.stamp)) in \(column.name), by the history "
           + "\(write.value) of \(described(write.stamp))"
       }
     }

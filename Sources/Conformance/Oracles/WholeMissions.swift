@@ -50,12 +50,12 @@ package struct WholeMissions: MissionOracle {
     guard let files = version.files else { return "\(name) is complete and has no folder" }
     let place = Place(space: space, mission: version.mission)
     guard published[place, default: []].contains(files) else {
-      return "\(name) is no version that was published: " + difference(files, place)
+      return "\(name) is not a published version: " + difference(files, place)
     }
     if mayRepeat { return nil }
     let number = Number(place: place, version: version.version)
     if let other = seen[number] {
-      return other.files == files ? nil : "\(name) is another one than on \(other.device)"
+      return other.files == files ? nil : "\(name) differs from the same version on \(other.device)"
     }
     seen[number] = (files, device)
     return nil
@@ -63,11 +63,12 @@ package struct WholeMissions: MissionOracle {
 
   /// Describes the difference to the files that were published last.
   private func difference(_ files: [String: ContentHash], _ place: Place) -> String {
-    guard let last = published[place]?.last else { return "none was" }
+    guard let last = published[place]?.last else { return "there is none" }
     let missing = last.keys.filter { files[$0] == nil }.sorted()
     let other = last.keys.filter { files[$0] != nil && files[$0] != last[$0] }.sorted()
     let extra = files.keys.filter { last[$0] == nil }.sorted()
-    return "of the last one \(missing) are missing, \(other) differ, \(extra) are too many"
+    return
+      "compared with the last version, \(missing) are missing, \(other) differ, \(extra) are extra"
   }
 
   package mutating func judge(_ final: FinalMissionEvidence) -> [Violation] {

@@ -34,7 +34,7 @@ extension Benchmark {
       Measurement(
         name: "files of 64 KiB", figure: Amount(many[0], .perSecond("files")),
         raw: Amount(many[1], .perSecond("files")), target: .ratioAtLeast(0.5),
-        notes: ["16 kept connections, against \(rival)"]),
+        notes: ["16 persistent connections, against \(rival)"]),
       Measurement(
         name: "a file of 1 GiB", figure: Amount(one[0] * 1_073.741824, .perSecond("MB")),
         raw: Amount(one[1] * 1_073.741824, .perSecond("MB")), target: .ratioAtLeast(0.8),
@@ -48,9 +48,11 @@ extension Benchmark {
   ) throws -> String {
     let path = directory.file(name).path
     let descriptor = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else { throw BenchError("cannot make \(path)") }
+    guard descriptor >= 0 else { throw BenchError("cannot create \(path)") }
     defer { close(descriptor) }
-    guard ftruncate(descriptor, off_t(size)) == 0 else { throw BenchError("no room for \(path)") }
+    guard ftruncate(descriptor, off_t(size)) == 0 else {
+      throw BenchError("no disk space for \(path)")
+    }
     return name
   }
 }

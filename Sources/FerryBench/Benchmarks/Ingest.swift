@@ -75,7 +75,7 @@ private struct IngestContest {
       name: name, figure: Amount(figures[0], .perSecond("operations")),
       raw: Amount(figures[1], .perSecond("rows")), target: .ratioAtLeast(0.4),
       notes: [
-        "\(spaces * devicesPerSpace) devices on connections of their own against libpq on "
+        "\(spaces * devicesPerSpace) devices on separate connections against libpq on "
           + (spaces == 1 ? "1 connection" : "\(spaces) connections")
       ])
   }

@@ -49,9 +49,9 @@ extension Benchmark {
             + "\(share.rounded(to: 2)) % of one processor over \(seconds) s"
         ]),
       Measurement(
-        name: "listeners, all told", figure: Amount(last.percentile(50), .milliseconds),
+        name: "listeners, all notified", figure: Amount(last.percentile(50), .milliseconds),
         notes: [
-          "from sending a packet until the last of \(count) has its event; half of them within "
+          "from the packet to the event of the last of \(count) listeners; half of them within "
             + "\(middle.percentile(50).rounded(to: 1)) ms"
         ]),
     ]

@@ -30,7 +30,7 @@ extension Benchmark {
     }
     let pull = try await MeasuredProcess.run(ferry, ["pull", "--json"] + replica)
     guard pull.output.contains("\"pulled\":\(records),") else {
-      throw BenchError("ferry pull did not bring \(records) records: \(pull.output)")
+      throw BenchError("ferry pull did not apply \(records) records: \(pull.output)")
     }
     let server = try ProcessFigures.read(daemon.processID)
     try await daemon.stop()
@@ -40,7 +40,7 @@ extension Benchmark {
         name: "memory of ferry pull", figure: Amount(Double(pull.peakResident), .bytes),
         target: .atMost(Double(150 << 20)),
         notes: [
-          "\(records.grouped) records in \(pull.seconds.rounded(to: 1)) s from nothing to "
+          "\(records.grouped) records in \(pull.seconds.rounded(to: 1)) s from an empty replica to "
             + "visible, \(rate.text)",
           "ferryd held \(Amount(Double(server.resident), .bytes).text) afterwards",
           "filled over HTTP in \(filled.rounded(to: 1)) s",

@@ -30,7 +30,8 @@ extension Benchmark {
             + "\(Amount(Double(small.peak), .bytes).text) for the small items"
         ]),
       Measurement(
-        name: "memory of ferryd meanwhile", figure: Amount(Double(server.peakResident), .bytes),
+        name: "memory of ferryd during downloads",
+        figure: Amount(Double(server.peakResident), .bytes),
         target: .atMost(Double(64 << 20))),
     ]
   }
@@ -137,7 +138,7 @@ struct LargeMission {
       "missions: downloading", "rounds", total: contest.steps(contestants: contestants.count))
     let rates = try await contest.medians(contestants)
     let unchecked = aria.map { _ in
-      "aria2c -x4 --checksum leaves writing to the system; unchecked it reaches "
+      "aria2c -x4 --checksum does not flush to the disk; without checks it reaches "
         + Amount(rates[2], .perSecond("MB")).text
     }
     return (
@@ -147,7 +148,7 @@ struct LargeMission {
           raw: aria.map { _ in Amount(rates[1], .perSecond("MB")) },
           target: aria.map { _ in Target.ratioAtLeast(0.9) },
           notes: [
-            "each chunk and the whole checked, and on the disk at the end",
+            "each chunk and the whole file verified and flushed to the disk",
             unchecked ?? "aria2c is not installed",
           ])
       ], peaks.max() ?? 0
@@ -248,8 +249,8 @@ struct LargeMission {
       name: "fetched again, \(kills) kills of \(Amount(Double(size), .bytes).text)",
       figure: Amount(twice / Double(size) * 100, .percent), target: .atMost(1),
       notes: [
-        "\(Amount(twice / Double(kills), .bytes).text) a kill, by what the processes took out of "
-          + "their sockets, catalogue and headers included"
+        "\(Amount(twice / Double(kills), .bytes).text) a kill, counted at the sockets of the "
+          + "processes, with catalogue and headers"
       ])
   }
 

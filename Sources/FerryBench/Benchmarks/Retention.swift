@@ -57,7 +57,7 @@ private struct RetentionBench {
             + "\(pruned.pruning.rounded(to: 1)) s"
         ]),
       Measurement(
-        name: "a writer meanwhile, \(name)", figure: Amount(meanwhile, .milliseconds),
+        name: "a writer during pruning, \(name)", figure: Amount(meanwhile, .milliseconds),
         raw: Amount(before, .milliseconds),
         notes: [
           "p99 of packets of \(Self.perTimedPacket) updates, one after another; at most "

@@ -22,7 +22,7 @@ final class Daemon: Sendable {
     let line = try await child.line(within: .seconds(30)) { $0.contains("listening on http://") }
     guard let start = line.range(of: "http://"),
       let end = line.range(of: " (", range: start.upperBound..<line.endIndex)
-    else { throw BenchError("ferryd did not say where it listens: \(line)") }
+    else { throw BenchError("ferryd did not print its address: \(line)") }
     return Daemon(url: String(line[start.lowerBound..<end.lowerBound]), child: child)
   }
 

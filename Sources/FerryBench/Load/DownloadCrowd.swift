@@ -20,7 +20,7 @@ enum DownloadCrowd {
             var next = client * 7
             while watch.seconds < seconds {
               let bytes = try connection.download(files[next % files.count])
-              guard bytes == size else { throw BenchError("\(bytes) bytes came of \(size)") }
+              guard bytes == size else { throw BenchError("received \(bytes) of \(size) bytes") }
               count += 1
               next += 1
             }
@@ -82,7 +82,7 @@ private final class DownloadConnection {
     var rest = count
     while rest > 0 {
       let taken = recv(socket, nil, rest, Int32(MSG_TRUNC))
-      guard taken > 0 else { throw BenchError("the file server has broken off") }
+      guard taken > 0 else { throw BenchError("the file server closed the connection early") }
       rest -= taken
     }
   }

@@ -43,7 +43,7 @@ final class ListenerCrowd {
     var times: [Double] = []
     while !waiting.isEmpty {
       guard watch.seconds < seconds else {
-        throw BenchError("\(waiting.count) of \(listeners.count) listeners heard nothing")
+        throw BenchError("\(waiting.count) of \(listeners.count) listeners received no event")
       }
       var polled = waiting.map {
         pollfd(fd: listeners[$0].socket, events: Int16(POLLIN), revents: 0)

@@ -84,7 +84,7 @@ struct LoadClient: Sendable {
     func value(_ name: String) throws -> Int {
       guard let line = lines.first(where: { $0.hasPrefix(name + " ") }),
         let value = Double(line.dropFirst(name.count + 1))
-      else { throw BenchError("the metrics do not tell \(name)") }
+      else { throw BenchError("the metrics do not contain \(name)") }
       return Int(value)
     }
     return (

@@ -21,7 +21,7 @@ struct ProcessFigures: Sendable {
     let fields = stat.split(separator: ")").last?.split(separator: " ") ?? []
     guard let resident = size("VmRSS:"), let peak = size("VmHWM:"), fields.count > 12,
       let user = Int(fields[11]), let system = Int(fields[12])
-    else { throw BenchError("/proc says nothing about process \(processID)") }
+    else { throw BenchError("/proc has no data on process \(processID)") }
     return ProcessFigures(
       resident: resident, peakResident: peak,
       processorTime: Double(user + system) / Double(sysconf(Int32(_SC_CLK_TCK))))

@@ -51,8 +51,8 @@ struct BenchReport: Sendable {
   private var verdict: String {
     let judged = measurements.compactMap(\.holds)
     let reached = judged.count { $0 }
-    let size = isQuick ? " in a quick run, which is no verdict" : ""
-    return "\(reached) of \(judged.count) targets hold\(size)"
+    let size = isQuick ? " in a quick run, which is only an estimate" : ""
+    return "\(reached) of \(judged.count) targets reached\(size)"
   }
 }
 

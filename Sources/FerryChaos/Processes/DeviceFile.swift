@@ -110,7 +110,7 @@ struct DeviceFile: Sendable {
         """
       ).first { Progress(pending: Int($0.int64(0)), applied: $0.int64(1)) }
     }
-    guard let progress else { throw ChaosError("\(path) holds no replica's state") }
+    guard let progress else { throw ChaosError("\(path) contains no replica's state") }
     return progress
   }
 

@@ -37,7 +37,7 @@ struct MatrixReport: Sendable {
         "\(round.plan.number)", round.plan.nemesis.rawValue, "\(round.plan.seed)",
         "\(figures.committed)", "\(figures.killed)", "\(figures.refused)", "\(figures.reads)",
         "\(round.faultCount)", round.drainText,
-        round.holds ? "holds" : "FAILS (\(round.violations.count))",
+        round.holds ? "passed" : "FAILED (\(round.violations.count))",
       ])
     }
     return table
@@ -49,7 +49,7 @@ struct MatrixReport: Sendable {
     let slowest = rounds.compactMap(\.drain).max().map {
       "; the slowest drain took \(($0 / .seconds(1)).rounded(to: 1)) s"
     }
-    return "\(rounds.count { $0.holds }) of \(rounds.count) rounds hold, "
+    return "\(rounds.count { $0.holds }) of \(rounds.count) rounds passed, "
       + "\(transactions.grouped) transactions, \(operations.grouped) operations" + (slowest ?? "")
   }
 }

@@ -26,7 +26,7 @@ struct RoundReport: Sendable {
   /// The facts of a failure: the command that runs it again, the findings, and the folder of the
   /// evidence.
   var failureLines: [String] {
-    var lines = ["round \(plan.number) failed, seed \(plan.seed)", "  again: \(plan.command)"]
+    var lines = ["round \(plan.number) failed, seed \(plan.seed)", "  run again: \(plan.command)"]
     let shown = violations.prefix(20)
     lines += shown.map { "  \($0.description.escapedForTerminal)" }
     if violations.count > shown.count {

@@ -73,13 +73,14 @@ struct DeviceUser: Sendable {
       await collector.add(
         Violation(
           oracle: "durable-writes",
-          "\(device.name): action \(action.ordinal) was reported as committed and is not in the file"
+          "\(device.name): action \(action.ordinal) was reported as committed, but is not in the "
+            + "file"
         ))
     case (.refused(let reason), .some):
       await collector.add(
         Violation(
           oracle: "durable-writes",
-          "\(device.name): action \(action.ordinal) was refused (\(reason)) and is in the file"))
+          "\(device.name): action \(action.ordinal) was refused (\(reason)), but is in the file"))
     case (.refused, nil): await collector.count { $0.refused += 1 }
     case (.killed, nil): await collector.count { $0.killed += 1 }
     case (.committed, .some), (.killed, .some): break

@@ -29,7 +29,7 @@ final class FaultDriver: Sendable {
     do {
       try await blocking { [database] in try database.waitUntilAnswering() }
     } catch {
-      world.chronicle.note("nemesis", "PostgreSQL does not come back: \(error)")
+      world.chronicle.note("nemesis", "PostgreSQL does not start again: \(error)")
     }
   }
 

@@ -58,7 +58,7 @@ final class ProcessWorld: Sendable {
 
   /// Returns all evidence of the server for the oracles. Blocks.
   func serverEvidence() throws -> ServerEvidence {
-    guard let space = SpaceName(Self.space) else { throw ChaosError("no space's name") }
+    guard let space = SpaceName(Self.space) else { throw ChaosError("the space's name is invalid") }
     return try withDatabase { try ServerEvidence.read($0, space: space) }
   }
 

@@ -50,7 +50,7 @@ struct RequestPlanCacheTests {
   private static let onlyCached = TransportRequest(
     .get, "http://host/x", headers: ["Cache-Control": "max-stale=60, Only-If-Cached"])
   private static let notCached = RequestPlan.Step.finish(
-    .failure(NetworkError(.notCached, "no kept answer may serve")))
+    .failure(NetworkError(.notCached, "no stored answer is usable")))
 
   @Test("an only-if-cached request never reaches the server, and has its own error")
   func onlyIfCached() {

@@ -101,7 +101,7 @@ struct ConnectivityRuleTests {
   func reason() {
     #expect(
       ConnectivityRule(facts: facts()).status(to: "192.0.2.7")
-        == .offline("there is no network by which 192.0.2.7 could be reached"))
+        == .offline("no network reaches 192.0.2.7"))
   }
 }
 

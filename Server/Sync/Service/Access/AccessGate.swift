@@ -107,7 +107,7 @@ package final class AccessGate: Sendable {
     let hash = text.hash
     switch remembered(hash, address: address) {
     case .known(let identity): return .success(identity)
-    case .unknown: return .failure(.badSignedToken("it was refused a moment ago"))
+    case .unknown: return .failure(.badSignedToken("the server refused it a moment ago"))
     case .tooManyFailures(let wait):
       let now = clock.uptime()
       guard state.withLock({ $0.limiter.takeSpareCheck(now: now) }) else {
@@ -208,7 +208,7 @@ extension Problem {
   fileprivate static let noCredential = Problem(.unauthorized, "send a token of this space")
 
   static func tooManyFailures(_ wait: Duration) -> Problem {
-    .rateLimited("too many tokens that are not known came from your address", wait)
+    .rateLimited("your address sent too many unknown tokens", wait)
   }
 
   /// Returns the problem of a rate limit; the detail contains the time to wait.

@@ -9,7 +9,7 @@ enum AccessRule {
     _ identity: Identity, space: SpaceName, need: Role
   ) -> Result<Admission, Problem> {
     guard let role = identity.grants.role(in: space) else {
-      return .failure(Problem(.forbidden, "the token is for another space than \(space)"))
+      return .failure(Problem(.forbidden, "the token is not for space \(space)"))
     }
     guard role >= need else {
       return .failure(
@@ -25,7 +25,7 @@ enum AccessRule {
   static func recognise(_ known: KnownToken?, now: Int64) -> Result<Identity, Problem> {
     guard let known else {
       return .failure(
-        Problem(.unauthorized, "the token is not known here; it may have been revoked"))
+        Problem(.unauthorized, "the server does not know the token; it may have been revoked"))
     }
     let identity = Identity(known)
     return identity.isExpired(at: now) ? .failure(expired) : .success(identity)
@@ -41,7 +41,7 @@ enum AccessRule {
     case .unreadable:
       Problem(
         .unauthorized,
-        "the Authorization header holds neither a token of the form ferry_… nor a JSON Web Token")
+        "the Authorization header contains neither a token ferry_… nor a JSON Web Token")
     case .token, .signed: nil
     }
   }

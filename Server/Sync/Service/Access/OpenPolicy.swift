@@ -53,7 +53,7 @@ package struct OpenPolicy: Sendable, Equatable {
     if visitor.hasContent, !visitor.takesAnyContent, !visitor.isJSON {
       return Problem(
         .unsupportedMediaType,
-        "no tokens exist, so that a body has to be application/json (Content-Type)")
+        "no tokens exist, so a body must be application/json (Content-Type)")
     }
     return nil
   }

@@ -13,7 +13,7 @@ enum TokenRule {
     }
     guard caller.grants.administers(token.grants) else {
       return Problem(
-        .forbidden, "you are no admin of all that the token is for: \(token.grants.text)")
+        .forbidden, "you are not an admin of all the token's spaces: \(token.grants.text)")
     }
     return nil
   }

@@ -154,10 +154,10 @@ extension Problem {
     case .readOnly:
       self.init(
         .unavailable,
-        "the store's database takes no writes: it is a standby or read-only; send the request "
-          + "again when its primary is back")
+        "the store's database is read-only or a standby; send the request again when its primary "
+          + "is available")
     case .failed:
-      self.init(.internalError, "the store failed; the server's log tells more")
+      self.init(.internalError, "the store failed; see the server's log")
     }
   }
 }

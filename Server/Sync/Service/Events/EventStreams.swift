@@ -104,12 +104,11 @@ extension Problem {
   fileprivate static func tooManyStreams(of quota: Int) -> Problem {
     Problem(
       .streamQuota,
-      "you have \(quota) event streams open at this server, which is as many as one user may. "
-        + "Close some")
+      "you have \(quota) event streams open at this server, the limit of one user. Close some")
   }
 
   fileprivate static let tooManyStreams = Problem(
     .unavailable,
-    "the server has as many streams of events as it may; listen again in a moment, and pull "
+    "the server has reached its limit of event streams; listen again in a moment, and pull "
       + "meanwhile")
 }

@@ -32,7 +32,7 @@ package struct ServiceLog: Sendable {
     switch error {
     case .unavailable(let why): write(.error, "the store cannot be reached", detail: why)
     case .busy(let why): write(.warning, "the store is busy", detail: why)
-    case .readOnly(let why): write(.error, "the store takes no writes", detail: why)
+    case .readOnly(let why): write(.error, "the store is read-only", detail: why)
     case .failed(let why): write(.error, "the store failed", detail: why)
     }
   }

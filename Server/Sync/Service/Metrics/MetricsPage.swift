@@ -34,16 +34,16 @@ struct MetricsPage {
     }
     text.metric(
       "ferry_http_request_duration_seconds", "histogram",
-      "Time from a request's head to its answer, streams of events left out.")
+      "Time from a request's header to its response, without event streams.")
     for route in Route.allCases {
       guard let histogram = counts.durations[route] else { continue }
       text.samples(
         "ferry_http_request_duration_seconds", histogram, [("route", route.rawValue)])
     }
-    writeBytes(&text, "ferry_http_request_bytes_total", "Bytes of bodies.", counts.bytesIn)
+    writeBytes(&text, "ferry_http_request_bytes_total", "Bytes of request bodies.", counts.bytesIn)
     writeBytes(
       &text, "ferry_http_response_bytes_total",
-      "Bytes of answers' content that went out, coded as they went.", counts.bytesOut)
+      "Bytes of response bodies, after compression.", counts.bytesOut)
   }
 
   private func writeBytes(
@@ -57,55 +57,56 @@ struct MetricsPage {
   }
 
   private func writePackets(_ text: inout PrometheusText) {
-    text.metric("ferry_packets_total", "counter", "Packets by what became of them.")
+    text.metric("ferry_packets_total", "counter", "Packets by their result.")
     for status in ["applied", "duplicate", "buffered", "released", "refused"] {
       text.sample("ferry_packets_total", counts.packets[status] ?? 0, [("status", status)])
     }
     text.metric("ferry_operations_total", "counter", "Operations applied.")
     text.sample("ferry_operations_total", counts.operations)
-    text.metric("ferry_conflicts_total", "counter", "Values that lost against another write.")
+    text.metric("ferry_conflicts_total", "counter", "Values that lost a conflict.")
     text.sample("ferry_conflicts_total", counts.conflicts)
     text.metric("ferry_commit_packets", "histogram", "Packets in one transaction.")
     text.samples("ferry_commit_packets", counts.batches)
-    text.metric("ferry_store_errors_total", "counter", "Calls of the store that failed.")
+    text.metric("ferry_store_errors_total", "counter", "Failed calls of the store.")
     text.sample("ferry_store_errors_total", counts.storeErrors)
   }
 
   private func writePulls(_ text: inout PrometheusText) {
     text.metric("ferry_pull_pages_total", "counter", "Pages of pull lists served.")
     text.sample("ferry_pull_pages_total", counts.pages)
-    text.metric("ferry_changes_served_total", "counter", "Changes in those pages.")
+    text.metric("ferry_changes_served_total", "counter", "Changes in the pages of pull lists.")
     text.sample("ferry_changes_served_total", counts.changes)
-    text.metric("ferry_event_listeners", "gauge", "Streams of events that are open.")
+    text.metric("ferry_event_listeners", "gauge", "Open event streams.")
     text.sample("ferry_event_listeners", listeners)
   }
 
   private func writeLoad(_ text: inout PrometheusText) {
     text.metric(
       "ferry_event_streams_refused_total", "counter",
-      "Streams of events refused because there were too many.")
+      "Event streams refused because of the limits.")
     text.sample("ferry_event_streams_refused_total", streams.refused)
     text.metric(
       "ferry_event_streams_revoked_total", "counter",
-      "Streams of events ended because their credential was not good any more.")
+      "Event streams ended because their credential was no longer valid.")
     text.sample("ferry_event_streams_revoked_total", streams.revoked)
-    text.metric("ferry_http_connections", "gauge", "Connections that are open.")
+    text.metric("ferry_http_connections", "gauge", "Open connections.")
     text.sample("ferry_http_connections", load.connections)
     text.metric(
       "ferry_http_connections_refused_total", "counter",
-      "Connections closed at once because their address had too many.")
+      "Connections closed because their address had too many.")
     text.sample("ferry_http_connections_refused_total", load.refused)
     text.metric(
       "ferry_http_connections_late_total", "counter",
-      "Connections cut off because their client was too slow.")
+      "Connections closed because their client was too slow.")
     text.sample("ferry_http_connections_late_total", load.late)
     text.metric(
-      "ferry_http_content_memory_bytes", "gauge", "Memory that the contents of requests take.")
+      "ferry_http_content_memory_bytes", "gauge", "Memory of request bodies.")
     text.sample("ferry_http_content_memory_bytes", load.contentBytes)
   }
 
   private func writeRetention(_ text: inout PrometheusText) {
-    text.metric("ferry_pruned_rows_total", "counter", "Rows older than the retention, deleted.")
+    text.metric(
+      "ferry_pruned_rows_total", "counter", "Deleted rows that were older than the retention.")
     let pruned = counts.pruned
     for (kind, count) in [
       ("operation", pruned.operations), ("tombstone", pruned.tombstones),
@@ -117,17 +118,19 @@ struct MetricsPage {
     text.sample("ferry_prune_runs_total", counts.pruneRuns)
     text.metric(
       "ferry_prune_unreclaimed_rows", "gauge",
-      "Rows deleted whose room was not given back to the system, as of the last run.")
+      "Deleted rows whose disk space was not released, at the last run.")
     text.sample("ferry_prune_unreclaimed_rows", counts.unreclaimed)
     guard let age = counts.historyAge else { return }
     text.metric(
       "ferry_history_age_seconds", "gauge",
-      "Age of the retention horizon of the space whose horizon is the oldest, as of the last run.")
+      "Age of the oldest retention horizon of all spaces, at the last run.")
     text.sample("ferry_history_age_seconds", Double(age) / 1_000)
   }
 
   private func writeProcess(_ text: inout PrometheusText) {
-    text.metric("ferry_log_lines_dropped_total", "counter", "Log lines that nobody took in time.")
+    text.metric(
+      "ferry_log_lines_dropped_total", "counter",
+      "Log lines dropped because the reader was too slow.")
     text.sample("ferry_log_lines_dropped_total", droppedLogLines)
     text.metric("process_start_time_seconds", "gauge", "When the process started.")
     text.sample("process_start_time_seconds", Double(startedAt) / 1_000)

@@ -82,7 +82,7 @@ package final class MissionService: Sendable {
       }
     }
     throw .refused(
-      Problem(.unavailable, "others publish mission \(manifest.id) at this moment, again and again")
+      Problem(.unavailable, "other clients are publishing mission \(manifest.id) at this moment")
     )
   }
 
@@ -179,7 +179,7 @@ extension Problem {
   fileprivate static func missing(_ item: MissionItem, in space: SpaceName) -> Problem {
     Problem(
       .contentMismatch,
-      "item \(item.path): its content is not here; send it first with "
+      "item \(item.path): its content is missing; send it first with "
         + "PUT /v1/spaces/\(space)/blobs/\(item.hash)")
   }
 

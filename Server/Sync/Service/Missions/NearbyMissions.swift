@@ -19,12 +19,12 @@ struct NearbyMissions: Sendable {
     if let other {
       return Problem(
         .missionConflict,
-        "mission \(manifest.id) differs in case only from mission \(other.id), and file systems "
-          + "may take their folders for one: choose another name")
+        "mission \(manifest.id) differs only in case from mission \(other.id), and some file "
+          + "systems use one folder for both: choose another name")
     }
     guard let circle = circle(with: manifest) else { return nil }
     let path = circle.map(\.value).joined(separator: " → ")
-    return Problem(.missionConflict, "missions would wait for each other in a circle: \(path)")
+    return Problem(.missionConflict, "these missions would wait for each other: \(path)")
   }
 
   /// Returns the circle from a mission through its dependencies back to it; `nil` if there is none.

@@ -23,16 +23,17 @@ struct UploadRange: Sendable, Equatable {
       first <= last, last < total
     else {
       throw Problem(
-        .malformedMessage, "Content-Range of an upload is `bytes FIRST-LAST/TOTAL`, in numbers")
+        .malformedMessage, "Content-Range of an upload is `bytes FIRST-LAST/TOTAL` with numbers")
     }
     guard last - first + 1 == Int64(count) else {
       throw Problem(
         .malformedMessage,
-        "Content-Range is about \(last - first + 1) bytes and the body has \(count)")
+        "Content-Range names \(last - first + 1) bytes, but the body has \(count)")
     }
     guard total <= limits.itemBytes else {
       throw Problem(
-        .limitExceeded, "content has \(limits.itemBytes) bytes at most, not \(total)")
+        .limitExceeded,
+        "content may have \(limits.itemBytes) bytes at most, and this content has \(total)")
     }
     (offset, self.total) = (first, total)
   }

@@ -40,7 +40,7 @@ extension ServiceLog {
     let milliseconds = run.duration / .milliseconds(1)
     let detail = "\(counts) in \(Int(milliseconds)) ms"
     if run.isBusy {
-      write(.debug, "another server prunes", detail: detail)
+      write(.debug, "another server is pruning", detail: detail)
     } else {
       write(rows.count > 0 ? .info : .debug, "pruned", detail: detail)
     }

@@ -26,7 +26,7 @@ enum ChangesQuery {
     if let text = value("device") {
       guard let device = DeviceID(text), device != .server else {
         return .failure(
-          Problem(.malformedMessage, "device is a UUID of 36 characters, and not the nil one"))
+          Problem(.malformedMessage, "device is a UUID of 36 characters, but not the nil UUID"))
       }
       request.device = device
     }
@@ -39,7 +39,7 @@ enum ChangesQuery {
         return .failure(
           Problem(
             .malformedMessage,
-            "former is a list of UUIDs with commas between them, \(limits.formerDevices) at most"))
+            "former is a list of at most \(limits.formerDevices) UUIDs with commas between them"))
       }
     }
     return .success(request)
@@ -50,7 +50,8 @@ enum ChangesQuery {
     guard let text = value("cursor"), !text.isEmpty else { return .success(nil) }
     guard let cursor = Cursor(text) else {
       return .failure(
-        Problem(.invalidCursor, "give back the cursor of the last page, or none to start over"))
+        Problem(
+          .invalidCursor, "send the cursor of the last page, or no cursor to start from scratch"))
     }
     return .success(cursor)
   }

@@ -21,7 +21,7 @@ enum DataDirectory {
     if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory),
       !isDirectory.boolValue
     {
-      return "there is a file of that name"
+      return "a file has this name"
     }
     let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
     guard let cause, cause.domain == NSPOSIXErrorDomain else { return error.localizedDescription }

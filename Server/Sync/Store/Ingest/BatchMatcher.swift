@@ -275,8 +275,8 @@ package struct BatchMatcher: Sendable, Equatable {
         Refusal(
           other.operation, .invalidPredicate,
           """
-          the batches of a packet match at most \(limits.batchRecords) records and \
-          \(limits.batchBytes >> 20) MiB of them: take a narrower predicate
+          the batches of a packet may match at most \(limits.batchRecords) records and \
+          \(limits.batchBytes >> 20) MiB: use a narrower predicate
           """)
       case .costsTooMuch: Refusal(tooExpensive: other.operation)
       }
@@ -293,7 +293,7 @@ extension Refusal {
     self.init(
       operation, .batchTooExpensive,
       """
-      the batches of a packet cost too much to evaluate: name the records by their keys, take \
+      the batches of a packet are too expensive to evaluate: name the records by their keys, use \
       shorter predicates, or send fewer batches at once
       """)
   }

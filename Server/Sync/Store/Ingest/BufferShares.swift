@@ -32,8 +32,9 @@ struct BufferShares {
     return Problem(
       .bufferFull,
       """
-      \(own.packets) packets of your devices wait already; \(quotas.bufferedPackets) packets and \
-      \(quotas.bufferedBytes) bytes are kept of one user. Send first what they wait for
+      \(own.packets) packets of your devices are buffered; the limit of one user is \
+      \(quotas.bufferedPackets) packets and \(quotas.bufferedBytes) bytes. First send the packets \
+      that they wait for
       """)
   }
 }

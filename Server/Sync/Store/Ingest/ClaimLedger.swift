@@ -99,7 +99,7 @@ extension ClaimLedger.Entry {
       } ?? operations.last
     let names = key.map(\.text).joined(separator: ", ")
     return writer.map {
-      Refusal($0, .uniqueTaken, "record \(holder) holds the same \(names)", holder: holder)
+      Refusal($0, .uniqueTaken, "record \(holder) has the same \(names)", holder: holder)
     }
   }
 }

@@ -57,12 +57,12 @@ package struct IngestContext: Sendable {
   package mutating func refuseIfStatesLack(_ count: Int) throws(StoreError) {
     guard lacksStates else { return }
     guard count == 1 else {
-      throw .failed("packets touch too much together; each is tried by itself")
+      throw .failed("the packets touch too much data together; the server tries each alone")
     }
     refused[.incoming(0)] = Problem(
       .limitExceeded,
-      "the records that this packet writes to hold more than \(limits.packetStateBytes >> 20) MiB; "
-        + "send fewer at once")
+      "the records of this packet have more than \(limits.packetStateBytes >> 20) MiB; send fewer "
+        + "at once")
   }
 }
 

@@ -123,7 +123,7 @@ struct IngestPlanner {
     return operation.map {
       Problem(
         .cursorAhead,
-        "operation \($0.id) says that its author had seen \($0.base); the space's head is \(head)")
+        "operation \($0.id) has the base \($0.base), but the space's head is \(head)")
     }
   }
 
@@ -140,7 +140,7 @@ struct IngestPlanner {
     return Problem(
       .storageQuota,
       "you have used \(count) device identifiers in this space; \(context.quotas.devices) are "
-        + "allowed. Those that stay unused for long are forgotten")
+        + "allowed. The server forgets identifiers that are unused for a long time")
   }
 
   /// Makes the first principal that uses a device's identifier its owner. Devices from before there
@@ -212,7 +212,7 @@ struct IngestPlanner {
   private func forked(_ device: DeviceID, _ dependency: OperationID?) -> Problem {
     let place = dependency.map { "after operation \($0)" } ?? "at the start of its chain"
     return Problem(
-      .deviceForked, "device \(device) has written other operations \(place) already")
+      .deviceForked, "device \(device) has already sent other operations \(place)")
   }
 
   // MARK: The chain
@@ -376,9 +376,9 @@ struct IngestPlanner {
     return Problem(
       .bufferFull,
       """
-      \(kept.count) packets of device \(link.key.device) wait already; \(limits.bufferedPackets) \
-      packets and \(limits.bufferedBytes) bytes are kept. Send first what they wait for: \
-      the packet after the device's applied tail
+      \(kept.count) packets of device \(link.key.device) are buffered; the limit is \
+      \(limits.bufferedPackets) packets and \(limits.bufferedBytes) bytes. First send the packet \
+      after the device's applied tail
       """)
   }
 }

@@ -67,7 +67,7 @@ extension Problem {
   package static func staleMission(_ id: MissionID, _ version: Int64, last: Int64) -> Problem {
     Problem(
       .missionConflict,
-      "the document is version \(version) of mission \(id); the next one is \(last + 1): read the "
-        + "mission that is there, and publish it as version \(last + 1), or without a version")
+      "the document is version \(version) of mission \(id), but the next version is \(last + 1): "
+        + "read the published mission, and publish as version \(last + 1) or without a version")
   }
 }

@@ -20,7 +20,7 @@ struct OperationCheck {
     if role < rules.write {
       return Refusal(
         operation, .forbiddenTable,
-        "table \(table) is written with the role \(rules.write.rawValue); the token's role is "
+        "writes to table \(table) need the role \(rules.write.rawValue); the token's role is "
           + role.rawValue)
     }
     let faults = Self.faults(in: operation, rules)
@@ -38,17 +38,17 @@ struct OperationCheck {
     for column in operation.columns {
       guard let rule = rules.columns[column.name] else { continue }
       if rule.isRequired && column.value == .null {
-        faults.append("column \(column.name) is required and was given as NULL")
+        faults.append("column \(column.name) is required and is NULL")
       } else if !rule.type.admits(column.value) {
         faults.append(
-          "column \(column.name) is for \(rule.type.rawValue) and holds "
+          "column \(column.name) has the type \(rule.type.rawValue), but the value is "
             + column.value.storageClass)
       }
     }
     if operation.kind == .insert {
       for (name, rule) in rules.columns
       where rule.isRequired && !operation.columns.contains(where: { $0.name == name }) {
-        faults.append("column \(name) is required and was not given")
+        faults.append("column \(name) is required and missing")
       }
     }
     return faults.sorted()

@@ -7,7 +7,7 @@ extension Problem {
       refusals.count == 1 ? "1 operation" : "\(refusals.count) operations"
     return Problem(
       .operationRefused,
-      "\(count) can never be applied; nothing of the packet was kept",
+      "\(count) can never be applied; the server applied no part of the packet",
       refusals: refusals)
   }
 
@@ -15,13 +15,14 @@ extension Problem {
   package static func deviceTaken(_ device: DeviceID) -> Problem {
     Problem(
       .deviceTaken,
-      "device \(device) is another user's. Take a new device identifier, and send again what is not "
-        + "confirmed")
+      "device \(device) belongs to another user. Take a new device identifier, and send the "
+        + "unconfirmed operations again")
   }
 
   /// The problem of a packet without a cursor, which the space's schema requires.
   static let cursorRequired = Problem(
-    .cursorRequired, "this space takes packets with ?cursor= only: pull first, and state the cursor"
+    .cursorRequired,
+    "this space accepts packets only with ?cursor=: pull first, and send the cursor"
   )
 
   /// Returns the problem of a sender that is too old for the space; `nil` if it is not.
@@ -29,8 +30,8 @@ extension Problem {
     if version >= minimum { return nil }
     return Problem(
       .upgradeRequired,
-      "the space asks for protocol \(minimum) or newer; this client speaks \(version). Update "
-        + "Ferry on this device; its pending work stays")
+      "the space requires protocol \(minimum) or newer; this client has \(version). Update "
+        + "Ferry on this device; its pending operations stay")
   }
 }
 

@@ -76,10 +76,12 @@ package struct SchemaAudit: Sendable {
   private static func fault(in column: Column, of state: RecordState) -> String? {
     let value = state.columns.first { $0.name == column.name }?.value ?? .null
     if value == .null {
-      return column.isRequired ? "column \(column.name) is required and holds nothing" : nil
+      return column.isRequired ? "column \(column.name) is required and has no value" : nil
     }
     if column.type.admits(value) { return nil }
-    return "column \(column.name) is for \(column.type.rawValue) and holds \(value.storageClass)"
+    return
+      "column \(column.name) has the type \(column.type.rawValue), but the value is "
+      + value.storageClass
   }
 
   /// The reason why the schema cannot be put in force; `nil` if it can.
@@ -89,8 +91,8 @@ package struct SchemaAudit: Sendable {
     let more = count - violations.count
     return Problem(
       .schemaConflict,
-      (count == 1 ? "1 record that exists does" : "\(count) records that exist do")
-        + " not fit the schema, and nothing was changed: " + named.joined(separator: "; ")
+      (count == 1 ? "1 existing record does" : "\(count) existing records do")
+        + " not fit the schema, so it is not applied: " + named.joined(separator: "; ")
         + (more > 0 ? "; and \(more) more" : ""),
       violations: violations, violationCount: count)
   }

@@ -84,7 +84,7 @@ extension Problem {
   fileprivate static func staleSchema(_ version: Int64, current: Int64) -> Problem {
     Problem(
       .schemaConflict,
-      "the document is version \(version) and the space has version \(current): read that one, "
-        + "change it and apply it as version \(current + 1)")
+      "the document is version \(version), but the space has version \(current): read that "
+        + "version, change it and apply it as version \(current + 1)")
   }
 }

@@ -63,7 +63,7 @@ struct PostgresDigestFold {
         pipeline.add(Self.ends, [.int8(space)])
       }
       guard let ends = opened[2].first, let state = opened[1].first else {
-        throw StoreError.failed("the space is gone")
+        throw StoreError.failed("the space does not exist any more")
       }
       let (head, newest) = (try ends.int8(0), try ends.int8(1))
       let known = try state.int8(0)

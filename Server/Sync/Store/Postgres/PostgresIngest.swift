@@ -219,7 +219,9 @@ struct PostgresIngest {
       context.bodies[BufferedKey(device: device, tail: tail)] = packet
       bodies.append(packet)
     }
-    guard bodies.count == keys.count else { throw StoreError.failed("a buffered packet is gone") }
+    guard bodies.count == keys.count else {
+      throw StoreError.failed("a buffered packet is missing")
+    }
     let results = try connection.pipeline { addLookUps(bodies, to: &$0) }
     try take(results[0], results[1], into: &context)
     try context.refuseIfStatesLack(incoming)

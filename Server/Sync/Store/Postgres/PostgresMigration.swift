@@ -40,7 +40,7 @@ struct PostgresMigration {
 
   func run(on connection: PostgresConnection) throws {
     if !createsIfMissing, try version(on: connection) == nil {
-      throw StoreError.failed("the database holds no store of Ferry's")
+      throw StoreError.failed("the database contains no store of Ferry")
     }
     guard try version(on: connection) != steps.count else { return }
     try lock(on: connection)
@@ -55,7 +55,7 @@ struct PostgresMigration {
     let found = try version(on: connection) ?? 0
     guard found <= steps.count else {
       throw StoreError.failed(
-        "the database was written by a newer ferryd (format \(found)); this one knows "
+        "a newer ferryd wrote the database (format \(found)); this version supports "
           + "\(steps.count)")
     }
     if found == 0 {
@@ -77,7 +77,7 @@ struct PostgresMigration {
   private func lock(on connection: PostgresConnection) throws {
     let attempt = try connection.query(.once("SELECT pg_try_advisory_lock(\(Self.lockKey))"))
     if try attempt[0].bool(0) { return }
-    report("another process migrates the database; waiting until it has finished")
+    report("another process is migrating the database; waiting until it finishes")
     try connection.execute("SELECT pg_advisory_lock(\(Self.lockKey))")
   }
 

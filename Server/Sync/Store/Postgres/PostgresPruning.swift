@@ -42,7 +42,9 @@ struct PostgresPruning {
         pipeline.add(Self.newestMark, [.int8(space), .int8(.max)])
         pipeline.add(Self.newestMark, [.int8(space), .int8(request.cutoff)])
       }
-      guard let row = found[0].first else { throw StoreError.failed("the space is gone") }
+      guard let row = found[0].first else {
+        throw StoreError.failed("the space does not exist any more")
+      }
       let state = HorizonState(
         head: try row.int8(0), retentionHorizon: try row.int8(1),
         newest: try found[1].first.map { try HeadTime($0) },
@@ -149,7 +151,9 @@ struct PostgresPruning {
     try connection.transaction { connection in
       let found = try connection.query(
         Self.claim, [.int8(space), .bool(slice.after == nil)])
-      guard let row = found.first else { throw StoreError.failed("the space is gone") }
+      guard let row = found.first else {
+        throw StoreError.failed("the space does not exist any more")
+      }
       guard try row.bool(0) else { return .busy }
       let retentionHorizon = try row.int8(1)
       // The operation at the retention horizon stays: cursors at the horizon are checked against

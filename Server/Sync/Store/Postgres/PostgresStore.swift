@@ -170,7 +170,7 @@ package final class PostgresStore: SyncStore {
         matches.merge(try await find(wanted, in: space))
       }
     }
-    throw .busy("the space changes faster than its batches can be matched")
+    throw .busy("the space changes faster than the server can match its batches")
   }
 
   /// Finds the matches of batch operations, without the space's lock and a slice at a time: the

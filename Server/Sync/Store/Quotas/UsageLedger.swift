@@ -74,8 +74,8 @@ struct UsageLedger {
     if own.written > runStart.own.written, runStart.own.written >= quotas.dailyBytes {
       return Problem(
         .writeQuota,
-        "\(runStart.own.written) bytes were written to this space today; \(quotas.dailyBytes) are "
-          + "allowed to each user. Send the rest tomorrow (UTC)")
+        "you wrote \(runStart.own.written) bytes to this space today; the limit of one user is "
+          + "\(quotas.dailyBytes). Send the rest tomorrow (UTC)")
     }
     return Self.excess(
       "your records in this space", own, since: runStart.own, bytes: quotas.principalBytes,
@@ -88,11 +88,11 @@ struct UsageLedger {
   private static func excess(
     _ what: String, _ usage: Usage, since start: Usage, bytes: Int64, records: Int64
   ) -> Problem? {
-    let advice = "Delete some, or ask the server's administrator for more room"
+    let advice = "Delete some, or ask the server's administrator for a larger quota"
     if usage.bytes > bytes, usage.bytes > start.bytes {
       return Problem(
         .storageQuota,
-        "\(what) would take \(usage.bytes) bytes; \(bytes) are allowed. \(advice)")
+        "\(what) would have \(usage.bytes) bytes; \(bytes) are allowed. \(advice)")
     }
     if usage.records > records, usage.records > start.records {
       return Problem(

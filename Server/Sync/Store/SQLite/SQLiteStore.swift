@@ -113,7 +113,7 @@ package final class SQLiteStore: SyncStore {
         matches.merge(try await find(wanted, in: space))
       }
     }
-    throw .busy("the space changes faster than its batches can be matched")
+    throw .busy("the space changes faster than the server can match its batches")
   }
 
   /// Finds the matches of batch operations, beside the writer and a slice at a time. So neither

@@ -24,7 +24,7 @@ extension SQLiteStoreFile {
   func digests(in space: Int64, _ query: DigestQuery) throws -> Result<DigestAnswer, Problem> {
     try connection.transaction(.deferred) {
       guard let (snapshot, folded) = try snapshot(of: space, query.cursor) else {
-        return .failure(Problem(.unknownSpace, "the space is gone"))
+        return .failure(Problem(.unknownSpace, "the space does not exist any more"))
       }
       if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
       var answer = DigestAnswer(

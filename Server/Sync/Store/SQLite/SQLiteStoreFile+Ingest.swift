@@ -77,7 +77,7 @@ extension SQLiteStoreFile {
         schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
         retentionHorizon: row.int64(6), timeline: row.timeline(8))
     }
-    guard var state else { throw StoreError.failed("the space is gone") }
+    guard var state else { throw StoreError.failed("the space does not exist any more") }
     state.nextTimeline = timelines.next(in: space, head: state.head)
     return state
   }
@@ -179,7 +179,7 @@ extension SQLiteStoreFile {
       bodies[key] = try find.first(space, key.device.value, key.tail.value) {
         try Packet(decoding: $0.blob(0), limits: .stored)
       }
-      guard bodies[key] != nil else { throw StoreError.failed("a buffered packet is gone") }
+      guard bodies[key] != nil else { throw StoreError.failed("a buffered packet is missing") }
     }
     return bodies
   }

@@ -44,7 +44,9 @@ extension SQLiteStoreFile {
     ) {
       ($0.int64(0), $0.int64(1))
     }
-    guard let (head, retentionHorizon) = found else { throw StoreError.failed("the space is gone") }
+    guard let (head, retentionHorizon) = found else {
+      throw StoreError.failed("the space does not exist any more")
+    }
     return HorizonState(
       head: head, retentionHorizon: retentionHorizon,
       newest: try newestMark(of: space, before: .max),

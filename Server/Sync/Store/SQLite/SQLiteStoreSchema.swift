@@ -285,7 +285,7 @@ enum SQLiteStoreSchema {
       let version = try connection.prepare("PRAGMA user_version").first { Int($0.int64(0)) } ?? 0
       guard version <= migrations.count else {
         throw StoreError.failed(
-          "the data was written by a newer ferryd (format \(version)); this one knows "
+          "a newer ferryd wrote the data (format \(version)); this version supports "
             + "\(migrations.count)")
       }
       for step in migrations[version...] { try connection.execute(step) }

@@ -51,7 +51,7 @@ private struct GrantWords {
     }
     guard let pattern = SpacePattern(parts[0]) else {
       throw reader.malformed(
-        "\"\(parts[0].prefix(80))\" is no space's name, nor the beginning of names and *")
+        "\"\(parts[0].prefix(80))\" is neither a space's name nor the beginning of names and *")
     }
     guard let role = Role(rawValue: parts[1]) else {
       throw reader.malformed("a role is reader, writer or admin")

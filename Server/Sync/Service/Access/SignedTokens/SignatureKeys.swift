@@ -49,7 +49,7 @@ package struct SignatureKeys: Sendable {
           entries.append(entry)
         }
       }
-      guard hasKeys else { throw reader.malformed("this is no key set: it has no member keys") }
+      guard hasKeys else { throw reader.malformed("this is not a key set: it has no member keys") }
       return entries
     }
   }

@@ -95,7 +95,7 @@ struct SignedClaims: Equatable {
 
   private func fault(_ rules: ClaimRules, now: Int64) -> String? {
     guard let issuer, issuer.utf8.elementsEqual(rules.issuer.utf8) else {
-      return "its issuer (iss) is not the one that this server trusts"
+      return "this server does not trust its issuer (iss)"
     }
     let isMeant = audiences.contains { audience in
       rules.audiences.contains { $0.utf8.elementsEqual(audience.utf8) }
@@ -119,7 +119,7 @@ extension JSONReader {
     case .real(let value): seconds = value
     default: throw malformed("a date is a number of seconds")
     }
-    guard abs(seconds) < 3.2e12 else { throw malformed("a date that is too far away") }
+    guard abs(seconds) < 3.2e12 else { throw malformed("a date is out of range") }
     return Int64(seconds * 1_000)
   }
 }

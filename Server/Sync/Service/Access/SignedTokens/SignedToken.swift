@@ -39,7 +39,7 @@ struct SignedToken: Equatable {
         try Header(reading: &reader)
       }
     } catch {
-      throw SignedTokenFault("its header is no valid JSON: \(error.reason)")
+      throw SignedTokenFault("its header is not valid JSON: \(error.reason)")
     }
     algorithm = try members.checked()
     keyID = members.keyID
@@ -75,7 +75,7 @@ private struct Header {
 
   func checked() throws(SignedTokenFault) -> SignatureAlgorithm {
     if isCritical {
-      throw SignedTokenFault("it asks for extensions (crit) that are not known here")
+      throw SignedTokenFault("it requires extensions (crit) that this server does not support")
     }
     if let type {
       let types = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"]

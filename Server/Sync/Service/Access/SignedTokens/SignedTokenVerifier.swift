@@ -94,7 +94,7 @@ package final class SignedTokenVerifier: Sendable {
     case .valid: return nil
     case .forged: return .badSignedToken("its signature is wrong")
     case .unknownKey:
-      return .badSignedToken("no key of the issuer has its identifier and type, and signed it")
+      return .badSignedToken("the issuer has no key with its identifier and type that signed it")
     }
   }
 
