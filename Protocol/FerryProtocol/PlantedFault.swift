@@ -71,8 +71,6 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case packetsMergedAgain
   /// The deletes that a pull causes along with a parent's are one transaction.
   case cascadesTogether
-  /// A row that is larger than one operation cannot be deleted.
-  case largeRowsStay
   /// Writes to a table of another replica that is attached are recorded in this one.
   case attachedRecorded
 }

@@ -272,6 +272,19 @@ struct MigrationTests {
       ]), "\(kept)")
   }
 
+  @Test("an unsent row keeps the value of a column that is renamed before it is sent")
+  func renamedUnsent() async throws {
+    let pair = try await make()
+    try await pair.one.write("INSERT INTO notes VALUES ('c', 'three', 3)")
+    for device in [pair.one, pair.two] {
+      try await device.write("ALTER TABLE notes RENAME COLUMN body TO text")
+    }
+    try await settle(pair.one, pair.two)
+    for device in [pair.one, pair.two] {
+      #expect(try await device.value("SELECT text FROM notes WHERE id = 'c'") == "three")
+    }
+  }
+
   @Test("an unsent edit of a column that another device renamed is kept as a conflict")
   func renamedWithEdit() async throws {
     let pair = try await make()

@@ -58,10 +58,6 @@
         var options = drawn()
         options.attachments = 12
         return options
-      case .largeRowsStay:
-        var options = drawn(operations: 200)
-        options.growth = 500
-        return options
       case .cascadesTogether:
         // Transactions that the server refuses, with rows whose parents others delete meanwhile.
         var options = drawn(operations: 400)

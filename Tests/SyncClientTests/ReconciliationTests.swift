@@ -98,13 +98,13 @@ struct ReconciliationTests {
     let here = [Column("a", "mine"), Column("b", "x")]
     let state = record([column("a", "old", at: 3), column("b", "y", at: 3)])
     #expect(
-      machine().decide(here: here, there: state, pending: ["a"])
+      machine().decide(here: here, there: state, pending: .updates(["a"]))
         == Reconciliation.Decision(edited: [Column("b", "y")]))
     #expect(
-      machine().decide(here: here, there: RecordState(), pending: ["a"])
+      machine().decide(here: here, there: RecordState(), pending: .updates(["a"]))
         == Reconciliation.Decision(isInserted: true), "an edit alone makes no record")
-    #expect(machine().decide(here: here, there: state, pending: nil).isNothing)
-    #expect(machine().decide(here: nil, there: state, pending: nil).isNothing)
+    #expect(machine().decide(here: here, there: state, pending: .delete).isNothing)
+    #expect(machine().decide(here: nil, there: state, pending: .insert([])).isNothing)
   }
 
   @Test("NULL and defaults never replace a value of the server")

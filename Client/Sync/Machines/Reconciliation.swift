@@ -34,21 +34,46 @@ struct Reconciliation: Sendable {
   let columns: Set<Name>?
   let own: OwnNames
 
+  /// The pending operations of a record: the values that they write are recorded.
+  enum Pending: Sendable, Equatable {
+    /// Updates of these columns, or nothing.
+    case updates(Set<Name>)
+    /// An insert, perhaps with updates, which writes these columns.
+    case insert(Set<Name>)
+    case delete
+  }
+
   /// Decides about one row.
   ///
   /// - Parameters:
   ///   - here: the row's columns; `nil` if there is no row.
   ///   - there: the record as the server has it.
-  ///   - pending: the columns that pending updates write: they are recorded. `nil` if a pending insert
-  ///     or delete decides about the whole record.
-  func decide(here: [Column]?, there: RecordState, pending: Set<Name>? = []) -> Decision {
-    guard let pending else { return Decision() }
-    return switch (here, there.isAlive) {
-    case (nil, false): Decision()
-    case (nil, true): Decision(takesServer: columns == nil)
-    case (let here?, false): columns == nil ? missing(here, there) : Decision()
-    case (let here?, true): differing(here, there.columns, besides: pending)
+  func decide(
+    here: [Column]?, there: RecordState, pending: Pending = .updates([])
+  ) -> Decision {
+    switch (pending, here, there.isAlive) {
+    case (.delete, _, _), (.insert, nil, _), (.updates, nil, false): Decision()
+    case (.insert(let written), let here?, _): unwritten(here, there.columns, by: written)
+    case (.updates, nil, true): Decision(takesServer: columns == nil)
+    case (.updates, let here?, false): columns == nil ? missing(here, there) : Decision()
+    case (.updates(let written), let here?, true): differing(here, there.columns, besides: written)
     }
+  }
+
+  /// Decides about a row whose pending insert lacks columns. They have got values since: after a
+  /// rename of a column the insert names the former one.
+  private func unwritten(
+    _ here: [Column], _ there: [ColumnState], by written: Set<Name>
+  ) -> Decision {
+    var decision = Decision()
+    for column in here
+    where (columns?.contains(column.name) ?? true) && !written.contains(column.name)
+      && !comparison.isEmpty(column.value, in: column.name)
+    {
+      let value = there.first { $0.name == column.name }?.value
+      decision.edited.append(Column(column.name, value ?? .null))
+    }
+    return decision
   }
 
   /// Decides about a row that exists only here. A record that never existed is deleted at time 0

@@ -49,10 +49,7 @@ struct CapturedRow {
 
   /// The reason why the complete row cannot be synced, or `nil`.
   var sizeFault: String? {
-    if PlantedFault.largeRowsStay.isPlanted, json.count > limits.operationBytes {
-      return "ferry: the row is too large"
-    }
-    return isDeleted ? nil : size.fault(limits)
+    isDeleted ? nil : size.fault(limits)
   }
 
   /// Begins a row with no columns.

@@ -195,7 +195,7 @@ extension ReplicaFile {
         }
         let here = KeptOverlay.received(
           row: try scan.row(change.key), kept: try kept(of: change.key)?.state)
-        let pending = try pendingColumns(of: change.key)
+        let pending = try pendingWrites(of: change.key)
         var decision = machine.decide(here: here, there: change.state, pending: pending)
         if isUpload { decision.dropServer() }
         do {
@@ -215,15 +215,12 @@ extension ReplicaFile {
     }
   }
 
-  /// The columns that pending updates of a record write; `nil` if a pending insert or delete decides
-  /// about all of it.
-  private func pendingColumns(of key: RecordKey) throws -> Set<Name>? {
-    var columns = Set<Name>()
-    for operation in try markConcurrent(key) {
-      if operation.kind != .update { return nil }
-      columns.formUnion(operation.columns.map(\.name))
-    }
-    return columns
+  /// Returns the pending operations of a record.
+  private func pendingWrites(of key: RecordKey) throws -> Reconciliation.Pending {
+    let operations = try markConcurrent(key)
+    if operations.contains(where: { $0.kind == .delete || $0.kind == .batch }) { return .delete }
+    let columns = Set(operations.flatMap { $0.columns.map(\.name) })
+    return operations.contains { $0.kind == .insert } ? .insert(columns) : .updates(columns)
   }
 
   private func record(
@@ -287,7 +284,7 @@ extension ReplicaFile {
     let names = table.columns.map(\.name).filter {
       unrecorded.isRemade || unrecorded.newColumns.contains($0)
     }
-    guard !names.isEmpty, let pending = try pendingColumns(of: key) else { return }
+    guard !names.isEmpty, case .updates(let pending) = try pendingWrites(of: key) else { return }
     let row = try connection.first(
       "SELECT \(names.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
         + "WHERE \(quoted(table.key)) = ?", key.record
