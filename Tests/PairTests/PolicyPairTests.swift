@@ -41,6 +41,17 @@ struct PolicyPairTests {
     try await expectEqual([one, two], tables: Self.tables)
   }
 
+  @Test("own writes between two syncs result in the server's value, for max, min and set-union")
+  func ownWrites() async throws {
+    let (server, one, two) = try await devices("")
+    defer { _ = server.port }
+    try await one.write("INSERT INTO marks(id, high, low, tags) VALUES ('m', 5, 5, '[\"a\"]')")
+    try await one.write("UPDATE marks SET high = 3, low = 9, tags = '[\"b\"]'")
+    try await settle(one, two)
+    #expect(
+      try await one.rows("SELECT high, low, tags FROM marks") == [[5, 5, "[\"a\",\"b\"]"]])
+  }
+
   @Test("concurrent increments add up, and an author sees the sum", arguments: StoreKind.allCases)
   func counter(_ kind: StoreKind) async throws {
     let (server, one, two) = try await devices("INSERT INTO notes VALUES ('a', 'x', 10)", kind)

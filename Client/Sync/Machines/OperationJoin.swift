@@ -17,7 +17,7 @@ extension Operation {
     }
     for column in joined.columns { joined.columnTimes[column.name] = time(of: column.name) }
     joined.columns += later.columns
-    if !isPlain { joinPolicies(into: &joined, later, rules) }
+    if !isPlain { joinOriginals(into: &joined, later) }
     return joined
   }
 
@@ -27,7 +27,12 @@ extension Operation {
     if isSummand(rules) || later.isSummand(rules) { return false }
     for column in later.columns {
       // A change that the author saw in between is not concurrent with the later write.
-      if base != later.base && rules.policy(of: column.name).asksWhatWasSeen { return false }
+      let policy = rules.policy(of: column.name)
+      if base != later.base && policy.asksWhatWasSeen { return false }
+      // The row here has the later value. The server reports another result only to an operation
+      // that it overrules or merges.
+      guard let earlier = columns.first(where: { $0.name == column.name }) else { continue }
+      if policy.joined(earlier.value, column.value) != column.value { return false }
     }
     return true
   }
@@ -41,18 +46,7 @@ extension Operation {
     return columns.contains { rules.policy(of: $0.name) == .counter && $0.value.isSummand }
   }
 
-  private func joinPolicies(into joined: inout Operation, _ later: Operation, _ rules: TableRules) {
-    for index in joined.columns.indices {
-      let column = joined.columns[index]
-      guard let earlier = columns.first(where: { $0.name == column.name }),
-        later.columns.contains(where: { $0.name == column.name })
-      else { continue }
-      let value = rules.policy(of: column.name).joined(earlier.value, column.value)
-      if value == earlier.value && value != column.value {
-        joined.columnTimes[column.name] = time(of: column.name)
-      }
-      joined.columns[index] = Column(column.name, value)
-    }
+  private func joinOriginals(into joined: inout Operation, _ later: Operation) {
     if joined.kind == .insert {
       // The texts of a new record have no original.
       joined.originals = []

@@ -8,7 +8,7 @@ import FerryProtocol
 /// and §5 allow:
 ///
 /// - an insert or update into the file's next operation on the record, which carries its columns
-///   with the times at which they were written, and values that the columns' policies merge;
+///   with the times at which they were written;
 /// - an update into the delete after it;
 /// - an insert, with the updates after it, and the delete after those: neither is there, or the
 ///   delete alone.
@@ -262,18 +262,12 @@ private struct FileAudit {
     let isRescued = kind == .update && entry.kind == .insert && file.mayRescue
     if entry.kind != kind && !isRescued { return "was recorded as \(kind)" }
     if entry.key != merged.last?.key { return "is of a record that was not written" }
-    var expected: [Name: Workload.Write] = [:]
+    var expected: [Name: (value: Value, time: HybridTimestamp)] = [:]
     for (index, operation) in merged.enumerated() {
       // The server may have clamped the operation's time; its columns are no later than that.
       let time = index == merged.count - 1 ? entry.time : min(operation.time, entry.time)
       for column in operation.columns {
-        let write = Workload.Write(value: column.value, time: time)
-        let merged = expected[column.name].flatMap {
-          Workload.merged($0, write, in: column.name, of: operation.key.table)
-        }
-        // A device that does not know the schema yet sends the latest value.
-        let isMerged = merged.map { entry.columns.contains(Column(column.name, $0.value)) } ?? false
-        expected[column.name] = isMerged ? merged : write
+        expected[column.name] = (column.value, time)
       }
     }
     for column in entry.columns {

@@ -35,29 +35,6 @@ extension Workload {
     return ["UPDATE sheets SET \(edit) WHERE id = '\(id)'"]
   }
 
-  /// A value, and the time at which it was written.
-  struct Write {
-    var value: Value
-    var time: HybridTimestamp
-  }
-
-  /// Returns two writes of one device as one operation has them; `nil` if the later one stays.
-  static func merged(
-    _ earlier: Write, _ later: Write, in column: Name, of table: Name
-  ) -> Write? {
-    guard table == sheets else { return nil }
-    let value: Value
-    switch (column, earlier.value, later.value) {
-    case ("high", .integer(let one), .integer(let other)): value = .integer(max(one, other))
-    case ("low", .integer(let one), .integer(let other)): value = .integer(min(one, other))
-    case ("tags", .text(let one), .text(let other)) where one != other:
-      value = .text("[\(elements(one).union(elements(other)).sorted().joined(separator: ","))]")
-    default: return nil
-    }
-    if value == later.value { return nil }
-    return Write(value: value, time: value == earlier.value ? earlier.time : later.time)
-  }
-
   /// Returns the elements of an array in `tags`: texts without commas and quotes.
   static func elements(_ array: String) -> Set<String> {
     Set(array.dropFirst().dropLast().split(separator: ",").map(String.init))
