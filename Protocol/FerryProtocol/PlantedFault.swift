@@ -69,8 +69,6 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case effectsNamedAlike
   /// Operations that a packet kept separate are merged when they are sent again.
   case packetsMergedAgain
-  /// The deletes that a pull causes along with a parent's are one transaction.
-  case cascadesTogether
   /// Writes to a table of another replica that is attached are recorded in this one.
   case attachedRecorded
 }

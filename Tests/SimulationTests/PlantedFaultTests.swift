@@ -58,11 +58,6 @@
         var options = drawn()
         options.attachments = 12
         return options
-      case .cascadesTogether:
-        // Transactions that the server refuses, with rows whose parents others delete meanwhile.
-        var options = drawn(operations: 400)
-        (options.claims, options.syncPause, options.watchers) = (500, 8_000, 0)
-        return options
       case .packetsMergedAgain:
         // In a replaced history, the places that authors had seen count for nothing.
         var options = drawn(operations: 200)
