@@ -43,19 +43,19 @@ demo: ## Three devices and a server on real data, start to end
 test: ## All tests, with a PostgreSQL of their own
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests $(TEST_BUILD)
-	$(SWIFT) test --skip-build --filter '$(PURE)'
-	$(SWIFT) test --skip-build --skip '$(PURE)|$(SERVER)|PairTests|SimulationTests'
-	$(SWIFT) test --skip-build --filter '$(SERVER)'
-	$(SWIFT) test --skip-build --filter '$(MISSIONS)'
-	$(SWIFT) test --skip-build --filter PairTests --skip '$(MISSIONS)'
-	$(SWIFT) test --skip-build --filter SimulationTests --skip '$(PLANTED)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PURE)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --skip '$(PURE)|$(SERVER)|PairTests|SimulationTests'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(SERVER)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(MISSIONS)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter PairTests --skip '$(MISSIONS)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter SimulationTests --skip '$(PLANTED)'
 
 # The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
 .PHONY: sim
 sim: ## Planted mistakes that have to be found; SEEDS worlds that stay the same, then as many new ones
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests $(TEST_BUILD)
-	$(SWIFT) test --skip-build --filter '$(PLANTED)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PLANTED)'
 	@$(SWIFT) build -c release --product ferry-sim
 	@new=$$((0x$$(git rev-parse --verify --quiet --short=8 HEAD 2>/dev/null || date +%Y%m%d))); \
 	for first in 1 $$new; do \

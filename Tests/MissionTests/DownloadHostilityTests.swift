@@ -253,7 +253,8 @@ struct DownloadHostilityTests {
     let told = Mutex(0)
     var job = fixture.job(content, from: server.url, inChunks: true)
     job.stalled = { _ in told.withLock { $0 += 1 } }
-    let failure = await fixture.failure(job, attempts: 3)
+    // The tries are those of the download, however many connections wait to take one over.
+    let failure = await fixture.failure(job, attempts: 3) { $0.connections = 32 }
     #expect(failure?.kind == .server(503))
     #expect(failure?.isTransient == true)
     #expect(server.requests.count == 3)

@@ -9,7 +9,7 @@ struct CurlFailureTests {
 
   @Test("refused and unresolvable connections are offline")
   func offline() async throws {
-    let port = Loopback.closedPort()
+    let port = try FreePort.next()
     let refused = try await failure(TransportRequest(.get, "http://127.0.0.1:\(port)/"))
     #expect(refused.kind == .offline)
     #expect(refused.message == "cannot reach 127.0.0.1:\(port): Connection refused")

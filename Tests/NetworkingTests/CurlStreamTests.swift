@@ -54,7 +54,7 @@ struct CurlStreamTests {
 
   @Test("a refused stream has no answer")
   func refused() async throws {
-    let url = "http://127.0.0.1:\(Loopback.closedPort())/"
+    let url = "http://127.0.0.1:\(try FreePort.next())/"
     await #expect { _ = try await transport.stream(TransportRequest(.get, url)) } throws: {
       ($0 as? TransportError)?.kind == .offline
     }

@@ -119,11 +119,4 @@ enum Loopback {
     }
     return (listener, UInt16(bigEndian: address.sin_port))
   }
-
-  /// Returns a port that refuses connections.
-  static func closedPort() -> UInt16 {
-    let (socket, port) = listen()
-    close(socket)
-    return port
-  }
 }

@@ -74,11 +74,17 @@ actor DownloadSession {
     return nil
   }
 
-  /// Ends a request; the next one may fetch its open chunks.
-  func ended(_ range: FetchRange) async throws(DownloadError) {
-    plan.ended(range)
+  /// Ends a request, and returns the next one of the same connection. The next one may fetch its
+  /// open chunks.
+  ///
+  /// Connections that wait for a request get it later: they have not counted this one's failures.
+  func next(after range: FetchRange) async throws(DownloadError) -> FetchRange? {
     if !checksChunks, map.validator == nil, plan.kept(of: 0) > 0 { try await forgetPrefix() }
+    plan.ended(range)
+    let own = failure == nil && !Task.isCancelled && !plan.isComplete ? plan.next() : nil
     wake()
+    if let own { return own }
+    return await next()
   }
 
   /// Notes a temporary failure of a request before its retry. Reports the failure if no byte has

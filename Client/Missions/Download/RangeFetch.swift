@@ -11,14 +11,15 @@ struct RangeFetch: Sendable {
   func run() async {
     do throws(DownloadError) {
       var patience = Patience(retry)
-      while var range = await session.next() {
+      var next = await session.next()
+      while var range = next {
         let end = try await fetch(&range)
         if case .again(let error, let wish) = end {
           await session.failed(error)
           try await rest(&patience, error, wish)
         }
         // Until here the range belonged to this connection, so that no other has the same failure.
-        try await session.ended(range)
+        next = try await session.next(after: range)
       }
     } catch {
       await session.fail(Task.isCancelled ? .cancelled : error)

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs a part of the tests. When tests fail, their errors are printed once more at the end: thousands
+# of lines may stand between an error and the end of the output.
+#   Scripts/run-tests.sh swift test --skip-build --filter ProtocolTests
+set -euo pipefail
+
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+status=0
+"$@" 2>&1 | tee "$output" || status=$?
+if ((status)); then
+  echo "These tests failed:"
+  # Marked lines are failures; lines with an arrow explain the one above.
+  grep -E -A 3 '^✘|^error:|Fatal error|unexpected signal' "$output" | grep -E '^✘|↳|error' |
+    cut -c 1-1000 | tail -n 20 || true
+fi
+exit "$status"
