@@ -175,7 +175,8 @@ let package = Package(
     tests(
       "PairTests",
       needs: [
-        "Ferry", "SyncClient", "Networking", "Compression", "Cryptography", "SQLite", "TestSupport",
+        "Ferry", "SyncClient", "Networking", "Compression", "Executors", "Cryptography", "SQLite",
+        "TestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench",
       ]),
   ]

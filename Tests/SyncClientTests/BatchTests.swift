@@ -250,7 +250,7 @@ struct BatchTests {
   func withdrawn() throws {
     let replica = try withThree()
     try finish(replica)
-    try replica.file.connection.execute("DELETE FROM ferry_pending")
+    try replica.file.connection.execute("DELETE FROM ferry_operations")
     try replica.apply([
       maker.change(4, "tasks", "a", [Column("done", 4)], inserts: false, at: 1)
     ])

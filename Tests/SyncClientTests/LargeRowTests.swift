@@ -151,10 +151,7 @@ struct LargeRowTests {
     #expect(try sendAll(replica).count >= 4)
     // The server was created from scratch, and no device keeps the operations any more.
     try replica.file.connection.execute(
-      """
-      DELETE FROM ferry_pending; DELETE FROM ferry_packets;
-      DELETE FROM ferry_archive; DELETE FROM ferry_archived_packets
-      """)
+      "DELETE FROM ferry_operations; DELETE FROM ferry_packets")
     try replica.file.beginReplacement(Problem(.epochChanged, "another epoch"))
     let page = maker.page([maker.change(1, "other", "x", [])])
     _ = try replica.file.apply(last: page.body, page.head)

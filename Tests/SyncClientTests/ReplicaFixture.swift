@@ -159,7 +159,7 @@ extension ReplicaFixture {
     try file.connection.first(
       """
       SELECT tail, number FROM ferry_packets WHERE state = 'acknowledged'
-      UNION ALL SELECT tail, number FROM ferry_archived_packets ORDER BY number DESC LIMIT 1
+      ORDER BY number DESC LIMIT 1
       """
     ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }

@@ -46,10 +46,10 @@ struct StatementGuardTests {
   @Test(
     "Ferry's tables can be read and not changed",
     arguments: [
-      "DROP TABLE ferry_pending", "DELETE FROM ferry_pending", "DROP TABLE FERRY_replica",
+      "DROP VIEW ferry_pending", "DELETE FROM ferry_operations", "DROP TABLE FERRY_replica",
       "UPDATE ferry_replica SET applied = 0", "INSERT INTO ferry_checked VALUES (2, 'x')",
-      "ALTER TABLE ferry_pending RENAME TO other", "ALTER TABLE ferry_pending ADD COLUMN x",
-      "CREATE TABLE ferry_mine(x)", "DROP INDEX ferry_pending_concurrent",
+      "ALTER TABLE ferry_packets RENAME TO other", "ALTER TABLE ferry_packets ADD COLUMN x",
+      "CREATE TABLE ferry_mine(x)", "DROP INDEX ferry_operations_concurrent",
       "DROP TRIGGER ferry_insert_tasks", "SELECT ferry_insert(3, 'tasks', 'x')",
       "CREATE TRIGGER ferry_x AFTER INSERT ON tasks BEGIN SELECT 1; END",
     ])
@@ -66,7 +66,7 @@ struct StatementGuardTests {
   func triggers() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.run(
-      "CREATE TRIGGER mine AFTER UPDATE ON tasks BEGIN DELETE FROM ferry_pending; END")
+      "CREATE TRIGGER mine AFTER UPDATE ON tasks BEGIN DELETE FROM ferry_operations; END")
     try fixture.run("INSERT INTO tasks(id) VALUES ('a')")
     let message = Self.message { try fixture.run("UPDATE tasks SET title = 'x'") }
     #expect(message?.contains("is reserved for Ferry") == true, "\(message ?? "it was done")")

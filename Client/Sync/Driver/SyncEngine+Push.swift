@@ -5,28 +5,31 @@ extension SyncEngine {
   /// Sends pending operations, several packets at once, until nothing waits or the server cannot
   /// take more.
   ///
-  /// - Parameter inFlight: packets at once. With 1, every packet joins this device's chain, even if
-  ///   a copy of the file has sent it. A packet that overtakes another is only a duplicate.
+  /// - Parameters:
+  ///   - start: what the push begins with, if the caller has just read it.
+  ///   - inFlight: packets at once. With 1, every packet joins this device's chain, even if a copy
+  ///     of the file has sent it. A packet that overtakes another is only a duplicate.
+  /// - Returns: The place of the newest operation that it was to send.
   func push(
-    _ api: SyncAPI, _ report: inout SyncReport, inFlight: Int? = nil,
+    _ api: SyncAPI, _ report: inout SyncReport, _ start: PushStart? = nil, inFlight: Int? = nil,
     _ progress: @escaping Progress
-  ) async throws {
-    try await thread.run { try $0.prepareUploads() }
-    var recovery = PushRecovery(isOrdered: try await thread.run { try $0.isChainSentAgain() })
+  ) async throws -> Int64 {
+    let start = if let start { start } else { try await thread.run { try $0.beginPush() } }
+    var recovery = PushRecovery(isOrdered: start.isChainSentAgain)
     while true {
       let width = recovery.isOrdered ? 1 : inFlight ?? options.packetsInFlight
       let (obstacle, problem) = try await obstacle(api, &report, width, progress)
-      guard let obstacle else { return }
+      guard let obstacle else { return start.newest }
       switch recovery.step(after: obstacle) {
       case .takeIdentity:
         let reason = obstacle == .buffered ? problem.detail : nil
         try await thread.run { try $0.takeNewIdentity(problem.code, because: reason) }
       case .pull:
-        try await pull(api, &report, progress)
+        try await pull(api, &report, nil, progress)
         try await thread.run { try $0.prepareUploads() }
       case .pullFromStart:
         try await thread.run { try $0.beginReplacement(problem) }
-        try await pull(api, &report, progress)
+        try await pull(api, &report, nil, progress)
         try await thread.run { try $0.prepareUploads() }
       case .giveUp: throw ReplicaError.leftBehind(problem.detail)
       }
@@ -108,65 +111,51 @@ extension SyncEngine {
     _ progress: @escaping Progress
   ) async throws {
     report.buffered = 0
-    let total = try await thread.run { try $0.pendingCount() }
-    guard total > 0 else { return }
-    var done = 0
+    var (done, total) = (0, 0)
     for _ in 0..<bufferedRoundsMax {
       var sent = Set<Int64>()
-      try await withThrowingTaskGroup(of: PacketAnswer.self) { group in
+      report.buffered = try await withThrowingTaskGroup(of: PacketAnswer.self) { group in
         var inFlight = 0
+        var next = try await thread.run { try $0.nextToSend(besides: [], room: inFlightMax, cut) }
+        total = max(total, next.pending)
         while true {
-          for packet in try await nextPackets(
-            besides: sent, room: inFlightMax - inFlight, cut)
-          {
+          for packet in next.packets {
             sent.insert(packet.number)
             inFlight += 1
             group.addTask { try await send(packet, api) }
           }
-          guard let answer = try await group.next() else { return }
+          guard let answer = try await group.next() else { return next.buffered }
           inFlight -= 1
-          let confirmed = try await thread.run { try $0.receive(answer) }
+          let room = inFlightMax - inFlight
+          let confirmed: [PacketReceipt]
+          (confirmed, next) = try await thread.run { [sent] file in
+            (try file.receive(answer), try file.nextToSend(besides: sent, room: room, cut))
+          }
           done += confirmed.reduce(0) { $0 + $1.outcomes.count }
           report.add(confirmed)
           progress(SyncProgress(phase: .pushing, completed: done, total: max(done, total)))
         }
       }
-      report.buffered = try await thread.run { try $0.bufferedCount() }
       if report.buffered == 0 { return }
     }
   }
 
-  /// Returns packets that this round has not sent, oldest first; freezes new ones as needed.
-  private func nextPackets(
-    besides sent: Set<Int64>, room: Int, _ cut: PacketCut
-  ) async throws -> [PacketRow] {
-    guard room > 0 else { return [] }
-    return try await thread.run { file in
-      var open = try file.openPackets().filter { !sent.contains($0.number) }
-      if open.count < room {
-        try file.freezePackets(limit: room, cut)
-        open = try file.openPackets().filter { !sent.contains($0.number) }
-      }
-      return Array(open.prefix(room))
-    }
-  }
-
-  private func send(_ row: PacketRow, _ api: SyncAPI) async throws -> PacketAnswer {
-    let (packet, cursor) = try await thread.run { (try $0.packet(row), try $0.knownCursor()) }
+  private func send(_ next: PacketToSend, _ api: SyncAPI) async throws -> PacketAnswer {
+    let packet = next.packet
     var malformed = 0
     while true {
       do {
-        let answer = try await retrying { try await api.push(packet, cursor: cursor) }
+        let answer = try await retrying { try await api.push(packet, cursor: next.cursor) }
         guard answer.receipt.tail == packet.operations.last?.id else {
           throw ReplicaError.unexpectedAnswer(status: 200, "a receipt for another packet")
         }
         return answer
       } catch let foreign as ForeignAnswer where foreign.isTooLarge || foreign.mayConcernContent {
-        throw PacketRefusedByProxy(packet: row.number, answer: foreign)
+        throw PacketRefusedByProxy(packet: next.number, answer: foreign)
       } catch ReplicaError.refused(let problem) where RefusalAnswer.concerns(problem.code) {
         malformed += problem.code == .malformedMessage ? 1 : RefusalAnswer.malformedMax
         guard malformed >= RefusalAnswer.malformedMax else { continue }
-        throw PacketRefused(packet: row.number, problem: problem)
+        throw PacketRefused(packet: next.number, problem: problem)
       }
     }
   }

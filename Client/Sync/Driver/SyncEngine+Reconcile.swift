@@ -11,37 +11,30 @@ extension SyncEngine {
   ///
   /// It runs between a pull and a push: a pending edit of a row that the server does not have would be
   /// lost without the row.
-  func reconcile(_ api: SyncAPI, _ report: inout SyncReport) async throws -> Reconciled {
-    let tables = try await unrecordedTables()
+  ///
+  /// - Returns: What a push begins with; `nil` if tables were compared.
+  func reconcile(_ api: SyncAPI, _ round: inout SyncRound) async throws -> PushStart? {
+    let (tables, start) = try await thread.run { file in
+      let tables = try file.currentUnrecordedTables()
+      return (tables, tables.isEmpty ? try file.beginPush() : nil)
+    }
     var result = Reconciled()
     do {
       for table in tables { result.tables.append((table, try await compare(table, api))) }
     } catch ReplicaError.refused(let problem) where problem.code.needsReplacement {
       // The server lost or forgot what the cursor follows meanwhile. The next sync compares again.
     }
-    report.recorded += result.tables.reduce(0) { $0 + $1.rows.recorded }
-    return result
+    round.report.recorded += result.tables.reduce(0) { $0 + $1.rows.recorded }
+    round.reconciled = result
+    return start
   }
 
-  /// Ends a comparison after the recorded operations were sent. The server may have moved on while the
-  /// rows were compared: so the cursor moves first.
-  func finish(
-    _ reconciled: Reconciled, _ api: SyncAPI, _ report: inout SyncReport,
-    _ progress: @escaping Progress
+  /// Pulls before a comparison ends: the server may have moved on while the rows were compared.
+  func pullAfterComparison(
+    _ api: SyncAPI, _ round: inout SyncRound, _ progress: @escaping Progress
   ) async throws {
-    if !reconciled.tables.isEmpty { try await pull(api, &report, progress) }
-    report.unreconciled = try await thread.run { file in
-      for (table, rows) in reconciled.tables { try file.endReconciling(table, rows) }
-      return try file.unrecordedTables().count
-    }
-  }
-
-  /// Tables to compare, also if another program has just changed them.
-  func unrecordedTables() async throws -> [UnrecordedTable] {
-    try await thread.run { file in
-      try file.noticeNewSchema()
-      return try file.unrecordedTables()
-    }
+    if round.reconciled.tables.isEmpty { return }
+    try await pull(api, &round.report, nil, progress)
   }
 
   private func compare(_ table: UnrecordedTable, _ api: SyncAPI) async throws -> ReconciledRows {

@@ -4,17 +4,19 @@ extension SyncEngine {
   /// Runs a round that sends pending operations. If it fails because of the server or the network,
   /// its operations of upload-only tables are marked (SPEC.md §17). A cancelled or killed round has
   /// not failed: the next one continues it.
-  func lockedToSend(
-    _ round: (SyncAPI) async throws -> SyncReport
+  func lockedToSend<Start: Sendable>(
+    _ prepare: @escaping @Sendable (ReplicaFile) throws -> Start,
+    round: (SyncAPI, Start, inout SyncRound) async throws -> Void
   ) async throws -> SyncReport {
-    try await locked { api in
-      let newest = try await thread.run { try $0.newestPending() }
+    try await locked { file in
+      (newest: try file.newestRecorded(), start: try prepare(file))
+    } round: { api, begun, result in
       do {
-        return try await round(api)
+        try await round(api, begun.start, &result)
       } catch {
         let failure = ReplicaError(error)
         if failure.isOfDelivery {
-          try await thread.run { try $0.markFailed(through: newest, failure.description) }
+          try await thread.run { try $0.markFailed(through: begun.newest, failure.description) }
         }
         throw error
       }

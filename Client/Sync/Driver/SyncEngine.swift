@@ -34,24 +34,22 @@ package struct SyncEngine: Sendable {
 
   /// Pulls until the head is reached (SPEC.md §5).
   func pull(progress: @escaping Progress) async throws -> SyncReport {
-    try await locked { api in
-      var report = SyncReport()
-      try await pull(api, &report, progress)
-      return report
+    try await locked {
+      try $0.beginPull()
+    } round: { api, start, round in
+      try await pull(api, &round.report, start, progress)
     }
   }
 
   /// Applies all of the server's changes, then sends pending operations (SPEC.md §4).
   func push(progress: @escaping Progress) async throws -> SyncReport {
-    try await lockedToSend { api in
-      var report = SyncReport()
-      try await pull(api, &report, progress)
-      let reconciled = try await reconcile(api, &report)
-      let newest = try await thread.run { try $0.newestRecorded() }
-      try await push(api, &report, progress)
-      try await finish(reconciled, api, &report, progress)
-      report.left = try await thread.run { try $0.unconfirmedCount(through: newest) }
-      return report
+    try await lockedToSend {
+      try $0.beginPull()
+    } round: { api, start, round in
+      try await pull(api, &round.report, start, progress)
+      let first = try await reconcile(api, &round)
+      round.sentThrough = try await push(api, &round.report, first, progress)
+      try await pullAfterComparison(api, &round, progress)
     }
   }
 
@@ -60,34 +58,22 @@ package struct SyncEngine: Sendable {
   func sync(
     trustingHead head: SequenceNumber? = nil, progress: @escaping Progress
   ) async throws -> SyncReport {
-    try await lockedToSend { api in
-      var report = SyncReport()
-      let before = try await thread.run { try $0.syncState() }
-      let isAsking = try await thread.run { file in
-        try file.hasFailed() || file.hasReturningTables() || file.hasUnrecordedTables()
-      }
-      if isAsking || before.epoch == nil || head == nil || before.received != before.applied
-        || head.map({ $0 > before.applied || $0 < before.head }) ?? true
-      {
-        try await pull(api, &report, progress)
-      }
-      let reconciled = try await reconcile(api, &report)
-      var toSend: Int64 = 0
-      for attempt in 0..<pushesMax {
-        toSend = try await thread.run { try $0.newestRecorded() }
-        try await push(api, &report, inFlight: attempt == 0 ? nil : 1, progress)
-        let after = try await thread.run { try $0.syncState() }
-        let isToRefresh = try await thread.run { try $0.hasRefresh() }
-        guard after.head > after.applied || isToRefresh else { break }
-        try await pull(api, &report, progress)
+    try await lockedToSend {
+      try $0.isPullNeeded(trusting: head) ? $0.beginPull() : nil
+    } round: { api, start, round in
+      if let start { try await pull(api, &round.report, start, progress) }
+      var first: PushStart? = try await reconcile(api, &round)
+      for _ in 0..<pushesMax {
+        round.sentThrough = try await push(
+          api, &round.report, first, inFlight: first == nil ? 1 : nil, progress)
+        first = nil
+        guard let start = try await thread.run({ try $0.isBehind() ? $0.beginPull() : nil })
+        else { break }
+        try await pull(api, &round.report, start, progress)
         // A rolled-back server needs its lost operations again.
         guard try await thread.run({ try $0.hasUnsent() }) else { break }
       }
-      try await finish(reconciled, api, &report, progress)
-      report.left = try await thread.run { [toSend] in
-        try $0.unconfirmedCount(through: toSend)
-      }
-      return report
+      try await pullAfterComparison(api, &round, progress)
     }
   }
 
@@ -96,19 +82,29 @@ package struct SyncEngine: Sendable {
 
   // MARK: Order of a round
 
-  func locked(
-    _ round: (SyncAPI) async throws -> SyncReport
+  /// Runs a round of requests while no other process syncs this file.
+  ///
+  /// Each visit of the replica's thread waits for a turn there. So the first one reads all that the
+  /// round begins with, and the last one stores its result.
+  ///
+  /// - Parameters:
+  ///   - prepare: reads what the round begins with.
+  ///   - round: makes the requests.
+  func locked<Start: Sendable>(
+    _ prepare: @escaping @Sendable (ReplicaFile) throws -> Start,
+    round: (SyncAPI, Start, inout SyncRound) async throws -> Void
   ) async throws -> SyncReport {
     let lock = try await surroundings.lock(path, options.lockPatience)
     defer { lock.release() }
     do {
-      var report = try await round(try await api())
-      let offset = shared.clockOffset
-      report.cursor = try await thread.run { [report] file in
-        try file.finishSync(report, clockOffset: offset)
-        return try file.syncState().cursor
+      let (server, start) = try await thread.run { file in
+        guard let server = try file.access() else { throw ReplicaError.notConfigured }
+        return (server, try prepare(file))
       }
-      return report
+      var result = SyncRound()
+      try await round(api(of: server), start, &result)
+      let offset = shared.clockOffset
+      return try await thread.run { [result] in try $0.finish(result, clockOffset: offset) }
     } catch {
       let failure = ReplicaError(error)
       if failure != .cancelled && failure != .notConfigured {
@@ -122,20 +118,30 @@ package struct SyncEngine: Sendable {
     guard let server = try await thread.run({ try $0.access() }) else {
       throw ReplicaError.notConfigured
     }
-    return SyncAPI(
-      server, transport: transport, surroundings: surroundings, shared: shared)
+    return api(of: server)
+  }
+
+  private func api(of server: ServerAccess) -> SyncAPI {
+    SyncAPI(server, transport: transport, surroundings: surroundings, shared: shared)
   }
 
   // MARK: Pull
 
+  /// Pulls until the head is reached.
+  ///
+  /// - Parameter start: the state from which the pull begins, if the caller has just read it.
   func pull(
-    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+    _ api: SyncAPI, _ report: inout SyncReport, _ start: PullStart? = nil,
+    _ progress: @escaping Progress
   ) async throws {
-    try await thread.run { try $0.beginReturns() }
+    var start = start
     for attempt in 1... {
       do {
-        while try await pullPages(api, &report, progress) {}
-        return
+        repeat {
+          let from = if let start { start } else { try await thread.run { try $0.beginPull() } }
+          start = nil
+          guard try await pullPages(api, from, &report, progress) else { return }
+        } while true
       } catch ReplicaError.refused(let problem)
         where problem.code.needsReplacement && attempt < replacementsMax
       {
@@ -167,12 +173,10 @@ package struct SyncEngine: Sendable {
 
   /// Pulls all pages. Returns whether the list has to be pulled from scratch.
   private func pullPages(
-    _ api: SyncAPI, _ report: inout SyncReport, _ progress: @escaping Progress
+    _ api: SyncAPI, _ start: PullStart, _ report: inout SyncReport, _ progress: @escaping Progress
   ) async throws -> Bool {
-    let (start, asked, names) = try await thread.run { file in
-      (try file.syncState(), try file.knownCursor(ofFormerNames: true), try file.ownNames())
-    }
-    if try await thread.run({ try $0.hasRefresh() }) { try await refresh(api) }
+    let (asked, names) = (start.cursor, start.names)
+    if start.isToRefresh { try await refresh(api) }
     var received = 0
     // Each page has to advance the list, even if the server is broken.
     var reached = asked?.received ?? -1

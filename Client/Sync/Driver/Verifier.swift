@@ -311,14 +311,16 @@ extension SyncEngine {
     let toPull: Progress = {
       progress(VerifyProgress(phase: .pulling, completed: $0.completed, total: $0.total))
     }
-    try await pull(api, &pulled, toPull)
+    try await pull(api, &pulled, nil, toPull)
     var report = try await verifier(api, .readers(readers), progress).run()
-    report.unreconciled = try await unrecordedTables().map(\.table)
+    report.unreconciled = try await thread.run {
+      try $0.currentUnrecordedTables().map(\.table)
+    }
     // A sync records what a migration has changed: a repair would take it away.
     let toRepair = report.differences.filter { !report.unreconciled.contains($0.key.table) }
     if repairing && !toRepair.isEmpty {
       try await thread.run { try $0.repair(toRepair) }
-      try await pull(api, &pulled, toPull)
+      try await pull(api, &pulled, nil, toPull)
       try await verifier(api, .readers(readers), progress).recheck(&report)
     }
     try await thread.run { [report] file in

@@ -145,7 +145,7 @@ package struct Watcher: Sendable {
     return try await engine.thread.run { file in
       let state = try file.syncState()
       return try state.epoch == nil || head > state.applied || file.pendingCount() > 0
-        || file.hasReturningTables() || file.hasUnrecordedTables()
+        || file.hasReturningTables() || !file.currentUnrecordedTables().isEmpty
     }
   }
 }

@@ -4,7 +4,7 @@ import FerryProtocol
 ///
 /// They call functions that only this library registers. So a write from any other connection fails
 /// ("no such function: ferry_insert") instead of being unrecorded. The functions themselves write
-/// to `ferry_pending`, which keeps the triggers short. Every connection that opens the file parses
+/// to `ferry_operations`, which keeps the triggers short. Every connection that opens the file parses
 /// the triggers, and every statement that writes to the table compiles them.
 enum CaptureTriggers {
   /// The version of the triggers' text; raised when it changes.

@@ -2,7 +2,7 @@ import FerryProtocol
 import SQLite
 import StoredValues
 
-/// Writes captured rows to `ferry_pending`, during the user's statement and within its savepoint.
+/// Writes captured rows to `ferry_operations`, during the user's statement and within its savepoint.
 /// If the statement fails, no row stays.
 final class OperationRecorder {
   // Unowned, since the connection owns the functions that own this.
@@ -64,8 +64,8 @@ final class OperationRecorder {
   ) {
     let state = try connection.first(
       """
-      SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'ferry_pending'),
-        applied, clock, clock_offset, (SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1)
+      SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'ferry_operations'),
+        applied, clock, clock_offset, (SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1)
       FROM ferry_replica
       """
     ) { row in
@@ -86,10 +86,10 @@ final class OperationRecorder {
   }
 }
 
-/// A row of `ferry_pending`, bound from the capture's buffers.
+/// A row of `ferry_operations`, bound from the capture's buffers.
 private struct PendingRow: SQLiteBindable {
   static let insertion = """
-    INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
+    INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
 

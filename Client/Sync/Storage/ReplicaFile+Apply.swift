@@ -84,7 +84,7 @@ extension ReplicaFile {
       state.head >= head.head, state.replacement == nil, try !hasKept()
     else { return false }
     return try connection.first(
-      "SELECT NOT EXISTS (SELECT 1 FROM ferry_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
+      "SELECT NOT EXISTS (SELECT 1 FROM ferry_current_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
     ) { $0.int64(0) == 1 } ?? false
   }
 
@@ -205,7 +205,7 @@ extension ReplicaFile {
     json.columns(change.state.columns.map { Column($0.name, $0.value) })
     try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent)
+      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, concurrent)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
       """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()

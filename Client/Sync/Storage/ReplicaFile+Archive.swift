@@ -9,43 +9,38 @@ extension ReplicaFile {
   /// How many of the newest recorded operations are kept.
   static let archiveLength: Int64 = 100_000
 
-  /// Moves confirmed operations up to `order` from the pending ones to the archive.
+  /// Confirms the pending operations up to `order`: they are the archive now.
   ///
   /// - Parameter now: the server's clock in milliseconds; this device's own may jump by years.
   func archive(through order: Int64, now: Int64) throws {
+    // Until now the archive ended here; the queue begins after it.
+    let end = try connection.first(
+      "SELECT to_order FROM ferry_archived_packets ORDER BY number DESC LIMIT 1"
+    ) { $0.int64(0) }
     try connection.run(
-      """
-      INSERT INTO ferry_archived_packets(number, dependency, tail, from_order, to_order, merged,
-        continues, operations, last, schema, applied, at)
-      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, last,
-        schema, applied, ?2 FROM ferry_packets WHERE to_order <= ?1
-      """, order, now)
-    if !PlantedFault.archiveForgotten.isPlanted {
-      try connection.run(
-        """
-        INSERT INTO ferry_archive(seq, id, grp, base, tbl, record, kind, data, concurrent, was,
-          marks)
-        SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks FROM ferry_pending
-        WHERE seq > ?2 AND seq <= ?1
-        """, order, order - Self.archiveLength)
-    }
-    for table in ["ferry_pending WHERE seq", "ferry_packets WHERE to_order"] {
-      try connection.run("DELETE FROM \(table) <= ?", order)
-    }
+      "UPDATE ferry_packets SET archived = ?2 WHERE archived IS NULL AND to_order <= ?1",
+      order, now)
+    let confirmed = "WHERE state = 0 AND seq > ?1 AND seq <= ?2"
+    try connection.run(
+      PlantedFault.archiveForgotten.isPlanted
+        ? "DELETE FROM ferry_operations \(confirmed)"
+        : "UPDATE ferry_operations SET state = 1 \(confirmed)", end ?? 0, order)
     try trimArchive(below: order - Self.archiveLength, now: now)
   }
 
+  /// Removes packets that are older than ``archiveAgeMax``, or that begin up to `order`.
   private func trimArchive(below order: Int64, now: Int64) throws {
-    let last =
-      try connection.first(
-        "SELECT max(to_order) FROM ferry_archived_packets WHERE at < ?1 OR from_order <= ?2",
-        now - Self.archiveAgeMax, order
-      ) { $0.optionalInt64(0) } ?? nil
-    guard let last else { return }
-    let tables = [
-      "ferry_archive WHERE seq", "ferry_archived_packets WHERE to_order", "ferry_apart WHERE seq",
-    ]
-    for table in tables { try connection.run("DELETE FROM \(table) <= ?", last) }
+    let isOld = "archived < ?1 OR from_order <= ?2"
+    let oldest = "(SELECT min(number) FROM ferry_packets)"
+    let age = now - Self.archiveAgeMax
+    let isDue = "SELECT 1 FROM ferry_archived_packets WHERE number = \(oldest) AND (\(isOld))"
+    guard try connection.exists(isDue, age, order) else { return }
+    let last = try connection.first(
+      "SELECT max(to_order) FROM ferry_archived_packets WHERE \(isOld)", age, order
+    ) { $0.int64(0) }
+    try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last ?? 0)
+    try connection.run(
+      "DELETE FROM ferry_packets WHERE archived IS NOT NULL AND to_order <= ?", last ?? 0)
   }
 
   // MARK: The chain as the server knows it
@@ -91,8 +86,6 @@ extension ReplicaFile {
     return try connection.first(
       """
       SELECT number FROM ferry_packets WHERE tail = ?1
-      UNION ALL SELECT number FROM ferry_archived_packets WHERE tail = ?1
-      UNION ALL SELECT number - 1 FROM ferry_archived_packets WHERE dependency = ?1
       UNION ALL SELECT number - 1 FROM ferry_packets WHERE dependency = ?1 LIMIT 1
       """, tail
     ) { $0.int64(0) }
@@ -112,7 +105,7 @@ extension ReplicaFile {
     // The first packet of a chain is a duplicate only if the server knew the chain.
     return try connection.exists(
       """
-      SELECT 1 FROM ferry_packets WHERE number > ?1 AND (applied = 1
+      SELECT 1 FROM ferry_current_packets WHERE number > ?1 AND (applied = 1
         OR state = 'acknowledged' AND dependency IS NULL)
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
       """, start)
@@ -138,7 +131,7 @@ extension ReplicaFile {
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
     try connection.exists(
       """
-      SELECT 1 FROM ferry_packets WHERE number > ?1
+      SELECT 1 FROM ferry_current_packets WHERE number > ?1
         AND state = 'acknowledged'
       UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND (applied = 1 OR ?2)
       LIMIT 1
@@ -154,9 +147,9 @@ extension ReplicaFile {
       """
       UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0,
         history_hash_before = NULL, history_hash = NULL, timeline = NULL
-      WHERE state = 'acknowledged' AND number > \(number);
-      UPDATE ferry_pending SET concurrent = 2 WHERE concurrent = 0 AND seq <=
-        (SELECT max(to_order) FROM ferry_packets WHERE number > \(number))
+      WHERE archived IS NULL AND state = 'acknowledged' AND number > \(number);
+      UPDATE ferry_operations SET concurrent = 2 WHERE state = 0 AND concurrent = 0 AND seq <=
+        (SELECT max(to_order) FROM ferry_current_packets WHERE number > \(number))
       """)
     try noteSetBack(count)
   }
@@ -188,26 +181,18 @@ extension ReplicaFile {
   /// - Parameter number: of the packet before them; 0 for all.
   /// - Returns: The number of their operations.
   private func takeFromArchive(after number: Int64) throws -> Int {
-    let condition =
-      "seq >= (SELECT min(from_order) FROM ferry_archived_packets WHERE number > \(number))"
     let base = try syncState().replacement == .rescuing ? "0" : "base"
     try connection.execute(
       """
-      INSERT INTO ferry_pending(seq, id, grp, base, tbl, record, kind, data, concurrent, was,
-        marks)
-      SELECT seq, id, grp, \(base), tbl, record, kind, data, concurrent, was, marks
-      FROM ferry_archive WHERE \(condition);
-      DELETE FROM ferry_archive WHERE \(condition)
+      UPDATE ferry_operations SET state = 0, base = \(base) WHERE state = 1 AND seq >=
+        (SELECT min(from_order) FROM ferry_archived_packets WHERE number > \(number))
       """)
     let count = connection.changes
     try connection.execute(
       """
-      INSERT INTO ferry_packets(number, dependency, tail, from_order, to_order, merged, continues,
-        operations, state, schema)
-      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, 'frozen',
-        schema
-      FROM ferry_archived_packets WHERE number > \(number);
-      DELETE FROM ferry_archived_packets WHERE number > \(number)
+      UPDATE ferry_packets SET archived = NULL, state = 'frozen', first = NULL, last = NULL,
+        clean = 0, applied = 0, history_hash_before = NULL, history_hash = NULL, timeline = NULL
+      WHERE archived IS NOT NULL AND number > \(number)
       """)
     return count
   }
@@ -216,7 +201,7 @@ extension ReplicaFile {
   /// seen there may come to later places in the new one, or never. So the device claims no such
   /// knowledge.
   private func forgetBases() throws {
-    try connection.execute("UPDATE ferry_pending SET base = 0 WHERE base <> 0")
+    try connection.execute("UPDATE ferry_operations SET base = 0 WHERE state = 0 AND base <> 0")
   }
 
   private func noteSetBack(_ count: Int) throws {

@@ -91,13 +91,13 @@ extension ReplicaFile {
     }
     try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
+      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
       """, table, SQLiteText(json.bytes))
     if let refusal = capture.takeBytes(json.count) {
       throw ReplicaError.database(refusal.message, code: 1)
     }
-    return try connection.first("SELECT max(seq) FROM ferry_pending") { $0.int64(0) } ?? 0
+    return try connection.first("SELECT max(seq) FROM ferry_operations") { $0.int64(0) } ?? 0
   }
 
   private func noteRows(
@@ -152,7 +152,7 @@ extension ReplicaFile {
     let settled = """
       (SELECT b.seq FROM (SELECT DISTINCT seq FROM ferry_batch_rows) AS b
        WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE seq = b.seq)
-         OR EXISTS (SELECT 1 FROM ferry_packets
+         OR EXISTS (SELECT 1 FROM ferry_current_packets
                     WHERE state = 'acknowledged' AND b.seq BETWEEN from_order AND to_order))
       """
     try connection.execute(

@@ -17,8 +17,8 @@ extension ReplicaFile {
     // Others may know all of this under the former identifier.
     try connection.execute(
       """
-      UPDATE ferry_pending SET concurrent = 1
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
+      UPDATE ferry_operations SET concurrent = 1
+      WHERE state = 0 AND seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0)
       """)
     guard let first = packets.first, let last = packets.last else { return device }
     let move = try connection.statement(
@@ -28,7 +28,10 @@ extension ReplicaFile {
       WHERE number = ?
       """)
     let meet = try connection.statement(
-      "UPDATE ferry_pending SET concurrent = 2 WHERE concurrent = 0 AND seq BETWEEN ? AND ?")
+      """
+      UPDATE ferry_operations SET concurrent = 2
+      WHERE state = 0 AND concurrent = 0 AND seq BETWEEN ? AND ?
+      """)
     var dependency: OperationID?
     for packet in packets {
       try move.run(dependency, packet.number)
@@ -44,7 +47,7 @@ extension ReplicaFile {
   func isChainSentAgain() throws -> Bool {
     try connection.exists(
       """
-      SELECT 1 FROM ferry_packets WHERE state <> 'acknowledged' AND dependency IS NULL
+      SELECT 1 FROM ferry_current_packets WHERE state <> 'acknowledged' AND dependency IS NULL
         AND EXISTS (SELECT 1 FROM ferry_former_names) LIMIT 1
       """)
   }

@@ -37,7 +37,7 @@ extension ReplicaFile {
   /// Stores the present identifier as a former one, before the replica takes another.
   func keepName() throws {
     let newest =
-      try connection.first("SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1") {
+      try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
         $0.uniqueID(0)?.timestamp
       } ?? nil
     try connection.run(

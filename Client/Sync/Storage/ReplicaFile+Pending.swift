@@ -19,14 +19,14 @@ extension ReplicaFile {
 
   /// The place up to which the server has confirmed everything.
   private static let confirmedOrder = """
-    coalesce((SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
-      AND number < coalesce((SELECT min(number) FROM ferry_packets
+    coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'
+      AND number < coalesce((SELECT min(number) FROM ferry_current_packets
         WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
     """
 
   /// Returns the place of the newest operation ever recorded.
   func newestRecorded() throws -> Int64 {
-    try connection.first("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'") {
+    try connection.first("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations'") {
       $0.int64(0)
     } ?? 0
   }
@@ -48,9 +48,9 @@ extension ReplicaFile {
   func hasUnsent() throws -> Bool {
     try connection.exists(
       """
-      SELECT 1 FROM ferry_packets WHERE state = 'frozen'
+      SELECT 1 FROM ferry_current_packets WHERE state = 'frozen'
       UNION ALL SELECT 1 FROM ferry_pending
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0)
+      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0)
         AND NOT EXISTS (SELECT 1 FROM ferry_failed AS f WHERE f.seq = ferry_pending.seq) LIMIT 1
       """)
   }
@@ -69,7 +69,7 @@ extension ReplicaFile {
     try connection.forEach(
       """
       SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks,
-        \(Self.isApart), (SELECT iif(merged, number, -number) FROM ferry_packets
+        apart, (SELECT iif(merged, number, -number) FROM ferry_current_packets
          WHERE seq BETWEEN from_order AND to_order)
       FROM ferry_pending WHERE seq IN (
         SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
@@ -109,18 +109,14 @@ extension ReplicaFile {
   private func markMet(_ key: RecordKey) throws {
     try connection.run(
       """
-      UPDATE ferry_pending
-      SET concurrent = iif(seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0), 1, 2)
-      WHERE record = ?1 AND tbl = ?2 AND concurrent = 0
+      UPDATE ferry_operations
+      SET concurrent = iif(seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0), 1, 2)
+      WHERE state = 0 AND record = ?1 AND tbl = ?2 AND concurrent = 0
       """, key.record, key.table)
   }
 
   static let selectPending =
     "SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks FROM ferry_pending"
-
-  /// Whether the packet with a row of `ferry_pending` keeps it separate.
-  private static let isApart =
-    "EXISTS (SELECT 1 FROM ferry_apart WHERE ferry_apart.seq = ferry_pending.seq)"
 
   /// Returns the schema by which a packet was merged; the present one for operations in no packet.
   private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
@@ -135,7 +131,8 @@ extension ReplicaFile {
   /// Reads a row of ``selectPending``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
     guard let id = row.uniqueID(1), let kind = OperationKind(rawValue: row.text(6)) else {
-      throw ReplicaError.database("ferry_pending contains a row that is not an operation", code: 11)
+      throw ReplicaError.database(
+        "ferry_operations contains a row that is not an operation", code: 11)
     }
     var columns: [Column] = []
     var batch: Batch?
@@ -195,7 +192,7 @@ extension ReplicaFile {
   }
 
   private func openPacketCount() throws -> Int {
-    try count("SELECT count(*) FROM ferry_packets WHERE state <> 'acknowledged'")
+    try count("SELECT count(*) FROM ferry_current_packets WHERE state <> 'acknowledged'")
   }
 
   /// Freezes the next packets. Returns whether there was anything to freeze.
@@ -209,7 +206,7 @@ extension ReplicaFile {
     let waiting = try connection.statement(
       """
       \(Self.selectPending)
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_packets), 0) ORDER BY seq
+      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0) ORDER BY seq
       """)
     defer { waiting.reset() }
     while try !isFull && waiting.step() {
@@ -239,14 +236,15 @@ extension ReplicaFile {
       """, tail, plan.orders.lowerBound, plan.orders.upperBound, plan.isMerged, plan.continues,
       plan.operations.count)
     try connection.run("UPDATE ferry_replica SET tail = ?", tail)
-    let keep = try connection.statement("INSERT OR IGNORE INTO ferry_apart(seq) VALUES (?)")
+    let keep = try connection.statement("UPDATE ferry_operations SET apart = 1 WHERE seq = ?")
     for order in plan.apart { try keep.run(order) }
   }
 
   /// Removes operations that cancelled each other out before they were sent.
   private func forget(_ orders: ClosedRange<Int64>) throws {
     try connection.run(
-      "DELETE FROM ferry_pending WHERE seq BETWEEN ? AND ?", orders.lowerBound, orders.upperBound)
+      "DELETE FROM ferry_operations WHERE state = 0 AND seq BETWEEN ? AND ?", orders.lowerBound,
+      orders.upperBound)
   }
 
   /// Returns packets that are frozen or that the server buffers, oldest first.
@@ -259,7 +257,7 @@ extension ReplicaFile {
       """
       SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
         first, last, clean, schema, history_hash_before, history_hash, timeline
-      FROM ferry_packets WHERE \(condition)
+      FROM ferry_current_packets WHERE \(condition)
       """
     ) { try PacketRow($0) }
   }
@@ -291,7 +289,7 @@ extension ReplicaFile {
     var plain: [Operation] = []
     try connection.forEach(
       """
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, \(Self.isApart)
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
       FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
       """, row.orders.lowerBound,
       PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound

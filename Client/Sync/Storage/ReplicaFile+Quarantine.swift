@@ -29,7 +29,7 @@ extension ReplicaFile {
   private func openPacket(of operation: OperationID) throws -> PacketRow? {
     try connection.first(
       """
-      SELECT number FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
+      SELECT number FROM ferry_pending JOIN ferry_current_packets ON seq BETWEEN from_order AND to_order
       WHERE id = ? AND state <> 'acknowledged'
       """, operation
     ) { $0.int64(0) }.flatMap { try packets(where: "number = \($0)").first }
@@ -67,7 +67,7 @@ extension ReplicaFile {
   func transactionCount(ofPacket number: Int64) throws -> Int {
     try count(
       """
-      SELECT count(DISTINCT grp) FROM ferry_pending JOIN ferry_packets
+      SELECT count(DISTINCT grp) FROM ferry_pending JOIN ferry_current_packets
       ON seq BETWEEN from_order AND to_order WHERE number = \(number)
       """)
   }
@@ -87,7 +87,8 @@ extension ReplicaFile {
     while let part = kept.last, part.continues { first = kept.removeLast() }
     try connection.execute(
       """
-      DELETE FROM ferry_apart WHERE seq >= \(first.orders.lowerBound);
+      UPDATE ferry_operations SET apart = 0
+      WHERE state = 0 AND apart <> 0 AND seq >= \(first.orders.lowerBound);
       DELETE FROM ferry_packets WHERE number >= \(first.number)
       """)
     _ = try beginChain(with: kept)
@@ -183,18 +184,17 @@ extension ReplicaFile {
   private func movePoisoned(_ refusal: Refusal) throws -> Int {
     try connection.run(
       """
-      INSERT INTO ferry_quarantine(seq, entry, id, grp, tbl, record, kind, data, was, marks, code, detail,
-        holder, at)
-      SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_quarantine), id, grp, tbl, record,
-        kind, data, was, marks, iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4,
-        NULL), iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
+      INSERT INTO ferry_failures(seq, entry, code, detail, holder, at)
+      SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures),
+        iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4, NULL),
+        iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
       FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
       """, refusal.record, refusal.table, refusal.code.rawValue, refusal.detail, refusal.holder,
       wallClock())
     let count = connection.changes
     try rememberClock()
     try connection.execute(
-      "DELETE FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)")
+      "UPDATE ferry_operations SET state = 3 WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)")
     return count
   }
 
@@ -233,8 +233,7 @@ extension ReplicaFile {
   /// Deletes an entry. Returns whether it existed.
   func discardQuarantined(_ number: Int64) throws -> Bool {
     try connection.transaction {
-      try connection.run("DELETE FROM ferry_quarantine WHERE entry = ?", number)
-      let isFound = connection.changes > 0
+      let isFound = try removeEntry(number)
       if isFound { try note("discarded", "entry \(number) of the quarantine") }
       return isFound
     }
@@ -256,8 +255,19 @@ extension ReplicaFile {
         if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }
         try replay(isRefused ? operation.changing(changes) : operation, in: database)
       }
-      try connection.run("DELETE FROM ferry_quarantine WHERE entry = ?", number)
+      try removeEntry(number)
     }
+  }
+
+  /// Removes what is still in an entry. Returns whether it existed.
+  @discardableResult
+  private func removeEntry(_ number: Int64) throws -> Bool {
+    try connection.run(
+      """
+      DELETE FROM ferry_operations
+      WHERE state = 3 AND seq IN (SELECT seq FROM ferry_failures WHERE entry = ?)
+      """, number)
+    return try connection.run("DELETE FROM ferry_failures WHERE entry = ?", number) > 0
   }
 
   /// Writes the content of an operation to its table, as a write of the user's.

@@ -20,7 +20,7 @@ extension ReplicaFile {
 
   private func receive(_ receipt: PacketReceipt, head: SequenceNumber) throws -> Bool {
     let number = try connection.first(
-      "SELECT number, state FROM ferry_packets WHERE tail = ? AND state <> 'acknowledged'",
+      "SELECT number, state FROM ferry_current_packets WHERE tail = ? AND state <> 'acknowledged'",
       receipt.tail
     ) { $0.int64(0) }
     guard let number else { return false }
@@ -43,8 +43,8 @@ extension ReplicaFile {
     if isConfirmed && PlantedFault.acknowledgeByRecord.isPlanted {
       try connection.execute(
         """
-        DELETE FROM ferry_pending WHERE seq > (SELECT max(to_order) FROM ferry_packets)
-          AND record IN (SELECT record FROM ferry_pending JOIN ferry_packets
+        DELETE FROM ferry_operations WHERE state = 0
+          AND seq > (SELECT max(to_order) FROM ferry_current_packets) AND record IN (SELECT record FROM ferry_pending JOIN ferry_current_packets
             ON seq BETWEEN from_order AND to_order WHERE number = \(number))
         """)
     }
@@ -59,7 +59,7 @@ extension ReplicaFile {
     if let sequences = receipt.sequences, sequences.lowerBound > state.applied { return }
     let lowest = try connection.first(
       """
-      SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
+      SELECT min(base) FROM ferry_pending JOIN ferry_current_packets ON seq BETWEEN from_order AND to_order
       WHERE number = ? AND \(Self.isTwoWay)
       """, number
     ) { $0.optionalInt64(0) }
@@ -89,18 +89,18 @@ extension ReplicaFile {
   func acknowledge(through tail: OperationID?, head: PageHead) throws -> Bool {
     guard let tail else { return false }
     let base = try firstMet(
-      "state <> 'acknowledged' AND number <= (SELECT number FROM ferry_packets WHERE tail = ?1)",
+      "state <> 'acknowledged' AND number <= (SELECT number FROM ferry_current_packets WHERE tail = ?1)",
       tail)
     try connection.run(
       """
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, last = ?2, clean = 0
-      WHERE state <> 'acknowledged'
-        AND number <= (SELECT number FROM ferry_packets WHERE tail = ?1)
+      WHERE archived IS NULL AND state <> 'acknowledged'
+        AND number <= (SELECT number FROM ferry_current_packets WHERE tail = ?1)
       """, tail, head.head)
     try connection.run(
       """
-      UPDATE ferry_packets SET applied = 1 WHERE applied = 0
-        AND number <= (SELECT number FROM ferry_packets WHERE tail = ?)
+      UPDATE ferry_packets SET applied = 1 WHERE archived IS NULL AND applied = 0
+        AND number <= (SELECT number FROM ferry_current_packets WHERE tail = ?)
       """, tail)
     guard let base, base < (try syncState().applied) else { return false }
     try goBack(to: base)
@@ -113,7 +113,7 @@ extension ReplicaFile {
   ) throws -> SequenceNumber? {
     try connection.first(
       """
-      SELECT min(base) FROM ferry_pending JOIN ferry_packets ON seq BETWEEN from_order AND to_order
+      SELECT min(base) FROM ferry_pending JOIN ferry_current_packets ON seq BETWEEN from_order AND to_order
       WHERE concurrent <> 0 AND \(Self.isTwoWay) AND \(condition)
       """, SQLiteList([tail].compactMap(\.self))
     ) { $0.optionalInt64(0) } ?? nil
@@ -147,13 +147,13 @@ extension ReplicaFile {
   /// values from older pages.
   func forgetCovered(now: Int64) throws {
     try releaseBatches()
-    guard try connection.exists("SELECT 1 FROM ferry_packets LIMIT 1") else { return }
-    let oldestOpen = "(SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')"
+    guard try connection.exists("SELECT 1 FROM ferry_current_packets LIMIT 1") else { return }
+    let oldestOpen = "(SELECT min(number) FROM ferry_current_packets WHERE state <> 'acknowledged')"
     let covered = """
-      SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
+      SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'
         AND last <= (SELECT applied FROM ferry_replica)
         AND number < coalesce(\(oldestOpen), 9223372036854775807)
-        AND number < coalesce((SELECT min(number) FROM ferry_packets
+        AND number < coalesce((SELECT min(number) FROM ferry_current_packets
           WHERE state = 'acknowledged' AND last > (SELECT applied FROM ferry_replica)),
           9223372036854775807)
       """
@@ -165,7 +165,7 @@ extension ReplicaFile {
 
   /// Stores the clock: the newest pending operation has its time, and may be dropped.
   func rememberClock() throws {
-    let newest = try connection.first("SELECT id FROM ferry_pending ORDER BY seq DESC LIMIT 1") {
+    let newest = try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
       $0.uniqueID(0)
     }
     guard let time = newest??.timestamp else { return }
@@ -197,18 +197,18 @@ extension ReplicaFile {
     // A packet before one in this device's chain is in the history as well. That does not hold for
     // a packet of a copy: the copy may have omitted the one before.
     let passed =
-      "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_packets "
+      "state <> 'acknowledged' AND number < (SELECT max(number) FROM ferry_current_packets "
       + "WHERE applied = 1)"
     if let base = try firstMet(passed), base < (try syncState().applied) { try goBack(to: base) }
     try connection.execute(
       """
       UPDATE ferry_packets SET state = 'acknowledged', first = NULL, clean = 0,
         last = (SELECT head FROM ferry_replica)
-      WHERE \(passed)
+      WHERE archived IS NULL AND \(passed)
       """)
     let open = try packets(
       where: """
-        number >= (SELECT min(number) FROM ferry_packets WHERE state <> 'acknowledged')
+        number >= (SELECT min(number) FROM ferry_current_packets WHERE state <> 'acknowledged')
         ORDER BY number
         """)
     return try beginChain(with: open)

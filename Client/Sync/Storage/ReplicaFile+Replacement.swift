@@ -49,7 +49,8 @@ extension ReplicaFile {
         """
         DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
         UPDATE ferry_packets
-        SET first = NULL, history_hash_before = NULL, history_hash = NULL, timeline = NULL;
+        SET first = NULL, history_hash_before = NULL, history_hash = NULL, timeline = NULL
+        WHERE archived IS NULL;
         UPDATE ferry_tables SET since = 0 WHERE since > 0;
         UPDATE ferry_untracked SET since = 0
         """)
@@ -171,7 +172,7 @@ extension ReplicaFile {
     capture.endTransaction()
     capture.mode = .rescuing
     defer { capture.mode = before }
-    let last = try count("SELECT coalesce(max(seq), 0) FROM ferry_pending")
+    let last = try newestRecorded()
     for (table, records) in notNamed where !records.isEmpty {
       let counters = try counters(of: table)
       let insert = try connection.prepare(
@@ -193,7 +194,7 @@ extension ReplicaFile {
     // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
     // the server's changes to them are later than the list.
     try connection.execute(
-      "UPDATE ferry_pending SET concurrent = 1, base = \(head) WHERE seq > \(last)")
+      "UPDATE ferry_operations SET concurrent = 1, base = \(head) WHERE seq > \(last)")
   }
 
   private func counters(of table: TableSchema) throws -> [Name] {
@@ -219,7 +220,7 @@ extension ReplicaFile {
     marks.array(of: ["+\(column)"])
     try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, marks)
+      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, marks)
       SELECT ?1, ferry_group(), 0, ?2, ?3, 'update', ?4, ?5
       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
       """, id.value, key.table, key.record, String(decoding: data.finish(), as: UTF8.self),

@@ -31,7 +31,8 @@ extension ReplicaFile {
 
   /// Returns the number of operations that the server buffers until their predecessors arrive.
   func bufferedCount() throws -> Int {
-    try count("SELECT coalesce(sum(operations), 0) FROM ferry_packets WHERE state = 'buffered'")
+    try count(
+      "SELECT coalesce(sum(operations), 0) FROM ferry_current_packets WHERE state = 'buffered'")
   }
 
   /// Returns pending operations, oldest first.
@@ -49,8 +50,7 @@ extension ReplicaFile {
   private func lastConfirmed() throws -> OperationID? {
     try connection.first(
       """
-      SELECT tail FROM (SELECT number, tail FROM ferry_packets WHERE state = 'acknowledged'
-        UNION ALL SELECT number, tail FROM ferry_archived_packets) ORDER BY number DESC LIMIT 1
+      SELECT tail FROM ferry_packets WHERE state = 'acknowledged' ORDER BY number DESC LIMIT 1
       """
     ) { $0.uniqueID(0).map(OperationID.init) } ?? nil
   }

@@ -161,7 +161,7 @@ extension ReplicaFile {
     guard let cursor = try syncState().cursor else { return nil }
     let newest = try connection.first(
       """
-      SELECT last, tail, history_hash, timeline FROM ferry_packets
+      SELECT last, tail, history_hash, timeline FROM ferry_current_packets
       WHERE state = 'acknowledged' AND history_hash IS NOT NULL AND last > ?1
         AND (NOT ?2 OR number <= (SELECT chain_start FROM ferry_replica))
       ORDER BY last DESC LIMIT 1

@@ -3,22 +3,22 @@ import SQLite
 
 /// This device's own operations, as far as they are still here, and how to undo one.
 extension ReplicaFile {
-  private static let columns = "seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks"
+  private static let select = """
+    SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, state
+    FROM ferry_operations
+    """
 
   /// Returns own operations, newest first; confirmed ones as long as the archive keeps them.
   func ownOperations(limit: Int) throws -> [OwnOperation] {
-    try connection.rows(
-      """
-      SELECT \(Self.columns), 0 FROM ferry_pending
-      UNION ALL SELECT \(Self.columns), 1 FROM ferry_archive ORDER BY seq DESC LIMIT ?
-      """, limit
-    ) { try ownOperation($0) }
+    try connection.rows("\(Self.select) WHERE state <= 1 ORDER BY seq DESC LIMIT ?", limit) {
+      try ownOperation($0)
+    }
   }
 
   private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
     OwnOperation(
       operation: try pending(row).operation, former: try formerColumns(row, at: 9),
-      isConfirmed: row.int64(11) == 1)
+      isConfirmed: OperationState(rawValue: row.int64(11)) == .confirmed)
   }
 
   /// Undoes an operation of this device with an ordinary operation: values that nothing has changed
@@ -27,12 +27,9 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more), or has no
   ///   value left to undo.
   func undo(_ id: OperationID) throws -> Int {
-    let own = try connection.first(
-      """
-      SELECT \(Self.columns), 0 FROM ferry_pending WHERE id = ?1
-      UNION ALL SELECT \(Self.columns), 1 FROM ferry_archive WHERE id = ?1 LIMIT 1
-      """, id.value
-    ) { try ownOperation($0) }
+    let own = try connection.first("\(Self.select) WHERE state <= 1 AND id = ? LIMIT 1", id.value) {
+      try ownOperation($0)
+    }
     guard let own else {
       throw ReplicaError.notFound("this device's history has no operation \(id)")
     }

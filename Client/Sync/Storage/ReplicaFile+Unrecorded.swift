@@ -132,11 +132,10 @@ extension ReplicaFile {
     }
   }
 
-  /// Whether a table has to be compared with the server, also if another program has just changed
-  /// it.
-  func hasUnrecordedTables() throws -> Bool {
+  /// Returns tables to compare, also if another program has just changed them.
+  func currentUnrecordedTables() throws -> [UnrecordedTable] {
     try noticeNewSchema()
-    return try !unrecordedTables().isEmpty
+    return try unrecordedTables()
   }
 
   /// Returns tracked tables that cannot sync in their present form, with the reason and a remedy.

@@ -16,7 +16,7 @@ import StoredValues
 /// it.
 extension ReplicaFile {
   private static let isConfirmed = """
-    seq <= coalesce((SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'), 0)
+    seq <= coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'), 0)
     """
 
   private static let followsText = "it follows a change that failed"
@@ -36,11 +36,6 @@ extension ReplicaFile {
 
   // MARK: Failing
 
-  /// Returns the place of the newest pending operation.
-  func newestPending() throws -> Int64 {
-    try connection.first("SELECT max(seq) FROM ferry_pending") { $0.int64(0) } ?? 0
-  }
-
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
   /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
@@ -49,7 +44,7 @@ extension ReplicaFile {
       try connection.run(
         """
         INSERT OR IGNORE INTO ferry_failed(seq, detail) SELECT seq, ?2 FROM ferry_pending
-        WHERE seq <= max(?1, coalesce((SELECT max(to_order) FROM ferry_packets), 0))
+        WHERE seq <= max(?1, coalesce((SELECT max(to_order) FROM ferry_current_packets), 0))
           AND NOT \(Self.isConfirmed) AND grp IN \(Self.groups("upload-only"))
         """, order, detail)
       let count = connection.changes
@@ -90,7 +85,7 @@ extension ReplicaFile {
     guard try hasFailed() else { return }
     let first = try connection.first(
       """
-      SELECT min(number) FROM ferry_packets JOIN ferry_failed
+      SELECT min(number) FROM ferry_current_packets JOIN ferry_failed
       ON ferry_failed.seq BETWEEN from_order AND to_order WHERE state <> 'acknowledged'
       """
     ) { $0.optionalInt64(0) }
@@ -103,7 +98,7 @@ extension ReplicaFile {
   /// packet.
   func withholdFollowers() throws {
     guard try !uploadTables().isEmpty else { return }
-    let frozen = "coalesce((SELECT max(to_order) FROM ferry_packets), 0)"
+    let frozen = "coalesce((SELECT max(to_order) FROM ferry_current_packets), 0)"
     let found = ["ferry_unsent", "ferry_quarantine"].map { failed in
       """
       SELECT p.grp FROM \(failed) AS f JOIN ferry_pending AS p
@@ -122,15 +117,17 @@ extension ReplicaFile {
   private func withhold(_ selection: String) throws -> Int {
     try connection.execute(
       """
-      INSERT INTO ferry_unsent(seq, id, grp, base, tbl, record, kind, data, was, marks, detail)
-      SELECT p.seq, id, grp, base, tbl, record, kind, data, was, marks, s.detail
-      FROM ferry_pending AS p JOIN (\(selection)) AS s ON s.seq = p.seq
+      INSERT INTO ferry_failures(seq, detail)
+      SELECT p.seq, s.detail FROM ferry_pending AS p JOIN (\(selection)) AS s ON s.seq = p.seq
       """)
     let count = connection.changes
     guard count > 0 else { return 0 }
     try rememberClock()
     try connection.execute(
-      "DELETE FROM ferry_pending WHERE seq IN (SELECT seq FROM ferry_unsent)")
+      """
+      UPDATE ferry_operations SET state = 2
+      WHERE state = 0 AND seq IN (SELECT seq FROM ferry_failures WHERE entry IS NULL)
+      """)
     return count
   }
 
@@ -150,8 +147,8 @@ extension ReplicaFile {
         try connection.execute(
           """
           DELETE FROM ferry_packets WHERE number = \(row.number);
-          DELETE FROM ferry_pending
-          WHERE seq BETWEEN \(row.orders.lowerBound) AND \(row.orders.upperBound)
+          DELETE FROM ferry_operations
+          WHERE state = 0 AND seq BETWEEN \(row.orders.lowerBound) AND \(row.orders.upperBound)
           """)
         continue
       }
@@ -227,15 +224,26 @@ extension ReplicaFile {
   /// Moves the chosen operations to the queue's end with their identifiers. The server may know
   /// them, so an insert and its delete do not cancel each other out.
   private func requeueChosen() throws {
-    try rememberClock()
-    try connection.execute(
+    let chosen = try connection.rows("SELECT seq FROM temp.ferry_chosen ORDER BY seq") {
+      $0.int64(0)
+    }
+    for order in chosen {
+      try requeue(order, "base = min(base, (SELECT applied FROM ferry_replica))")
+    }
+  }
+
+  /// Moves an operation that failed to the queue's end.
+  ///
+  /// - Parameter changes: the columns that change with its state.
+  private func requeue(_ order: Int64, _ changes: String) throws {
+    try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
-      SELECT id, grp, min(base, (SELECT applied FROM ferry_replica)), tbl, record, kind, data, 1,
-        was, marks
-      FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen) ORDER BY seq;
-      DELETE FROM ferry_unsent WHERE seq IN (SELECT seq FROM temp.ferry_chosen)
-      """)
+      UPDATE ferry_operations SET state = 0, concurrent = 1, apart = 0, \(changes),
+        seq = (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations') + 1
+      WHERE seq = ?
+      """, order)
+    try connection.run("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'ferry_operations'")
+    try connection.run("DELETE FROM ferry_failures WHERE seq = ?", order)
   }
 
   // MARK: Refused
@@ -269,13 +277,11 @@ extension ReplicaFile {
     guard operation.batch == nil,
       try uploadTables().contains(where: { $0 == table })
     else { return false }
-    try rememberClock()
-    try connection.run(
-      """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
-      SELECT id, ferry_group(), ferry_base(), tbl, record, kind, data, 1, was, marks
-      FROM ferry_quarantine WHERE entry = ? AND id = ?
-      """, entry, operation.id)
+    let order = try connection.first(
+      "SELECT seq FROM ferry_quarantine WHERE entry = ? AND id = ?", entry, operation.id
+    ) { $0.int64(0) }
+    guard let order else { return false }
+    try requeue(order, "grp = ferry_group(), base = ferry_base()")
     guard !changes.isEmpty, operation.kind != .delete else { return true }
     let plan = ApplyPlan(
       table: try schema(of: table), rules: .standard, connection: connection)

@@ -5,18 +5,11 @@ extension ReplicaSchema {
   /// the view omits them. One comparison orders a place and a text: the place has leading zeros and
   /// comes first.
   static let uploads = """
-    CREATE TABLE IF NOT EXISTS ferry_failed(  -- pending operations that could not be delivered
+    CREATE TABLE ferry_failed(  -- pending operations that could not be delivered
       seq INTEGER PRIMARY KEY,
       detail TEXT NOT NULL
     );
-    CREATE TABLE IF NOT EXISTS ferry_unsent(  -- out of the queue until the user says so
-      seq INTEGER PRIMARY KEY,                -- their order among all pending ones
-      id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
-      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, was TEXT, marks TEXT,
-      detail TEXT NOT NULL
-    );
-    CREATE INDEX IF NOT EXISTS ferry_unsent_record ON ferry_unsent(record);
-    CREATE VIEW IF NOT EXISTS ferry_uploads(
+    CREATE VIEW ferry_uploads(
       tbl, record, is_dirty, is_deleted, failed, detail, identifier
     ) AS
     WITH unconfirmed(tbl, record, seq, id, is_delete, failed, detail) AS (
@@ -27,7 +20,7 @@ extension ReplicaSchema {
       FROM ferry_pending AS p LEFT JOIN ferry_failed AS f ON f.seq = p.seq
         LEFT JOIN ferry_batch_rows AS b ON b.seq = p.seq
       WHERE p.seq > coalesce(
-        (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'), 0)
+        (SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'), 0)
       UNION ALL
       SELECT tbl, record, seq, id, kind = 'delete', 1, detail FROM ferry_unsent
       UNION ALL

@@ -49,27 +49,11 @@ enum ReplicaSchema {
       name TEXT PRIMARY KEY,
       since INTEGER NOT NULL                  -- the place after which their writes are unrecorded
     ) WITHOUT ROWID;
-    CREATE TABLE ferry_pending(               -- operations in the queue (SPEC.md §4)
-      seq INTEGER PRIMARY KEY AUTOINCREMENT,
-      id BLOB NOT NULL,
-      grp INTEGER NOT NULL,                   -- operations of one local transaction
-      base INTEGER NOT NULL,
-      tbl TEXT NOT NULL,
-      record TEXT NOT NULL,
-      kind TEXT NOT NULL,
-      data TEXT,                              -- of a delete: the row as it was (S1.10)
-      concurrent INTEGER NOT NULL DEFAULT 0,  -- a change of the record has come meanwhile:
-                                              -- 1 before it was frozen, 2 later
-      was TEXT,                               -- of an update: what the columns held before
-      marks TEXT                              -- columns of data that are more than values:
-    );                                        -- "+votes" an increment, "~body" a text to merge
-    CREATE INDEX ferry_pending_record ON ferry_pending(record);
-    CREATE INDEX ferry_pending_concurrent ON ferry_pending(seq) WHERE concurrent <> 0;
-    CREATE TABLE ferry_packets(
+    CREATE TABLE ferry_packets(               -- what was sent (SPEC.md §4)
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       dependency BLOB,
       tail BLOB NOT NULL,
-      from_order INTEGER NOT NULL,            -- the pending operations in it, frozen since
+      from_order INTEGER NOT NULL,            -- the operations in it, frozen since
       to_order INTEGER NOT NULL,
       merged INTEGER NOT NULL,
       continues INTEGER NOT NULL,
@@ -82,8 +66,12 @@ enum ReplicaSchema {
                                               -- not only known from a copy of this file
       history_hash_before INTEGER,            -- the history hash before and after it
       history_hash INTEGER,
-      timeline INTEGER                        -- that it was applied on
-    );
+      timeline INTEGER,                       -- that it was applied on
+      archived INTEGER                        -- when it went to the archive, milliseconds since
+    );                                        -- 1970; NULL: the cursor has not passed it
+    CREATE INDEX ferry_packets_current ON ferry_packets(archived) WHERE archived IS NULL;
+    CREATE VIEW ferry_current_packets AS SELECT * FROM ferry_packets WHERE archived IS NULL;
+    CREATE VIEW ferry_archived_packets AS SELECT * FROM ferry_packets WHERE archived IS NOT NULL;
     CREATE TABLE ferry_to_apply(              -- pulled pages (SPEC.md §5)
       page INTEGER PRIMARY KEY,
       changes INTEGER NOT NULL,
@@ -117,42 +105,69 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
-    """ + confirmed + checks + formerNames + marks + missions + apart
+    """ + operations + refresh + checks + formerNames + marks + missions
 
-  /// The remains of operations after the server confirmed or rejected them.
-  private static let confirmed = """
-    CREATE TABLE ferry_archive(               -- confirmed operations: a server that is restored
-      seq INTEGER PRIMARY KEY,                -- from a backup may need them again
-      id BLOB NOT NULL, grp INTEGER NOT NULL, base INTEGER NOT NULL, tbl TEXT NOT NULL,
-      record TEXT NOT NULL, kind TEXT NOT NULL, data TEXT,
-      concurrent INTEGER NOT NULL, was TEXT, marks TEXT
+  /// This device's own operations. An operation changes its state and is never copied.
+  ///
+  /// The numbers of the states are those of ``OperationState``. The archive is a prefix of the
+  /// table: every pending operation comes after it, so that a scan of the queue begins there.
+  private static let operations = """
+    CREATE TABLE ferry_operations(
+      seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- the place in the queue
+      state INTEGER NOT NULL DEFAULT 0,
+      id BLOB NOT NULL,
+      grp INTEGER NOT NULL,                   -- operations of one local transaction
+      base INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      data TEXT,                              -- of a delete: the row as it was
+      concurrent INTEGER NOT NULL DEFAULT 0,  -- a change of the record has come meanwhile:
+                                              -- 1 before it was frozen, 2 later
+      was TEXT,                               -- of an update: what the columns held before
+      marks TEXT,                             -- columns of data that are more than values:
+                                              -- "+votes" an increment, "~body" a text to merge
+      apart INTEGER NOT NULL DEFAULT 0        -- its packet keeps it separate from earlier ones on
+                                              -- the record, by bases that may be forgotten since
     );
-    CREATE TABLE ferry_archived_packets(
-      number INTEGER PRIMARY KEY,
-      dependency BLOB, tail BLOB NOT NULL, from_order INTEGER NOT NULL, to_order INTEGER NOT NULL,
-      merged INTEGER NOT NULL, continues INTEGER NOT NULL, operations INTEGER NOT NULL,
-      last INTEGER NOT NULL,                  -- the place of its last operation, or later
-      schema INTEGER NOT NULL,
-      applied INTEGER NOT NULL,
-      at INTEGER NOT NULL                     -- when it was put here, milliseconds since 1970
+    CREATE INDEX ferry_operations_pending ON ferry_operations(record) WHERE state = 0;
+    CREATE INDEX ferry_operations_concurrent ON ferry_operations(seq)
+      WHERE state = 0 AND concurrent <> 0;
+    CREATE INDEX ferry_operations_unsent ON ferry_operations(record) WHERE state = 2;
+    CREATE INDEX ferry_operations_quarantined ON ferry_operations(record) WHERE state = 3;
+    CREATE TABLE ferry_failures(              -- why operations are neither pending nor confirmed
+      seq INTEGER PRIMARY KEY,                -- as in ferry_operations
+      entry INTEGER,                          -- in quarantine: one refusal, and what went with it
+      code TEXT,                              -- NULL: it went along with a refused one
+      detail TEXT,
+      holder TEXT,                            -- the record that has the unique value
+      at INTEGER
     );
+    CREATE INDEX ferry_failures_entry ON ferry_failures(entry) WHERE entry IS NOT NULL;
+    CREATE VIEW ferry_pending AS              -- operations in the queue
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
+      FROM ferry_operations WHERE state = 0 AND seq > coalesce(
+        (SELECT to_order FROM ferry_packets WHERE archived IS NOT NULL
+         ORDER BY number DESC LIMIT 1), 0);
+    CREATE VIEW ferry_archive AS              -- confirmed operations: a server that is restored
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
+      FROM ferry_operations WHERE state = 1;  -- from a backup may need them again
+    CREATE VIEW ferry_unsent AS               -- out of the queue until the user says so
+      SELECT o.seq, id, grp, base, tbl, record, kind, data, was, marks, f.detail
+      FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 2;
+    CREATE VIEW ferry_quarantine AS           -- operations that the server refuses for good
+      SELECT o.seq, f.entry, id, grp, tbl, record, kind, data, was, marks, f.code, f.detail,
+        f.holder, f.at
+      FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 3;
+    """
+
+  private static let refresh = """
     CREATE TABLE ferry_refresh(               -- records to fetch whole with the next pull
       tbl TEXT NOT NULL,
       record TEXT NOT NULL,
       fetched INTEGER NOT NULL DEFAULT 0,     -- among the staged pages
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
-    CREATE TABLE ferry_quarantine(            -- operations that the server refuses for good
-      seq INTEGER PRIMARY KEY,                -- their order among all pending ones
-      entry INTEGER NOT NULL,                 -- one refusal, and what went with it
-      id BLOB NOT NULL, grp INTEGER NOT NULL, tbl TEXT NOT NULL, record TEXT NOT NULL,
-      kind TEXT NOT NULL, data TEXT, was TEXT, marks TEXT,
-      code TEXT,                              -- NULL: went along with a refused one
-      detail TEXT,
-      holder TEXT,                            -- the record that has the unique value
-      at INTEGER NOT NULL
-    );
-    CREATE INDEX ferry_quarantine_entry ON ferry_quarantine(entry);
     CREATE TABLE ferry_schemas(               -- what the space declares of its tables
       version INTEGER PRIMARY KEY,
       document TEXT NOT NULL
@@ -192,23 +207,15 @@ enum ReplicaSchema {
     );
     """
 
-  /// Operations that a packet keeps separate from earlier ones on the same records. The bases of
-  /// their authors decided that when the packet was frozen, and may be forgotten since.
-  private static let apart = """
-    CREATE TABLE IF NOT EXISTS ferry_apart(
-      seq INTEGER PRIMARY KEY                 -- as in ferry_pending and ferry_archive
-    );
-    """
-
   /// The rows that pending batches have changed here.
   private static let batches = """
-    CREATE TABLE IF NOT EXISTS ferry_batch_rows(
+    CREATE TABLE ferry_batch_rows(
       seq INTEGER NOT NULL,                   -- the batch among the pending operations
       tbl TEXT NOT NULL,
       record TEXT NOT NULL,
       PRIMARY KEY(seq, record)
     ) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS ferry_batch_rows_record ON ferry_batch_rows(record);
+    CREATE INDEX ferry_batch_rows_record ON ferry_batch_rows(record);
     """
 
   /// Creates or checks the tables. Safe if several processes open a new file at once.

@@ -27,8 +27,8 @@ extension ReplicaEvidence {
   private static let state = """
     SELECT device, applied, epoch,
       (SELECT count(*) FROM ferry_pending WHERE seq > coalesce(
-        (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
-         AND number < coalesce((SELECT min(number) FROM ferry_packets
+        (SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'
+         AND number < coalesce((SELECT min(number) FROM ferry_current_packets
                                 WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
@@ -82,8 +82,8 @@ extension ReplicaEvidence {
   ) throws -> Cursor.Anchor? {
     try connection.first(
       """
-      SELECT last, tail FROM ferry_packets WHERE state = 'acknowledged' AND history_hash IS NOT NULL
-        AND last > ? ORDER BY last DESC LIMIT 1
+      SELECT last, tail FROM ferry_current_packets
+      WHERE state = 'acknowledged' AND history_hash IS NOT NULL AND last > ? ORDER BY last DESC LIMIT 1
       """, head
     ) { row in
       UniqueID(bytes: row.blobBytes(1)).map {

@@ -24,7 +24,7 @@ struct DeviceFile: Sendable {
     CREATE TABLE chaos_batches(
       seq INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, tbl TEXT NOT NULL, record TEXT NOT NULL,
       base INTEGER NOT NULL);
-    CREATE TRIGGER chaos_batch AFTER INSERT ON ferry_pending WHEN NEW.kind = 'batch' BEGIN
+    CREATE TRIGGER chaos_batch AFTER INSERT ON ferry_operations WHEN NEW.kind = 'batch' BEGIN
       INSERT OR IGNORE INTO chaos_batches(id, tbl, record, base)
         VALUES (NEW.id, NEW.tbl, NEW.record, NEW.base);
     END
@@ -34,7 +34,7 @@ struct DeviceFile: Sendable {
   static func journalled(_ statements: String, action: Int) -> String {
     """
     INSERT INTO chaos_actions SELECT \(action), coalesce(
-      (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_pending'), 0);
+      (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations'), 0);
     \(statements);
     INSERT INTO chaos_journal
       SELECT \(action), seq, id, tbl, record, kind, data, base, marks FROM ferry_pending

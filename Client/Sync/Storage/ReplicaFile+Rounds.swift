@@ -1,0 +1,112 @@
+import FerryProtocol
+
+/// What a pull begins with.
+struct PullStart: Sendable {
+  /// Everything up to here is applied.
+  let applied: SequenceNumber
+  let cursor: Cursor?
+  let names: OwnNames
+  /// Whether records are to be fetched by themselves.
+  let isToRefresh: Bool
+}
+
+/// What a push begins with.
+struct PushStart: Sendable {
+  /// The place of the newest operation that it is to send.
+  let newest: Int64
+  /// Whether the chain restarts with packets that were perhaps sent under a former identifier.
+  let isChainSentAgain: Bool
+}
+
+/// A packet and the cursor that goes with it.
+struct PacketToSend: Sendable {
+  let number: Int64
+  let packet: Packet
+  let cursor: Cursor?
+}
+
+/// The next packets of a push.
+struct NextPackets: Sendable {
+  var packets: [PacketToSend] = []
+  /// The operations that the server has not confirmed.
+  var pending = 0
+  /// The operations that the server buffers.
+  var buffered = 0
+}
+
+/// The result of a round of requests, before it is stored.
+struct SyncRound: Sendable {
+  var report = SyncReport()
+  /// The place of the newest operation that the round was to send; `nil` if it only pulled.
+  var sentThrough: Int64?
+  var reconciled = Reconciled()
+}
+
+/// The steps of a round on the replica's thread: each does all that the round needs at that point.
+extension ReplicaFile {
+  /// Whether a pull may have something to do, although a live connection has reported `head`.
+  func isPullNeeded(trusting head: SequenceNumber?) throws -> Bool {
+    let state = try syncState()
+    guard let head, state.epoch != nil, state.received == state.applied,
+      head <= state.applied, head >= state.head
+    else { return true }
+    return try hasFailed() || hasReturningTables() || !currentUnrecordedTables().isEmpty
+  }
+
+  /// Begins a pull, perhaps from the start.
+  func beginPull() throws -> PullStart {
+    try beginReturns()
+    return PullStart(
+      applied: try syncState().applied, cursor: try knownCursor(ofFormerNames: true),
+      names: try ownNames(), isToRefresh: try hasRefresh())
+  }
+
+  /// Whether the server has changes that are not applied, as far as this device knows.
+  func isBehind() throws -> Bool {
+    let state = try syncState()
+    return try state.head > state.applied || hasRefresh()
+  }
+
+  /// Begins a push; the pull before has shown which operations have arrived.
+  func beginPush() throws -> PushStart {
+    let newest = try newestRecorded()
+    try prepareUploads()
+    return PushStart(newest: newest, isChainSentAgain: try isChainSentAgain())
+  }
+
+  /// Returns packets that a push has not sent, oldest first; freezes new ones as needed.
+  ///
+  /// - Parameters:
+  ///   - sent: the numbers of the packets that it has sent.
+  ///   - room: the most packets.
+  ///   - cut: special sizes of new packets.
+  func nextToSend(besides sent: Set<Int64>, room: Int, _ cut: PacketCut) throws -> NextPackets {
+    var next = NextPackets(pending: sent.isEmpty ? try pendingCount() : 0)
+    if sent.isEmpty && next.pending == 0 { return next }
+    var open = try openPackets().filter { !sent.contains($0.number) }
+    if open.count < room {
+      try freezePackets(limit: room, cut)
+      open = try openPackets().filter { !sent.contains($0.number) }
+    }
+    next.buffered = try bufferedCount()
+    next.packets = try open.prefix(room).map {
+      PacketToSend(number: $0.number, packet: try packet($0), cursor: try knownCursor())
+    }
+    return next
+  }
+
+  /// Stores the result of a round. Returns its report.
+  ///
+  /// - Parameter clockOffset: the server's clock minus this device's, in milliseconds.
+  func finish(_ round: SyncRound, clockOffset: Int64?) throws -> SyncReport {
+    var report = round.report
+    for (table, rows) in round.reconciled.tables { try endReconciling(table, rows) }
+    if let order = round.sentThrough {
+      report.unreconciled = try unrecordedTables().count
+      report.left = try unconfirmedCount(through: order)
+    }
+    try finishSync(report, clockOffset: clockOffset)
+    report.cursor = try syncState().cursor
+    return report
+  }
+}
