@@ -89,11 +89,12 @@ format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place
 
 # Documents and doc comments whose prose `make lint` checks.
-PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Server Sources Tests
+PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Server Ground Proving Tests
 
 .PHONY: lint
-lint: ## Check the format of all sources, and the prose of the documents
+lint: ## Check the format of all sources, the prose of the documents, and the manifest
 	@Scripts/install-dependencies.sh lint
 	python3 -B -m unittest discover -s Scripts
 	Scripts/check-prose.py $(PROSE)
+	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

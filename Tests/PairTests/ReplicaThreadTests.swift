@@ -1,9 +1,9 @@
-import Executors
 import Ferry
-import Networking
-import SyncClient
+import FerryExecutors
+import FerryNetworking
+import FerrySyncClient
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 /// Work that waits for a turn on the replica's thread: each turn delays a sync by the user's own

@@ -1,15 +1,15 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-extension Predicate {
+extension RecordPredicate {
   var written: String {
     var json = JSONWriter()
     json.predicate(self)
     return String(decoding: json.finish(), as: UTF8.self)
   }
 
-  static func read(_ json: String, limits: Limits = .standard) throws -> Predicate {
+  static func read(_ json: String, limits: Limits = .standard) throws -> RecordPredicate {
     try decode(Array(json.utf8)) { (reader) throws(MalformedMessage) in
       try reader.predicate(limits: limits)
     }
@@ -45,9 +45,9 @@ struct PredicateTests {
       ),
     ])
   func reading(text: String, json: String) throws {
-    let predicate = try Predicate(text, key: "id")
+    let predicate = try RecordPredicate(text, key: "id")
     #expect(predicate.written == json)
-    #expect(try Predicate.read(json) == predicate)
+    #expect(try RecordPredicate.read(json) == predicate)
   }
 
   @Test(
@@ -81,8 +81,8 @@ struct PredicateTests {
       (#""" = 1"#, "a name in quotes is empty", 1),
     ])
   func refusing(text: String, reason: String, position: Int) {
-    #expect(throws: PredicateError(reason: reason, position: position)) {
-      try Predicate(text, key: "id")
+    #expect(throws: RecordPredicateError(reason: reason, position: position)) {
+      try RecordPredicate(text, key: "id")
     }
   }
 
@@ -107,38 +107,42 @@ struct PredicateTests {
       (#"{"=":1}"#, "an array was expected"),
     ])
   func malformed(json: String, reason: String) {
-    #expect { try Predicate.read(json) } throws: { ($0 as? MalformedMessage)?.reason == reason }
+    #expect { try RecordPredicate.read(json) } throws: {
+      ($0 as? MalformedMessage)?.reason == reason
+    }
   }
 
   @Test("nesting and size are bounded in texts and in messages")
   func bounds() throws {
-    var deep = Predicate.isNull(Self.due)
+    var deep = RecordPredicate.isNull(Self.due)
     for _ in 1..<Limits.standard.predicateDepth { deep = .not(deep) }
     #expect(deep.fault() == nil)
-    #expect(try Predicate.read(deep.written) == deep)
-    #expect(Predicate.not(deep).fault() != nil)
-    #expect(throws: MalformedMessage.self) { try Predicate.read(Predicate.not(deep).written) }
-    let values = (0..<Int64(Limits.standard.predicateNodes)).map(Value.integer)
-    let wide = Predicate.among(Self.due, Array(values.dropLast()))
-    #expect(wide.fault() == nil)
-    #expect(try Predicate.read(wide.written) == wide)
-    #expect(Predicate.among(Self.due, values).fault() != nil)
+    #expect(try RecordPredicate.read(deep.written) == deep)
+    #expect(RecordPredicate.not(deep).fault() != nil)
     #expect(throws: MalformedMessage.self) {
-      try Predicate.read(Predicate.among(Self.due, values).written)
+      try RecordPredicate.read(RecordPredicate.not(deep).written)
     }
-    #expect(throws: PredicateError.self) {
-      try Predicate(String(repeating: "(", count: 100_000), key: "id")
+    let values = (0..<Int64(Limits.standard.predicateNodes)).map(Value.integer)
+    let wide = RecordPredicate.among(Self.due, Array(values.dropLast()))
+    #expect(wide.fault() == nil)
+    #expect(try RecordPredicate.read(wide.written) == wide)
+    #expect(RecordPredicate.among(Self.due, values).fault() != nil)
+    #expect(throws: MalformedMessage.self) {
+      try RecordPredicate.read(RecordPredicate.among(Self.due, values).written)
+    }
+    #expect(throws: RecordPredicateError.self) {
+      try RecordPredicate(String(repeating: "(", count: 100_000), key: "id")
     }
   }
 
   @Test("an 'and' or 'or' of one part or none is encoded by its meaning")
   func normalizing() {
-    let part = Predicate.isNull(Self.due)
-    #expect(Predicate.and([.or([part])]).written == part.written)
-    #expect(Predicate.and([]).written == Predicate.always.written)
-    #expect(Predicate.or([]).written == Predicate.not(.always).written)
-    #expect(!Predicate.or([]).matches(record: "r", columns: []))
-    #expect(Predicate.and([]).matches(record: "r", columns: []))
+    let part = RecordPredicate.isNull(Self.due)
+    #expect(RecordPredicate.and([.or([part])]).written == part.written)
+    #expect(RecordPredicate.and([]).written == RecordPredicate.always.written)
+    #expect(RecordPredicate.or([]).written == RecordPredicate.not(.always).written)
+    #expect(!RecordPredicate.or([]).matches(record: "r", columns: []))
+    #expect(RecordPredicate.and([]).matches(record: "r", columns: []))
   }
 
   @Test("a column that a record does not have is NULL, and NULL matches no comparison")
@@ -146,31 +150,31 @@ struct PredicateTests {
     for text in [
       "due = 1", "due <> 1", "not due = 1", "due in (1)", "due not in (1)", "due = null",
     ] {
-      let predicate = try Predicate(text, key: "id")
+      let predicate = try RecordPredicate(text, key: "id")
       #expect(!predicate.matches(record: "r", columns: []), "\(text)")
       #expect(!predicate.matches(record: "r", columns: [Column("due", .null)]), "\(text)")
     }
-    #expect(try Predicate("due is null", key: "id").matches(record: "r", columns: []))
-    #expect(try Predicate("due in ()", key: "id") == .among(Self.due, []))
-    #expect(Predicate.not(.among(Self.due, [])).matches(record: "r", columns: []))
-    #expect(try Predicate("id = 'r'", key: "id").matches(record: "r", columns: []))
+    #expect(try RecordPredicate("due is null", key: "id").matches(record: "r", columns: []))
+    #expect(try RecordPredicate("due in ()", key: "id") == .among(Self.due, []))
+    #expect(RecordPredicate.not(.among(Self.due, [])).matches(record: "r", columns: []))
+    #expect(try RecordPredicate("id = 'r'", key: "id").matches(record: "r", columns: []))
   }
 
   @Test("a record that was deleted or never inserted matches nothing")
   func living() {
     var state = RecordState([.insert(at: 1, ["done": 0].asColumns)])
-    let predicate = Predicate.compare(Self.done, .equal, 0)
+    let predicate = RecordPredicate.compare(Self.done, .equal, 0)
     #expect(predicate.matches(record: "r", state))
     _ = state.merge(.delete(at: 2), at: 2)
     #expect(!predicate.matches(record: "r", state))
-    #expect(!Predicate.always.matches(record: "r", state))
-    #expect(!Predicate.always.matches(record: "r", RecordState([.update(at: 1, [])])))
+    #expect(!RecordPredicate.always.matches(record: "r", state))
+    #expect(!RecordPredicate.always.matches(record: "r", RecordState([.update(at: 1, [])])))
   }
 
   @Test("the longest predicate stays within SQLite's limit of depth")
   func longest() {
-    let parts = (0..<300).map { Predicate.compare(Self.done, .equal, .integer($0)) }
-    let sql = Predicate.or(parts).sql(table: "t", key: "id")
+    let parts = (0..<300).map { RecordPredicate.compare(Self.done, .equal, .integer($0)) }
+    let sql = RecordPredicate.or(parts).sql(table: "t", key: "id")
     var (depth, deepest) = (0, 0)
     for byte in sql.text.utf8 {
       if byte == UInt8(ascii: "(") { depth += 1 }

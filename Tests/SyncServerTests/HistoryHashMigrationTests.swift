@@ -1,9 +1,9 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SQLite
-import StoreContracts
-import SyncServer
-import TestSupport
+import FerrySQLite
+import FerryStoreContracts
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Stores whose history is older than its history hash.

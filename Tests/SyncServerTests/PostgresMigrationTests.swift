@@ -1,9 +1,9 @@
-import Postgres
+import FerryPostgres
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// Migrations that take long, fail half-way, and are begun by several at once.
 @Suite(.hangLimit)

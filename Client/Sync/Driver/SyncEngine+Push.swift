@@ -1,12 +1,12 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 extension SyncEngine {
   /// Sends pending operations, several packets at once, until nothing waits or the server cannot
   /// take more.
   ///
   /// - Parameters:
-  ///   - start: what the push begins with, if the caller has just read it.
+  ///   - start: the state from which the push begins, if the caller has just read it.
   ///   - inFlight: packets at once. With 1, every packet joins this device's chain, even if a copy
   ///     of the file has sent it. A packet that overtakes another is only a duplicate.
   /// - Returns: The place of the newest operation that it was to send.

@@ -12,7 +12,7 @@ extension SyncEngine {
   /// It runs between a pull and a push: a pending edit of a row that the server does not have would be
   /// lost without the row.
   ///
-  /// - Returns: What a push begins with; `nil` if tables were compared.
+  /// - Returns: The state from which a push begins; `nil` if tables were compared.
   func reconcile(_ api: SyncAPI, _ round: inout SyncRound) async throws -> PushStart? {
     let (tables, start) = try await thread.run { file in
       let tables = try file.currentUnrecordedTables()

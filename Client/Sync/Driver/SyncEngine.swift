@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// Runs syncs: pulls, then pushes, over a transport. It only orders the calls; the machines and the
 /// file's transactions contain the rules.
@@ -88,7 +88,7 @@ package struct SyncEngine: Sendable {
   /// round begins with, and the last one stores its result.
   ///
   /// - Parameters:
-  ///   - prepare: reads what the round begins with.
+  ///   - prepare: reads the state from which the round begins.
   ///   - round: makes the requests.
   func locked<Start: Sendable>(
     _ prepare: @escaping @Sendable (ReplicaFile) throws -> Start,

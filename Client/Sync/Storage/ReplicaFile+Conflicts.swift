@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Values that lost, and questions for the user (SPEC.md §6, §15).
 extension ReplicaFile {
@@ -166,7 +166,7 @@ extension ReplicaFile {
     json.columns(columns)
     try connection.run(
       """
-      INSERT INTO ferry_pending(id, grp, base, tbl, record, kind, data)
+      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data)
       VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
       """, table.name, key.record, SQLiteText(json.finish()))
   }

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// What a pull begins with.
+/// The state from which a pull begins.
 struct PullStart: Sendable {
   /// Everything up to here is applied.
   let applied: SequenceNumber
@@ -10,7 +10,7 @@ struct PullStart: Sendable {
   let isToRefresh: Bool
 }
 
-/// What a push begins with.
+/// The state from which a push begins.
 struct PushStart: Sendable {
   /// The place of the newest operation that it is to send.
   let newest: Int64

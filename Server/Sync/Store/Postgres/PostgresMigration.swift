@@ -1,4 +1,4 @@
-import Postgres
+import FerryPostgres
 
 /// The migration of a database, one step after the other.
 ///

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension SQLiteStoreFile {
   /// Buffered packets that one slice deletes at most: each may have 8 MiB.

@@ -1,4 +1,4 @@
-import SQLite
+import FerrySQLite
 
 /// The embedded store's tables. Each step of `migrations` raises `user_version` by one.
 enum SQLiteStoreSchema {
