@@ -5,8 +5,11 @@ import PackageDescription
 
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
 
-func library(_ name: String, _ path: String, needs: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: needs, path: path, swiftSettings: strict)
+func library(
+  _ name: String, _ path: String, needs: [Target.Dependency] = [], resources: [Resource] = []
+) -> Target {
+  .target(
+    name: name, dependencies: needs, path: path, resources: resources, swiftSettings: strict)
 }
 
 func command(_ name: String, _ path: String, needs: [Target.Dependency]) -> Target {
@@ -23,6 +26,11 @@ func system(_ name: String, _ path: String, _ pkgConfig: String?, apt: String) -
   .systemLibrary(
     name: name, path: path, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
+
+// The report page of ferry-sim, in the program itself.
+let reportPage =
+  ["kinds", "model", "scale", "view", "canvas", "marks", "pointer", "controls", "event-list"]
+  .map { "\($0).js" } + ["start.js", "watch.js", "style.css"]
 
 let package = Package(
   name: "ferry",
@@ -122,7 +130,7 @@ let package = Package(
         "FerryConformance", "FerrySimulatedDisk", "FerrySyncClient", "FerrySyncServer",
         "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors", "FerrySQLite",
         "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography",
-      ]),
+      ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
       "FerrySim", "Proving/FerrySim",
       needs: ["FerrySimulation", "FerryCommandLine", "FerryLaboratory"]),

@@ -12,10 +12,12 @@ package enum ReportPage {
     page.write(ReportSummary(content: content, moments: moments, start: data.start).markup)
     page.write(timeline)
     page.write(eventList)
-    page.write("</main>\n<script>\n\(ReportScript.watch)</script>\n")
+    page.write("</main>\n<script>\n\(ReportResources.watch)</script>\n")
     page.write("<script type=\"application/json\" id=\"run-data\">")
     data.write(to: &page)
-    page.write("</script>\n<script>\n\(ReportScript.text)</script>\n</body>\n</html>\n")
+    page.write(
+      "</script>\n<script>\n\"use strict\";\n\(ReportResources.script)</script>\n</body>\n</html>\n"
+    )
     return page.bytes
   }
 
@@ -34,7 +36,7 @@ package enum ReportPage {
       <meta http-equiv="Content-Security-Policy" content="\(policy)">
       <title>Seed \(content.seed) \(verdict) · ferry-sim</title>
       <style>
-      \(ReportStyle.text)</style>
+      \(ReportResources.style)</style>
       </head>
       <body>
 
