@@ -114,8 +114,9 @@ extension SyncEngine {
     var (done, total) = (0, 0)
     for _ in 0..<bufferedRoundsMax {
       var sent = Set<Int64>()
-      report.buffered = try await withThrowingTaskGroup(of: PacketAnswer.self) { group in
+      report.buffered = try await withThrowingTaskGroup(of: SentPacket.self) { group in
         var inFlight = 0
+        var refusal: (packet: Int64, error: any Error)?
         var next = try await thread.run { try $0.nextToSend(besides: [], room: inFlightMax, cut) }
         total = max(total, next.pending)
         while true {
@@ -124,23 +125,33 @@ extension SyncEngine {
             inFlight += 1
             group.addTask { try await send(packet, api) }
           }
-          guard let answer = try await group.next() else { return next.buffered }
-          inFlight -= 1
-          let room = inFlightMax - inFlight
-          let confirmed: [PacketReceipt]
-          (confirmed, next) = try await thread.run { [sent] file in
-            (try file.receive(answer), try file.nextToSend(besides: sent, room: room, cut))
+          guard let ended = try await group.next() else {
+            if let refusal { throw refusal.error }
+            return next.buffered
           }
-          done += confirmed.reduce(0) { $0 + $1.outcomes.count }
-          report.add(confirmed)
-          progress(SyncProgress(phase: .pushing, completed: done, total: max(done, total)))
+          inFlight -= 1
+          next.packets = []
+          switch ended {
+          case .refused(let packet, let error):
+            // The server may have applied the packets under way: their answers still count.
+            if refusal.map({ packet < $0.packet }) ?? true { refusal = (packet, error) }
+          case .answered(let answer):
+            let room = refusal == nil ? inFlightMax - inFlight : 0
+            let confirmed: [PacketReceipt]
+            (confirmed, next) = try await thread.run { [sent] file in
+              (try file.receive(answer), try file.nextToSend(besides: sent, room: room, cut))
+            }
+            done += confirmed.reduce(0) { $0 + $1.outcomes.count }
+            report.add(confirmed)
+            progress(SyncProgress(phase: .pushing, completed: done, total: max(done, total)))
+          }
         }
       }
       if report.buffered == 0 { return }
     }
   }
 
-  private func send(_ next: PacketToSend, _ api: SyncAPI) async throws -> PacketAnswer {
+  private func send(_ next: PacketToSend, _ api: SyncAPI) async throws -> SentPacket {
     let packet = next.packet
     var malformed = 0
     while true {
@@ -149,16 +160,25 @@ extension SyncEngine {
         guard answer.receipt.tail == packet.operations.last?.id else {
           throw ReplicaError.unexpectedAnswer(status: 200, "a receipt for another packet")
         }
-        return answer
+        return .answered(answer)
       } catch let foreign as ForeignAnswer where foreign.isTooLarge || foreign.mayConcernContent {
-        throw PacketRefusedByProxy(packet: next.number, answer: foreign)
+        return .refused(
+          packet: next.number, PacketRefusedByProxy(packet: next.number, answer: foreign))
       } catch ReplicaError.refused(let problem) where RefusalAnswer.concerns(problem.code) {
         malformed += problem.code == .malformedMessage ? 1 : RefusalAnswer.malformedMax
         guard malformed >= RefusalAnswer.malformedMax else { continue }
-        throw PacketRefused(packet: next.number, problem: problem)
+        return .refused(
+          packet: next.number, PacketRefused(packet: next.number, problem: problem))
       }
     }
   }
+}
+
+/// The end of a packet's request.
+private enum SentPacket: Sendable {
+  case answered(PacketAnswer)
+  /// The server or a proxy rejected this packet; others can still be sent.
+  case refused(packet: Int64, any Error)
 }
 
 /// A packet that the server can never take as it is.

@@ -53,31 +53,31 @@ extension ReplicaFile {
   func settleChain(_ head: PageHead) throws -> Bool {
     let isSetBack = try syncState().replacement == .rescuing
     if isSetBack { try forgetBases() }
-    guard let tail = head.appliedTail else {
-      guard try lacksChain(isSetBack) else { return false }
-      try sendAllAgain()
-      return false
+    switch ChainDecision(try chainFacts(head.appliedTail, isSetBack)) {
+    case .goOn: return false
+    case .confirm: return try acknowledge(through: head.appliedTail, head: head)
+    case .sendAgain(let number): try sendAgain(after: number)
+    case .sendAllAgain: try sendAllAgain()
+    case .leaveToCopy:
+      if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
     }
-    if isSetBack, try keepsEarlierChains() {
-      try sendAllAgain()
-      return false
+    return false
+  }
+
+  private func chainFacts(_ tail: OperationID?, _ isSetBack: Bool) throws -> ChainDecision.Facts {
+    var facts = ChainDecision.Facts(
+      isSetBack: isSetBack, keepsEarlierChains: try keepsEarlierChains())
+    guard let tail else {
+      facts.hasConfirmedLater = try lacksChain(isSetBack)
+      return facts
     }
     if let number = try number(of: tail) {
-      if try hasConfirmed(after: number, isSetBack) {
-        try sendAgain(after: number)
-        return false
-      }
-      return try acknowledge(through: tail, head: head)
+      facts.tail = .packet(number)
+      facts.hasConfirmedLater = try hasConfirmed(after: number, isSetBack)
+    } else {
+      facts.tail = try isNewestKnown(tail) ? .newest : .unknown
     }
-    if try isNewestKnown(tail) { return false }
-    guard isSetBack else {
-      if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
-      return false
-    }
-    // The server was rolled back, and this device does not know how far. The server recognises
-    // operations by their identifiers.
-    try sendAllAgain()
-    return false
+    return facts
   }
 
   /// Returns the number of the packet that ends with an operation.
@@ -105,15 +105,12 @@ extension ReplicaFile {
     // The first packet of a chain is a duplicate only if the server knew the chain.
     return try connection.exists(
       """
-      SELECT 1 FROM ferry_current_packets WHERE number > ?1 AND (applied = 1
-        OR state = 'acknowledged' AND dependency IS NULL)
-      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND applied = 1 LIMIT 1
+      SELECT 1 FROM ferry_packets WHERE number > ? AND (applied = 1
+        OR archived IS NULL AND state = 'acknowledged' AND dependency IS NULL) LIMIT 1
       """, start)
   }
 
-  /// Whether packets are kept that were confirmed under an earlier identifier. The tail of the
-  /// newest identifier shows nothing about them: its first packet may have arrived after the
-  /// rollback.
+  /// Whether packets are kept that were confirmed under an earlier identifier.
   private func keepsEarlierChains() throws -> Bool {
     try connection.exists(
       """
@@ -131,10 +128,8 @@ extension ReplicaFile {
   private func hasConfirmed(after number: Int64, _ isSetBack: Bool) throws -> Bool {
     try connection.exists(
       """
-      SELECT 1 FROM ferry_current_packets WHERE number > ?1
-        AND state = 'acknowledged'
-      UNION ALL SELECT 1 FROM ferry_archived_packets WHERE number > ?1 AND (applied = 1 OR ?2)
-      LIMIT 1
+      SELECT 1 FROM ferry_packets WHERE number > ?1 AND state = 'acknowledged'
+        AND (archived IS NULL OR applied = 1 OR ?2) LIMIT 1
       """, number, isSetBack)
   }
 

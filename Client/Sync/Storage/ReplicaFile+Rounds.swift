@@ -82,7 +82,7 @@ extension ReplicaFile {
   ///   - cut: special sizes of new packets.
   func nextToSend(besides sent: Set<Int64>, room: Int, _ cut: PacketCut) throws -> NextPackets {
     var next = NextPackets(pending: sent.isEmpty ? try pendingCount() : 0)
-    if sent.isEmpty && next.pending == 0 { return next }
+    if room == 0 || sent.isEmpty && next.pending == 0 { return next }
     var open = try openPackets().filter { !sent.contains($0.number) }
     if open.count < room {
       try freezePackets(limit: room, cut)
