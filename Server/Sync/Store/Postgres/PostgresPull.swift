@@ -119,8 +119,7 @@ extension HistoryPlace {
   init?(_ row: PostgresRow, _ sequence: Int, historyHash: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(
-      sequence: try row.int8(sequence),
-      historyHash: row.isNull(historyHash) ? nil : UInt64(bitPattern: try row.int8(historyHash)))
+      sequence: try row.int8(sequence), historyHash: UInt64(bitPattern: try row.int8(historyHash)))
   }
 }
 

@@ -38,21 +38,19 @@ package final class PostgresStore: SyncStore {
   let limits: Limits
   private let quotas: Quotas
 
-  /// Connects and migrates.
+  /// Connects, and creates the tables if there are none.
   package convenience init(url: String) async throws(StoreError) {
     try await self.init(url: url, limits: .standard)
   }
 
   /// - Parameters:
   ///   - connections: How many at most, besides one that listens and one that checks.
-  ///   - report: Takes a description of each step of a migration.
   ///   - createsIfMissing: Whether a store is made in a database that has none.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     url: String, limits: Limits, quotas: Quotas = .standard,
     connections: Int = PostgresStore.connectionsStandard, createsIfMissing: Bool = true,
-    report: @escaping @Sendable (String) -> Void = { _ in },
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
@@ -65,11 +63,13 @@ package final class PostgresStore: SyncStore {
     let moves = HeadMoves()
     self.moves = moves
     do {
-      try await PostgresStoreSchema.migrate(url, createsIfMissing: createsIfMissing, report: report)
       let pool = try PostgresPool(
         url: url, connections: connections,
         prepareConnection: PostgresStoreSchema.connectionSettings,
         options: Self.options(connections))
+      try await pool.run {
+        try PostgresStoreSchema.prepare($0, createsIfMissing: createsIfMissing)
+      }
       self.pool = pool
       checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions)
       listener = try PostgresListener(url: url, channels: [Self.channel]) { event in

@@ -7,7 +7,7 @@ package struct Retention: Sendable, Equatable {
 
   package init(milliseconds: Int64?) { self.milliseconds = milliseconds.map { max(0, $0) } }
 
-  /// Nothing is ever pruned. Spaces that were made before there was a retention have this.
+  /// Nothing is ever pruned.
   package static let forever = Retention(milliseconds: nil)
 
   /// The retention of new spaces: 90 days. A device that was away for longer pulls everything

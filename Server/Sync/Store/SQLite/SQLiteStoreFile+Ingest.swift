@@ -166,7 +166,7 @@ extension SQLiteStoreFile {
       return row.uniqueID(1).map {
         KnownOperation(
           sequence: row.int64(0), device: DeviceID($0), outcome: outcome,
-          historyHash: row.optionalInt64(3).map(UInt64.init(bitPattern:)))
+          historyHash: UInt64(bitPattern: row.int64(3)))
       }
     } ?? nil
   }

@@ -167,13 +167,10 @@ extension SQLiteStoreFile {
   // MARK: Room
 
   /// Cuts free pages off the file while they are more than a quarter of it; fewer pages are soon
-  /// used again. A file made before this version keeps its size, and its free pages are filled
-  /// again.
+  /// used again.
   func reclaim() throws -> ReclaimStep {
     let free = try pragma("freelist_count")
-    guard try pragma("auto_vacuum") == 2, free > Self.reclaimedPages,
-      free > (try pragma("page_count")) / 4
-    else { return .done }
+    guard free > Self.reclaimedPages, free > (try pragma("page_count")) / 4 else { return .done }
     try connection.execute("PRAGMA incremental_vacuum(\(Self.reclaimedPages))")
     return try pragma("freelist_count") < free ? .more : .done
   }
