@@ -246,4 +246,6 @@ package struct KnownOperation: Sendable, Equatable {
     self.outcome = outcome
     self.historyHash = historyHash
   }
+
+  var place: HistoryPlace { HistoryPlace(sequence: sequence, historyHash: historyHash) }
 }

@@ -71,7 +71,7 @@ struct PostgresPull {
       }
     }
     guard let state = results[0].first else {
-      return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+      return .failure(.spaceGone)
     }
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),

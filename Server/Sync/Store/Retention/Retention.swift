@@ -108,9 +108,11 @@ package struct HorizonState: Sendable, Equatable {
   }
 
   /// Returns the retention horizon from now on; never lower than it was.
-  package func raised(_ request: HorizonRequest) -> SequenceNumber {
-    if request.olderThan == 0 { return head }
-    return max(retentionHorizon, oldEnough?.sequence ?? 0)
+  package func raised(_ request: HorizonRequest) -> RaisedHorizon {
+    let goesWhole = request.olderThan == 0
+    let raised = goesWhole ? head : max(retentionHorizon, oldEnough?.sequence ?? 0)
+    let at = goesWhole ? request.now : oldEnough?.at
+    return RaisedHorizon(retentionHorizon: raised, head: head, at: raised > 0 ? at : nil)
   }
 }
 

@@ -111,7 +111,7 @@ package final class SQLiteStoreFile {
         )
       }
       guard let (stored, newest) = found else {
-        return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+        return .failure(.spaceGone)
       }
       var snapshot = stored
       try snapshot.noteEnd(of: request.cursor) { try end(of: $0, in: space) }
