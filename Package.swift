@@ -19,9 +19,9 @@ func tests(_ name: String, needs: [Target.Dependency], resources: [Resource] = [
     swiftSettings: strict)
 }
 
-func system(_ name: String, _ pkgConfig: String?, apt: String) -> Target {
+func system(_ name: String, _ path: String, _ pkgConfig: String?, apt: String) -> Target {
   .systemLibrary(
-    name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
+    name: name, path: path, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
 let package = Package(
@@ -37,145 +37,171 @@ let package = Package(
   ],
   targets: [
     // C libraries: a module map and a shim, each imported by one wrapper.
-    system("CSQLite", "sqlite3", apt: "libsqlite3-dev"),
-    system("CPostgres", "libpq", apt: "libpq-dev"),
-    system("CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
-    system("CMicroHTTPD", "libmicrohttpd", apt: "libmicrohttpd-dev"),
-    system("CZstd", "libzstd", apt: "libzstd-dev"),
-    system("CZlib", "zlib", apt: "zlib1g-dev"),
-    system("COpenSSL", "libcrypto", apt: "libssl-dev"),
+    system("CFerrySQLite", "Ground/CSQLite", "sqlite3", apt: "libsqlite3-dev"),
+    system("CFerryPostgres", "Ground/CPostgres", "libpq", apt: "libpq-dev"),
+    system("CFerryCurl", "Ground/CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
+    system("CFerryMicroHTTPD", "Ground/CMicroHTTPD", "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CFerryZstd", "Ground/CZstd", "libzstd", apt: "libzstd-dev"),
+    system("CFerryZlib", "Ground/CZlib", "zlib", apt: "zlib1g-dev"),
+    system("CFerryOpenSSL", "Ground/COpenSSL", "libcrypto", apt: "libssl-dev"),
 
     // Protocol: all that client and server share.
     library("FerryProtocol", "Protocol/FerryProtocol"),
 
     // Ground: wrappers without a rule of Ferry's in them.
-    library("Executors", "Sources/Executors"),
-    library("SQLite", "Sources/SQLite", needs: ["CSQLite"]),
-    library("StoredValues", "Sources/StoredValues", needs: ["FerryProtocol", "SQLite"]),
-    library("Compression", "Sources/Compression", needs: ["CZstd", "CZlib"]),
-    library("Cryptography", "Sources/Cryptography", needs: ["COpenSSL"]),
-    library("CommandLineKit", "Sources/CommandLineKit"),
+    library("FerryExecutors", "Ground/Executors"),
+    library("FerrySQLite", "Ground/SQLite", needs: ["CFerrySQLite"]),
+    library("FerryStoredValues", "Ground/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
+    library("FerryCompression", "Ground/Compression", needs: ["CFerryZstd", "CFerryZlib"]),
+    library("FerryCryptography", "Ground/Cryptography", needs: ["CFerryOpenSSL"]),
+    library("FerryCommandLine", "Ground/CommandLineKit"),
 
     // Client.
-    library("Networking", "Client/Networking", needs: ["CCurl", "Executors"]),
+    library("FerryNetworking", "Client/Networking", needs: ["CFerryCurl", "FerryExecutors"]),
     library(
-      "Caching", "Client/Caching", needs: ["Networking", "SQLite", "Cryptography", "Executors"]),
+      "FerryCaching", "Client/Caching",
+      needs: ["FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors"]),
     library(
-      "SyncClient", "Client/Sync",
+      "FerrySyncClient", "Client/Sync",
       needs: [
-        "FerryProtocol", "SQLite", "StoredValues", "Networking", "Compression", "Executors",
+        "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking", "FerryCompression",
+        "FerryExecutors",
       ]),
     library(
-      "Missions", "Client/Missions",
-      needs: ["FerryProtocol", "Cryptography", "SQLite", "Networking", "Executors"]),
+      "FerryMissions", "Client/Missions",
+      needs: [
+        "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking", "FerryExecutors",
+      ]),
     library(
       "Ferry", "Client/Ferry",
-      needs: ["SyncClient", "Missions", "Caching", "Networking", "FerryProtocol"]),
-    library("TableImport", "Client/Import", needs: ["FerryProtocol"]),
+      needs: [
+        "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryNetworking", "FerryProtocol",
+      ]),
+    library("FerryTableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
-      needs: ["Ferry", "SyncClient", "TableImport", "CommandLineKit"]),
+      needs: ["Ferry", "FerrySyncClient", "FerryTableImport", "FerryCommandLine"]),
 
     // Server.
-    library("HTTPServer", "Server/HTTP", needs: ["CMicroHTTPD", "Compression"]),
-    library("Postgres", "Server/Postgres", needs: ["CPostgres"]),
+    library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
+    library("FerryPostgres", "Server/Postgres", needs: ["CFerryPostgres"]),
     library(
-      "MissionServer", "Server/Missions", needs: ["FerryProtocol", "Cryptography", "Executors"]),
+      "FerryMissionServer", "Server/Missions",
+      needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors"]),
     library(
-      "SyncServer", "Server/Sync",
+      "FerrySyncServer", "Server/Sync",
       needs: [
-        "FerryProtocol", "SQLite", "StoredValues", "Postgres", "HTTPServer", "Cryptography",
-        "Executors", "MissionServer",
+        "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryHTTPServer",
+        "FerryCryptography",
+        "FerryExecutors", "FerryMissionServer",
       ]),
     command(
       "FerryDaemon", "Server/FerryDaemon",
       needs: [
-        "SyncServer", "MissionServer", "FerryProtocol", "Cryptography", "Networking", "Executors",
-        "CommandLineKit",
+        "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
+        "FerryNetworking", "FerryExecutors",
+        "FerryCommandLine",
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
-    library("Laboratory", "Sources/Laboratory", needs: ["Postgres"]),
+    library("FerryLaboratory", "Proving/Laboratory", needs: ["FerryPostgres"]),
     command(
-      "FerryBench", "Sources/FerryBench",
+      "FerryBench", "Proving/FerryBench",
       needs: [
-        "Ferry", "SyncClient", "FerryProtocol", "Networking", "Postgres", "SQLite", "StoredValues",
-        "CommandLineKit", "HTTPServer", "Laboratory",
+        "Ferry", "FerrySyncClient", "FerryProtocol", "FerryNetworking", "FerryPostgres",
+        "FerrySQLite", "FerryStoredValues",
+        "FerryCommandLine", "FerryHTTPServer", "FerryLaboratory",
       ]),
 
     // Proving: the workload and the oracles, and the two instruments that use them.
     library(
-      "Conformance", "Sources/Conformance",
-      needs: ["FerryProtocol", "SQLite", "StoredValues", "Postgres"]),
-    library("SimulatedDisk", "Sources/SimulatedDisk", needs: ["CSQLite"]),
+      "FerryConformance", "Proving/Conformance",
+      needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres"]),
+    library("FerrySimulatedDisk", "Proving/SimulatedDisk", needs: ["CFerrySQLite"]),
     library(
-      "Simulation", "Sources/Simulation",
+      "FerrySimulation", "Proving/Simulation",
       needs: [
-        "Conformance", "SimulatedDisk", "SyncClient", "SyncServer", "HTTPServer", "Networking",
-        "FerryProtocol", "Executors", "SQLite", "StoredValues", "Postgres", "Missions",
-        "MissionServer", "Cryptography",
+        "FerryConformance", "FerrySimulatedDisk", "FerrySyncClient", "FerrySyncServer",
+        "FerryHTTPServer", "FerryNetworking",
+        "FerryProtocol", "FerryExecutors", "FerrySQLite", "FerryStoredValues", "FerryPostgres",
+        "FerryMissions",
+        "FerryMissionServer", "FerryCryptography",
       ]),
     command(
-      "FerrySim", "Sources/FerrySim", needs: ["Simulation", "CommandLineKit", "Laboratory"]),
+      "FerrySim", "Proving/FerrySim",
+      needs: ["FerrySimulation", "FerryCommandLine", "FerryLaboratory"]),
     command(
-      "FerryChaos", "Sources/FerryChaos",
+      "FerryChaos", "Proving/FerryChaos",
       needs: [
-        "Conformance", "FerryProtocol", "Laboratory", "Postgres", "SQLite", "CommandLineKit",
+        "FerryConformance", "FerryProtocol", "FerryLaboratory", "FerryPostgres", "FerrySQLite",
+        "FerryCommandLine",
       ]),
 
     // Tests: one folder a target.
     .target(
-      name: "TestSupport", dependencies: ["Laboratory"], path: "Tests/TestSupport",
+      name: "FerryTestSupport", dependencies: ["FerryLaboratory"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .target(
-      name: "StoreContracts", dependencies: ["SyncServer", "TestSupport"],
+      name: "FerryStoreContracts", dependencies: ["FerrySyncServer", "FerryTestSupport"],
       path: "Tests/StoreContracts", swiftSettings: strict),
-    tests("ProtocolTests", needs: ["FerryProtocol", "SQLite", "StoredValues", "TestSupport"]),
-    tests("SQLiteTests", needs: ["SQLite", "TestSupport"]),
-    tests("CompressionTests", needs: ["Compression", "TestSupport"]),
-    tests("CryptographyTests", needs: ["Cryptography", "TestSupport"]),
-    tests("CommandLineKitTests", needs: ["CommandLineKit", "TestSupport"]),
-    tests("NetworkingTests", needs: ["Networking", "TestSupport"]),
     tests(
-      "CachingTests", needs: ["Caching", "Networking", "SQLite", "HTTPServer", "TestSupport"]),
-    tests("HTTPServerTests", needs: ["HTTPServer", "TestSupport"]),
-    tests("PostgresTests", needs: ["Postgres", "TestSupport"]),
-    tests("TableImportTests", needs: ["TableImport", "TestSupport"]),
+      "ProtocolTests",
+      needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryTestSupport"]),
+    tests("SQLiteTests", needs: ["FerrySQLite", "FerryTestSupport"]),
+    tests("CompressionTests", needs: ["FerryCompression", "FerryTestSupport"]),
+    tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),
+    tests("CommandLineKitTests", needs: ["FerryCommandLine", "FerryTestSupport"]),
+    tests("NetworkingTests", needs: ["FerryNetworking", "FerryTestSupport"]),
+    tests(
+      "CachingTests",
+      needs: [
+        "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer", "FerryTestSupport",
+      ]),
+    tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport"]),
+    tests("PostgresTests", needs: ["FerryPostgres", "FerryTestSupport"]),
+    tests("TableImportTests", needs: ["FerryTableImport", "FerryTestSupport"]),
     tests(
       "SyncClientTests",
-      needs: ["SyncClient", "Networking", "SQLite", "FerryProtocol", "TestSupport"]),
+      needs: [
+        "FerrySyncClient", "FerryNetworking", "FerrySQLite", "FerryProtocol", "FerryTestSupport",
+      ]),
     tests(
       "MissionServerTests",
-      needs: ["MissionServer", "FerryProtocol", "Cryptography", "TestSupport"]),
+      needs: ["FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTestSupport"]),
     tests(
       "MissionTests",
       needs: [
-        "Missions", "Networking", "Cryptography", "SQLite", "FerryProtocol", "Executors",
-        "SimulatedDisk", "TestSupport",
+        "FerryMissions", "FerryNetworking", "FerryCryptography", "FerrySQLite", "FerryProtocol",
+        "FerryExecutors",
+        "FerrySimulatedDisk", "FerryTestSupport",
       ]),
     tests(
       "SyncServerTests",
       needs: [
-        "SyncServer", "StoreContracts", "MissionServer", "Postgres", "Cryptography", "TestSupport",
+        "FerrySyncServer", "FerryStoreContracts", "FerryMissionServer", "FerryPostgres",
+        "FerryCryptography", "FerryTestSupport",
         "FerryDaemon",
       ], resources: [.copy("Resources")]),
     tests(
       "ConformanceTests",
       needs: [
-        "Conformance", "FerryProtocol", "SQLite", "Postgres", "SyncClient", "SyncServer",
-        "TestSupport",
+        "FerryConformance", "FerryProtocol", "FerrySQLite", "FerryPostgres", "FerrySyncClient",
+        "FerrySyncServer",
+        "FerryTestSupport",
       ]),
-    tests("SimulatedDiskTests", needs: ["SimulatedDisk", "SQLite", "TestSupport"]),
+    tests("SimulatedDiskTests", needs: ["FerrySimulatedDisk", "FerrySQLite", "FerryTestSupport"]),
     tests(
       "SimulationTests",
       needs: [
-        "Simulation", "Conformance", "FerryProtocol", "HTTPServer", "Networking", "TestSupport",
-        "FerrySim", "SimulatedDisk", "Missions", "Cryptography", "Executors",
+        "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer",
+        "FerryNetworking", "FerryTestSupport",
+        "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography", "FerryExecutors",
       ]),
     tests(
       "PairTests",
       needs: [
-        "Ferry", "SyncClient", "Networking", "Compression", "Cryptography", "SQLite", "TestSupport",
+        "Ferry", "FerrySyncClient", "FerryNetworking", "FerryCompression", "FerryCryptography",
+        "FerrySQLite", "FerryTestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench",
       ]),
   ]

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The source of an application's data: missions, caches and the network behind one interface.
 ///

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// Images by their address, from the first source that has them: a mission, the cache, or the
 /// network.

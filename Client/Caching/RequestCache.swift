@@ -1,5 +1,5 @@
+import FerryNetworking
 import Foundation
-import Networking
 
 /// Answers to requests, in memory and on disk, by the rules of HTTP for a private cache (RFC 9111)
 /// and those of each request.

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 import Synchronization
 
 /// Lets concurrent callers with the same key share one request.

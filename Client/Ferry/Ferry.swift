@@ -1,7 +1,7 @@
 // The umbrella that an application imports: the replica, its values, requests and their caches, and
 // missions.
-@_exported import Caching
+@_exported import FerryCaching
+@_exported import FerryMissions
+@_exported import FerryNetworking
 @_exported import FerryProtocol
-@_exported import Missions
-@_exported import Networking
-@_exported import SyncClient
+@_exported import FerrySyncClient

@@ -1,5 +1,5 @@
-import Caching
-import Missions
+import FerryCaching
+import FerryMissions
 
 /// Offers the content of missions to the caches of requests and images (SPEC.md §21).
 extension MissionManager: PinnedContent {

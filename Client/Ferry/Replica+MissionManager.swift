@@ -1,8 +1,8 @@
-import Caching
+import FerryCaching
+import FerryMissions
+import FerryNetworking
 import FerryProtocol
-import Missions
-import Networking
-import SyncClient
+import FerrySyncClient
 
 extension Replica {
   /// Returns a manager of the missions that this replica's space publishes. Its files are in the

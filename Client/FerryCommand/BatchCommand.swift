@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 
 extension FerryCommand {
   static let batch = CommandSpec(
@@ -60,7 +60,7 @@ extension FerryCommand {
   }
 
   /// Returns the label and the text of a pending operation's target.
-  static func recordCell(_ operation: Operation) -> (String, JSONText) {
+  static func recordCell(_ operation: SyncOperation) -> (String, JSONText) {
     guard let batch = operation.batch else {
       return (operation.key.record.text, .string(operation.key.record.text))
     }

@@ -1,6 +1,6 @@
-import CommandLineKit
 import Ferry
-import TableImport
+import FerryCommandLine
+import FerryTableImport
 
 /// Describes every error of the library: what happened, why, and what to do next.
 extension ReplicaError: CommandFailureConvertible {

@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 
 /// The command `ferry`: a device on the command line.
 enum FerryCommand {

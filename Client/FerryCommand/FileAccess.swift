@@ -1,4 +1,4 @@
-import CommandLineKit
+import FerryCommandLine
 import Foundation
 
 /// The file system calls of the commands.

@@ -1,8 +1,8 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 import FerryProtocol
+import FerryTableImport
 import Foundation
-import TableImport
 
 extension FerryCommand {
   static let importing = CommandSpec(

@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 import Foundation
 
 /// The presentation of values and times.

@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 import FerryProtocol
 import Foundation
 

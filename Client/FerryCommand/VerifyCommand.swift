@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 
 extension FerryCommand {
   static let verify = CommandSpec(

@@ -1,3 +1,3 @@
-import CommandLineKit
+import FerryCommandLine
 
 await CommandRunner.main(FerryCommand.specification)

@@ -1,5 +1,5 @@
-import CommandLineKit
-import SyncServer
+import FerryCommandLine
+import FerrySyncServer
 
 /// `ferryd` and its commands, as declarations.
 enum DaemonCommands {

@@ -1,5 +1,5 @@
-import CommandLineKit
-import SyncServer
+import FerryCommandLine
+import FerrySyncServer
 
 extension FerryServerError: CommandFailureConvertible {
   /// The message for the user: what happened, why, and what to do.

@@ -1,4 +1,4 @@
-import CommandLineKit
+import FerryCommandLine
 import Foundation
 
 /// One GET over a plain socket; only the status of the answer counts.

@@ -1,6 +1,6 @@
-import CommandLineKit
+import FerryCommandLine
+import FerrySyncServer
 import Foundation
-import SyncServer
 
 extension DaemonCommands {
   static let healthCheck = CommandSpec(

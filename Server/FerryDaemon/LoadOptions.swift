@@ -1,6 +1,6 @@
-import CommandLineKit
-import HTTPServer
-import SyncServer
+import FerryCommandLine
+import FerryHTTPServer
+import FerrySyncServer
 
 /// Options of `serve` that keep one client from taking the server from the others.
 enum LoadOptions {

@@ -1,5 +1,5 @@
-import CommandLineKit
-import SyncServer
+import FerryCommandLine
+import FerrySyncServer
 
 /// The options of the log: `--log-level` and `--quiet`.
 enum LogOptions {

@@ -1,5 +1,5 @@
-import CommandLineKit
-import SyncServer
+import FerryCommandLine
+import FerrySyncServer
 
 /// The quotas of one user, and of one space, as options of `ferryd serve`.
 enum QuotaOptions {

@@ -1,6 +1,6 @@
-import CommandLineKit
-import HTTPServer
-import SyncServer
+import FerryCommandLine
+import FerryHTTPServer
+import FerrySyncServer
 
 extension DaemonCommands {
   static let serve = CommandSpec(

@@ -1,6 +1,6 @@
-import CommandLineKit
+import FerryCommandLine
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 /// `ferryd space …`.
 enum SpaceCommands {

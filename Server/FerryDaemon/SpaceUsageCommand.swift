@@ -1,5 +1,5 @@
-import CommandLineKit
-import SyncServer
+import FerryCommandLine
+import FerrySyncServer
 
 extension SpaceCommands {
   static let usage = CommandSpec(

@@ -1,6 +1,6 @@
-import CommandLineKit
+import FerryCommandLine
+import FerrySyncServer
 import Foundation
-import SyncServer
 
 /// The store of a command: `--database` or `--data`.
 enum StoreOptions {

@@ -1,4 +1,4 @@
-import CMicroHTTPD
+import CFerryMicroHTTPD
 import Glibc
 
 /// The functions that libmicrohttpd calls, on its threads, with a retained `ServerCore` as context.

@@ -1,4 +1,4 @@
-import CMicroHTTPD
+import CFerryMicroHTTPD
 import Glibc
 
 extension HTTPResponse {

@@ -1,4 +1,4 @@
-import Compression
+import FerryCompression
 
 extension HTTPResponse {
   /// Content below this many bytes is sent as it is: a frame's overhead would eat the gain.

@@ -1,4 +1,4 @@
-import Compression
+import FerryCompression
 
 /// The intake of one request, which decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {

@@ -1,4 +1,4 @@
-import CMicroHTTPD
+import CFerryMicroHTTPD
 import Synchronization
 
 /// The state that the server object, libmicrohttpd's threads and the handlers' tasks share.

@@ -1,4 +1,4 @@
-import Executors
+import FerryExecutors
 import Synchronization
 
 /// A blob directory with its own threads: its calls block, and would hold up the pool that

@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 import Foundation
 

@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 
 /// The server to connect to, checked for syntax, with the defaults of every connection here.
 struct ConnectionTarget: Sendable {

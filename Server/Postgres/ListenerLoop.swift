@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 import Foundation
 
 /// The body of a listener's thread.

@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 import Foundation
 
 /// The time that a connection waits for an answer, before the work is given up.

@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 import Foundation
 
 /// A connection. Every call blocks until the server has answered. So it belongs on a separate

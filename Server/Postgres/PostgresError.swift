@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 
 /// An error between this process and PostgreSQL.
 package struct PostgresError: Error, Equatable, CustomStringConvertible {

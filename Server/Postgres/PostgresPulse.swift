@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 import Foundation
 import Synchronization
 

@@ -1,4 +1,4 @@
-import CPostgres
+import CFerryPostgres
 
 /// A statement's result. Values stay in libpq's memory, and are freed with this object.
 package final class PostgresRows: RandomAccessCollection, Sendable {

@@ -1,8 +1,8 @@
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("Cache keys", .hangLimit)
 struct CacheKeyTests {

@@ -1,8 +1,8 @@
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("The cache rule of a request and an answer", .hangLimit)
 struct CachePolicyTests {

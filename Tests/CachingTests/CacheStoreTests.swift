@@ -1,10 +1,10 @@
+import FerryNetworking
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import Networking
-import SQLite
-import TestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("The cache's storage", .hangLimit)
 struct CacheStoreTests {

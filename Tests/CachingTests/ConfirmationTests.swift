@@ -1,8 +1,8 @@
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("A 304 (RFC 9111 §4.3.4)", .hangLimit)
 struct ConfirmationTests {

@@ -1,10 +1,10 @@
-import HTTPServer
-import Networking
+import FerryHTTPServer
+import FerryNetworking
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("The data manager", .hangLimit)
 struct DataManagerTests {

@@ -1,5 +1,5 @@
-import Caching
-import Networking
+import FerryCaching
+import FerryNetworking
 
 /// The example of a data manager in Documentation/library.md, line by line. Only the addresses and
 /// the folder are a test's; `DocumentedDataTests` compares the lines.

@@ -1,7 +1,7 @@
+import FerryHTTPServer
+import FerryNetworking
+import FerryTestSupport
 import Foundation
-import HTTPServer
-import Networking
-import TestSupport
 import Testing
 
 @Suite("The documents' example of data", .hangLimit)

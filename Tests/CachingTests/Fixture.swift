@@ -1,8 +1,8 @@
+import FerryNetworking
 import Foundation
-import Networking
 import Synchronization
 
-@testable import Caching
+@testable import FerryCaching
 
 /// The moment at which responses arrive: Sun, 06 Nov 1994 08:49:37 GMT, in milliseconds since 1970.
 let arrival: Int64 = 784_111_777_000

@@ -1,8 +1,8 @@
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 /// A response's fields, and the seconds from its arrival for which it is fresh.
 struct FreshnessCase: Sendable, CustomTestStringConvertible {

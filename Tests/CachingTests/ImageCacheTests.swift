@@ -1,9 +1,9 @@
-import Networking
+import FerryNetworking
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("Images", .hangLimit)
 struct ImageCacheTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("The memory level of the cache", .hangLimit)
 struct MemoryLevelTests {

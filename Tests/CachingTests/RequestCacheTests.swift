@@ -1,10 +1,10 @@
+import FerryNetworking
+import FerryTestSupport
 import Foundation
-import Networking
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 /// A server of one resource with a version, a client that caches, and a clock.
 final class Exchanges: Sendable {

@@ -1,9 +1,9 @@
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 import Testing
 
-@testable import Caching
+@testable import FerryCaching
 
 @Suite("A folder shared by two caches", .hangLimit)
 struct SharedFolderTests {

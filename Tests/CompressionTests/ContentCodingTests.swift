@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Compression
+@testable import FerryCompression
 
 @Suite("Content codings", .hangLimit)
 struct ContentCodingTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Compression
+@testable import FerryCompression
 
 @Suite("Negotiation of a content coding", .hangLimit)
 struct NegotiationTests {

@@ -1,6 +1,6 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Whether every operation that was recorded is found to have reached the history, or not.

@@ -1,12 +1,12 @@
-import Conformance
+import FerryConformance
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
-@testable import SyncServer
+@testable import FerrySyncClient
+@testable import FerrySyncServer
 
 /// The readers of evidence, compared with the product's own reports.
 @Suite(.hangLimit)

@@ -1,6 +1,6 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The oracles on missions, each with the cases that it must accept and those that it must report.

@@ -1,6 +1,6 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The oracle on syncs that report success.

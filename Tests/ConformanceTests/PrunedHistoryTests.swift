@@ -1,11 +1,11 @@
-import Conformance
+import FerryConformance
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The server's pruned operations are kept for the oracles, which judge them.
 @Suite(.hangLimit)
@@ -47,7 +47,9 @@ struct PrunedHistoryTests {
       maker.operation(.insert, "a", at: 10, ["title": "x"]), maker.operation(.delete, "a", at: 11),
       maker.operation(.insert, "b", at: 12, ["title": "y"]),
       maker.operation(.update, "b", at: 13, ["stars": 2]),
-    ].map { Operation(id: $0.id, key: $0.key, kind: $0.kind, time: $0.time, columns: $0.columns) }
+    ].map {
+      SyncOperation(id: $0.id, key: $0.key, kind: $0.kind, time: $0.time, columns: $0.columns)
+    }
     let packet = Packet(
       device: HistoryMaker.device(1), dependency: nil, operations: operations, continues: false)
     _ = try await store.ingest([IncomingPacket(packet, byteCount: 100)], into: space, now: 0)

@@ -1,6 +1,6 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The oracles that judge the rows of replicas.

@@ -1,6 +1,6 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The findings of oracles after a server was restored from a backup.

@@ -1,11 +1,11 @@
-import Conformance
+import FerryConformance
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The marks of increments and originals that both stores keep.
 @Suite(.hangLimit)
@@ -15,9 +15,9 @@ struct StoredMarksTests {
   private func operation(
     _ number: UInt64, _ kind: OperationKind, _ columns: [Column], adds: Set<Name> = [],
     originals: [Column] = []
-  ) -> Operation {
+  ) -> SyncOperation {
     let time = HybridTimestamp(milliseconds: Self.now + Int64(number))
-    return Operation(
+    return SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: number)),
       key: RecordKey(table: "tallies", record: "a"), kind: kind, time: time, columns: columns,
       increments: adds, originals: originals)

@@ -1,10 +1,10 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// The actions of the simulated users.
 @Suite(.hangLimit)

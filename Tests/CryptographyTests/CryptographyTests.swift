@@ -1,5 +1,5 @@
-import Cryptography
-import TestSupport
+import FerryCryptography
+import FerryTestSupport
 import Testing
 
 @Suite("Cryptography", .hangLimit)

@@ -1,9 +1,9 @@
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 @Suite("Admission before content", .hangLimit)
 struct AdmissionTests {

@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 @Suite("Sending files", .hangLimit)
 struct FileTransferTests {

@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Glibc
-import TestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 @Suite("The HTTP server", .hangLimit)
 struct HTTPServerTests {

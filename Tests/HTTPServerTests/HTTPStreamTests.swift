@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 @Suite("Live bodies", .hangLimit)
 struct HTTPStreamTests {

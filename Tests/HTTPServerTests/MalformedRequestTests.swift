@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 /// Malformed requests, to each of which a server responds once.
 @Suite("Malformed requests", .hangLimit)

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 @Suite("Request targets", .hangLimit)
 struct RequestTargetTests {

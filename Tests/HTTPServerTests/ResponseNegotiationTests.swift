@@ -1,8 +1,8 @@
-import Compression
-import TestSupport
+import FerryCompression
+import FerryTestSupport
 import Testing
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 @Suite("Codings of responses", .hangLimit)
 struct ResponseNegotiationTests {

@@ -1,6 +1,6 @@
 import Foundation
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 /// A file that is gone after the test.
 final class ScratchFile: Sendable {

@@ -1,6 +1,6 @@
 import Synchronization
 
-@testable import HTTPServer
+@testable import FerryHTTPServer
 
 /// Runs `body` against a server and stops it.
 func withServer(

@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 /// Many files at once.
 @Suite(.hangLimit)

@@ -1,10 +1,10 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 @Suite("Removing content", .hangLimit)
 struct BlobCollectingTests {

@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 @Suite("The directory for content", .hangLimit)
 struct BlobDirectoryTests {

@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 @Suite("Uploads in parts", .hangLimit)
 struct BlobUploadTests {

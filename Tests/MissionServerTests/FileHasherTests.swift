@@ -1,10 +1,10 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 @Suite("Hashing files", .hangLimit)
 struct FileHasherTests {

@@ -1,10 +1,10 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 @Suite("The key that signs missions", .hangLimit)
 struct MissionSignerTests {

@@ -1,8 +1,8 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 
-@testable import MissionServer
+@testable import FerryMissionServer
 
 /// A blob directory in a folder of its own, and files beside it.
 struct BlobFixture {

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 /// The end of a manager's work, for every caller.
 @Suite(.hangLimit)

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("A part's place", .hangLimit)
 struct ContentRangeTests {

@@ -1,10 +1,10 @@
+import FerryNetworking
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import Networking
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("A download through the network client", .hangLimit)
 struct DownloadClientTests {

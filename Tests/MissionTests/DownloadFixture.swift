@@ -1,12 +1,12 @@
-import Cryptography
-import Executors
+import FerryCryptography
+import FerryExecutors
+import FerryNetworking
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import Networking
 import Synchronization
-import TestSupport
 
-@testable import Missions
+@testable import FerryMissions
 
 /// A downloader over a real transport, with a directory of its own, and records of its actions.
 final class DownloadFixture: Sendable {

@@ -1,10 +1,10 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 /// Each misdeed of a server against files with hashes of chunks and without.
 @Suite("Downloads from hostile servers", .hangLimit)

@@ -1,10 +1,10 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Resumed downloads", .hangLimit)
 struct DownloadResumeTests {

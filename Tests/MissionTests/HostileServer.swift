@@ -1,6 +1,6 @@
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 
 /// A small HTTP server over sockets that responds by a script, correctly or not: a thread for each
 /// connection. It counts the bytes of bodies that it sent.

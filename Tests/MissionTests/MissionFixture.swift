@@ -1,11 +1,11 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 let spaceName = made(SpaceName("test"))
 

@@ -1,10 +1,10 @@
 import FerryProtocol
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Keeping, updating and sharing missions", .hangLimit)
 struct MissionKeepingTests {

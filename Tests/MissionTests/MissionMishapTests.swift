@@ -1,10 +1,10 @@
 import FerryProtocol
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Missions with damaged or missing files", .hangLimit)
 struct MissionMishapTests {

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Mission queue", .hangLimit)
 struct MissionQueueTests {

@@ -1,11 +1,11 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Paused missions and their observers", .hangLimit)
 struct MissionRestingTests {

@@ -1,11 +1,11 @@
-import Executors
+import FerryExecutors
 import FerryProtocol
-import SimulatedDisk
+import FerrySimulatedDisk
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 /// The rows of the mission store after a loss of power, on a disk that loses unsynced writes.
 @Suite("The mission store after a power loss", .hangLimit)

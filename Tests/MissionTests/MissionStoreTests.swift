@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("The mission store", .hangLimit)
 struct MissionStoreTests {

@@ -1,11 +1,11 @@
-import Cryptography
-import Executors
+import FerryCryptography
+import FerryExecutors
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("A partial file", .hangLimit)
 struct PartialFileTests {

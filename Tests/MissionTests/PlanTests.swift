@@ -1,9 +1,9 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Space, progress and versions to keep", .hangLimit)
 struct PlanTests {

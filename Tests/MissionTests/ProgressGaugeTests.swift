@@ -1,8 +1,8 @@
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
-@testable import Missions
+@testable import FerryMissions
 
 @Suite("Progress", .hangLimit)
 struct ProgressGaugeTests {

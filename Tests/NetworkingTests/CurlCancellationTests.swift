@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import Networking
+@testable import FerryNetworking
 
 /// The limits are hours: only a cancellation that ends the transfer lets these tests end in time.
 @Suite("Cancelling a transfer", .hangLimit)

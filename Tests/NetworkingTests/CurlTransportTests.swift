@@ -1,6 +1,6 @@
+import FerryNetworking
+import FerryTestSupport
 import Foundation
-import Networking
-import TestSupport
 import Testing
 
 @Suite("Requests of the transport", .hangLimit)

@@ -1,7 +1,7 @@
+import FerryNetworking
+import FerryTestSupport
 import Foundation
-import Networking
 import Synchronization
-import TestSupport
 import Testing
 
 @Suite(

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 
 /// `openssl s_server` with a certificate of its own making; it serves files that contain responses.
 final class SecureServer: Sendable {

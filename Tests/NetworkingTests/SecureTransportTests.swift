@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import Networking
+@testable import FerryNetworking
 
 @Suite(
   "TLS is verified", .hangLimit,

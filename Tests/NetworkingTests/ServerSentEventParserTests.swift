@@ -1,5 +1,5 @@
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
 @Suite("Parsing server-sent events", .hangLimit)

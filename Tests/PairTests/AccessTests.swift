@@ -1,6 +1,6 @@
-import Compression
 import Ferry
-import TestSupport
+import FerryCompression
+import FerryTestSupport
 import Testing
 
 /// Access rights, as the commands report them.

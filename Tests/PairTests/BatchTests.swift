@@ -1,5 +1,5 @@
 import Ferry
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Batch operations between devices, on the command line and in the library.

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// `ferry-chaos` as its user runs it. `make chaos` runs the long rounds.

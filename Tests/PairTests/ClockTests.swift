@@ -1,9 +1,9 @@
 import Ferry
+import FerryNetworking
+import FerrySyncClient
+import FerryTestSupport
 import Foundation
-import Networking
-import SyncClient
 import Synchronization
-import TestSupport
 import Testing
 
 /// Wrong clocks: never refused, never in the way of convergence, and reported.

@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// `ferryd` as a service: its start, its reports, and its end.

@@ -1,5 +1,5 @@
 import Ferry
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Two devices, one server, and a network that loses responses.

@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// `ferry import` end to end: from a file on one device to the rows of another.

@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// SIGKILL of the server and of the client at each step of a sync. Nothing is lost, nothing is done

@@ -1,10 +1,10 @@
 import Ferry
+import FerryNetworking
+import FerrySQLite
+import FerrySyncClient
+import FerryTestSupport
 import Foundation
-import Networking
-import SQLite
-import SyncClient
 import Synchronization
-import TestSupport
 import Testing
 
 /// Schema changes that bypass the triggers: their writes reach the others, and nothing is lost.

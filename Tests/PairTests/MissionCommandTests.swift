@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The output and exit status of `ferry mission …`.

@@ -1,7 +1,7 @@
-import Cryptography
 import Ferry
+import FerryCryptography
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Items on another provider's server, a real nginx, by the command line.

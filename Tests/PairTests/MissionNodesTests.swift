@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Missions of two `ferryd` on one PostgreSQL, with one directory for content.

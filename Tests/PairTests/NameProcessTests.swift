@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Names and values that are easily confused, through the programs. A file is imported, sent,

@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// One-way tables between real processes (SPEC.md §17): a device that only sends its messages, and

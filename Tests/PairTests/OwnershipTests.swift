@@ -1,6 +1,6 @@
 import Ferry
-import Networking
-import TestSupport
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
 /// Device identifiers belong to the user that used them first.

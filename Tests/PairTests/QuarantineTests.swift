@@ -1,8 +1,8 @@
 import Ferry
+import FerryNetworking
+import FerrySyncClient
+import FerryTestSupport
 import Foundation
-import Networking
-import SyncClient
-import TestSupport
 import Testing
 
 /// Operations that the server can never apply leave the queue, and delay only operations that

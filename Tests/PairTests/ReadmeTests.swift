@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The README's example works exactly as printed.

@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Servers and devices that are restored from a backup repair themselves at the next sync.

@@ -1,5 +1,5 @@
 import Ferry
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Devices whose cursor is before the history that the server still has.

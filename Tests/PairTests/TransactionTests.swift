@@ -1,6 +1,6 @@
 import Ferry
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 /// A local transaction is seen whole elsewhere, however large, and merged if that is allowed.

@@ -1,5 +1,5 @@
 import Ferry
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The values of rows and their references, from one device to another.

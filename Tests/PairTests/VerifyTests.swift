@@ -1,7 +1,7 @@
 import Ferry
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 import Testing
 
 /// Verification that a replica matches the server, and its repair if it does not.

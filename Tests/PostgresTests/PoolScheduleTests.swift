@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Postgres
+@testable import FerryPostgres
 
 /// Which work gets the next connection, as a table.
 @Suite("A pool's schedule", .hangLimit)

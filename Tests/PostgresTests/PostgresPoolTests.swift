@@ -1,5 +1,5 @@
-import Postgres
-import TestSupport
+import FerryPostgres
+import FerryTestSupport
 import Testing
 
 @Suite("A PostgreSQL pool", .hangLimit)

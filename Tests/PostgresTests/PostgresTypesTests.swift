@@ -1,6 +1,6 @@
+import FerryPostgres
+import FerryTestSupport
 import Foundation
-import Postgres
-import TestSupport
 import Testing
 
 @Suite("PostgreSQL values", .hangLimit)

@@ -1,5 +1,5 @@
-import Postgres
-import TestSupport
+import FerryPostgres
+import FerryTestSupport
 
 /// An empty database in the shared cluster, with a pool on it.
 struct TestDatabase {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 @Suite("Conflicts of deletes", .hangLimit)
@@ -9,9 +9,9 @@ struct DeleteConflictTests {
 
   private func operation(
     _ kind: OperationKind, at time: UInt64, base: SequenceNumber, _ columns: [Column] = []
-  ) -> Operation {
+  ) -> SyncOperation {
     let time = HybridTimestamp(rawValue: time)
-    return Operation(
+    return SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: 0)),
       key: RecordKey(table: "t", record: "r"), kind: kind, time: time, columns: columns, base: base)
   }
@@ -21,7 +21,9 @@ struct DeleteConflictTests {
     arguments: [UInt64(50), 150])
   func concurrentEdit(editTime: UInt64) {
     var state = RecordState()
-    func merge(_ operation: Operation, _ device: DeviceID, _ sequence: SequenceNumber) -> Outcome {
+    func merge(_ operation: SyncOperation, _ device: DeviceID, _ sequence: SequenceNumber)
+      -> Outcome
+    {
       state.merge(operation, stamp: Stamp(time: operation.time, device: device), sequence: sequence)
     }
     _ = merge(operation(.insert, at: 1, base: 0, [Column("a", 1)]), one, 1)

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 @Suite("Deletes against edits, by policy", .hangLimit)

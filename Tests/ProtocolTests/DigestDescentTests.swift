@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// How two trees are compared, without a network.

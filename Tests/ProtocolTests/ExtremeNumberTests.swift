@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Every number of every message, replaced by the ends of 64 bits and beyond. A reader rejects it

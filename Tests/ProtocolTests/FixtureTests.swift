@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The golden messages in Protocol/fixtures: the meaning of each, and that both directions of the

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Every way in which a packet can be wrong, each with the reason that its sender gets.

@@ -1,4 +1,4 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
 @testable import FerryProtocol
@@ -48,13 +48,14 @@ struct NameTests {
 
   @Test("a column with a quote and a combining mark stays one name in a predicate's SQL and text")
   func predicates() throws {
-    let predicate = Predicate.compare(.column("x\"\u{301}y"), .equal, 1)
+    let predicate = RecordPredicate.compare(.column("x\"\u{301}y"), .equal, 1)
     let sql = predicate.sql(table: "t\"\u{301}", key: "id")
     #expect(sql.text.utf8.count { $0 == 0x22 } == 8)
-    #expect(try Predicate(predicate.text(key: "id"), key: "id") == predicate)
+    #expect(try RecordPredicate(predicate.text(key: "id"), key: "id") == predicate)
     #expect(predicate.matches(record: "r", columns: [Column("x\"\u{301}y", 1)]))
     #expect(
-      !Predicate.isNotNull(.column("\u{212A}")).matches(record: "r", columns: [Column("K", 1)]))
+      !RecordPredicate.isNotNull(.column("\u{212A}")).matches(
+        record: "r", columns: [Column("K", 1)]))
   }
 
   @Test("reserved tables are found in any case, with anything after the prefix")
@@ -70,7 +71,7 @@ struct NameTests {
   @Test("a message can contain two names that are equal as Swift strings")
   func messages() throws {
     let time = HybridTimestamp(milliseconds: 1)
-    let operation = Operation(
+    let operation = SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: 1)),
       key: RecordKey(table: "t", record: "r"), kind: .update, time: time,
       columns: [Column("K", 1), Column("\u{212A}", 2)], columnTimes: ["K": time, "\u{212A}": time],

@@ -1,6 +1,6 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Notices in pages: they travel whole, and readers that do not request them skip them.

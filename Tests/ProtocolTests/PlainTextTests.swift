@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Strings are scanned eight bytes at a time, so each case is tried at each place of a word.

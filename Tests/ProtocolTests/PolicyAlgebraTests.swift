@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Laws for any operations under any policy, tried on seeded ones.
@@ -235,7 +235,7 @@ struct PolicyHistory {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Returns the row at its author after the operation; `nil` if the operation was impossible.
   fileprivate func applied(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     switch (kind, row) {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// One write of device 1, then one of device 2 that had not seen it, unless a test states

@@ -1,10 +1,12 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 @Suite(.hangLimit)
 struct PredicateCostTests {
-  static func predicate(_ text: String) throws -> Predicate { try Predicate(text, key: "id") }
+  static func predicate(_ text: String) throws -> RecordPredicate {
+    try RecordPredicate(text, key: "id")
+  }
 
   @Test("each operator, comparison and value costs, and long values cost more")
   func cost() throws {

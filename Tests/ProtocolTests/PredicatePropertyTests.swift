@@ -1,7 +1,7 @@
 import FerryProtocol
-import SQLite
-import StoredValues
-import TestSupport
+import FerrySQLite
+import FerryStoredValues
+import FerryTestSupport
 import Testing
 
 @Suite("Random predicates", .hangLimit)
@@ -13,7 +13,7 @@ struct PredicatePropertyTests {
     for _ in 0..<2_000 {
       let predicate = samples.predicate()
       let text = predicate.text(key: "the key")
-      #expect(try Predicate(text, key: "THE KEY") == predicate, "\(text)")
+      #expect(try RecordPredicate(text, key: "THE KEY") == predicate, "\(text)")
     }
   }
 
@@ -23,7 +23,7 @@ struct PredicatePropertyTests {
     var samples = PredicateSamples(seed: seed)
     for _ in 0..<2_000 {
       let predicate = samples.predicate()
-      #expect(try Predicate.read(predicate.written) == predicate)
+      #expect(try RecordPredicate.read(predicate.written) == predicate)
     }
   }
 

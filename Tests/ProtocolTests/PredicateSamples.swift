@@ -25,7 +25,7 @@ struct PredicateSamples {
     return place == Self.columns.count ? .record : .column(Self.columns[place])
   }
 
-  mutating func predicate(depth: Int = 4) -> Predicate {
+  mutating func predicate(depth: Int = 4) -> RecordPredicate {
     switch Int.random(in: 0..<(depth > 0 ? 12 : 7), using: &random) {
     case 0...3:
       return .compare(
@@ -39,7 +39,7 @@ struct PredicateSamples {
     }
   }
 
-  private mutating func parts(_ depth: Int) -> [Predicate] {
+  private mutating func parts(_ depth: Int) -> [RecordPredicate] {
     (0..<Int.random(in: 2...4, using: &random)).map { _ in predicate(depth: depth - 1) }
   }
 

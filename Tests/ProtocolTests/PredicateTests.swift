@@ -1,15 +1,15 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-extension Predicate {
+extension RecordPredicate {
   var written: String {
     var json = JSONWriter()
     json.predicate(self)
     return String(decoding: json.finish(), as: UTF8.self)
   }
 
-  static func read(_ json: String, limits: Limits = .standard) throws -> Predicate {
+  static func read(_ json: String, limits: Limits = .standard) throws -> RecordPredicate {
     try decode(Array(json.utf8)) { (reader) throws(MalformedMessage) in
       try reader.predicate(limits: limits)
     }
@@ -45,9 +45,9 @@ struct PredicateTests {
       ),
     ])
   func reading(text: String, json: String) throws {
-    let predicate = try Predicate(text, key: "id")
+    let predicate = try RecordPredicate(text, key: "id")
     #expect(predicate.written == json)
-    #expect(try Predicate.read(json) == predicate)
+    #expect(try RecordPredicate.read(json) == predicate)
   }
 
   @Test(

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Laws for any operations, tried on seeded ones. A failure names its seed.
@@ -130,7 +130,7 @@ struct RecordStatePropertyTests {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Returns the row at its author after the operation; `nil` if the operation was impossible.
   fileprivate func done(to row: [Name: Value]?) -> (row: [Name: Value]?, Void)? {
     let written = Dictionary(uniqueKeysWithValues: columns.map { ($0.name, $0.value) })

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The request for single records: its fields, and its refusals.

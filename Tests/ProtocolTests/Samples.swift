@@ -28,7 +28,7 @@ extension Stamp {
 
 /// One operation on a record, with its author: a short form of a merge's input.
 struct Act {
-  var operation: Operation
+  var operation: SyncOperation
   var device: DeviceID
   /// The time to which the server clamped the operation's.
   var clampedTo: HybridTimestamp?
@@ -42,7 +42,7 @@ struct Act {
     _ kind: OperationKind, at time: Int64, by device: UInt64 = 1, _ columns: [Column] = [],
     times: [Name: Int64] = [:], base: SequenceNumber = 0, clampedTo: Int64? = nil
   ) {
-    operation = Operation(
+    operation = SyncOperation(
       id: .sample(UInt64(time)), key: RecordKey(table: "notes", record: "r"), kind: kind,
       time: .at(time), columns: columns, columnTimes: times.mapValues { .at($0) }, base: base)
     self.device = .sample(device)

@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Keeps Protocol/SPEC.md and Protocol/openapi.yaml from trailing the code.

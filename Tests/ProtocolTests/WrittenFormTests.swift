@@ -1,5 +1,5 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// The exact bytes of documents that are signed or stored, and that no file in Protocol/fixtures
@@ -62,15 +62,15 @@ struct WrittenFormTests {
 
   @Test("a batch in a history")
   func batch() {
-    let predicate = Predicate.and([
+    let predicate = RecordPredicate.and([
       .compare(.column("a\"b"), .less, .real(2)), .not(.among(.record, ["x", 1])),
     ])
-    func text(_ effect: Batch.Effect, _ predicate: Predicate) -> String {
+    func text(_ effect: Batch.Effect, _ predicate: RecordPredicate) -> String {
       let batch = Batch(effect, where: predicate)
       var json = JSONWriter()
       json.keptBatch(
         batch,
-        of: Operation(
+        of: SyncOperation(
           id: .sample(1), table: "t", batch: batch, time: .at(1),
           columns: [Column("a", nil), Column("b", .blob([1]))]))
       return String(decoding: json.finish(), as: UTF8.self)

@@ -1,5 +1,5 @@
+import FerrySQLite
 import Foundation
-import SQLite
 
 /// A database file of its own, removed with its folder.
 final class DatabaseFile {

@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Glibc
-import TestSupport
 import Testing
 
-@testable import SQLite
+@testable import FerrySQLite
 
 @Suite("SQLite's errors", .hangLimit)
 struct FailureTests {

@@ -1,5 +1,5 @@
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
 @Suite("Guarded statements", .hangLimit)

@@ -1,5 +1,5 @@
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
 /// SQL that contains names from outside: no text after its end is run, and no statement is confused

@@ -1,6 +1,6 @@
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 import Testing
 
 @Suite("Transactions", .hangLimit)

@@ -1,6 +1,6 @@
-import SQLite
-import SimulatedDisk
-import TestSupport
+import FerrySQLite
+import FerrySimulatedDisk
+import FerryTestSupport
 import Testing
 
 @Suite("Disk faults", .hangLimit)
@@ -108,7 +108,7 @@ struct DiskFaultTests {
         (SELECT 1 UNION ALL SELECT value + 1 FROM n LIMIT 100000) SELECT value FROM n);
       PRAGMA wal_checkpoint(TRUNCATE);
       """)
-    for operation in SimulatedDisk.Operation.allCases {
+    for operation in SimulatedDisk.SyncOperation.allCases {
       #expect(steps.contains { $0.operation == operation }, "\(operation)")
     }
     #expect(steps.allSatisfy { $0.path.hasPrefix(world.path) })

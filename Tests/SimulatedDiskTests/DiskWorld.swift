@@ -1,5 +1,5 @@
-import SQLite
-import SimulatedDisk
+import FerrySQLite
+import FerrySimulatedDisk
 
 /// SplitMix64: the same numbers for the same seed.
 final class SeededNumbers {

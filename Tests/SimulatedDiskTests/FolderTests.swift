@@ -1,6 +1,6 @@
+import FerrySimulatedDisk
+import FerryTestSupport
 import Foundation
-import SimulatedDisk
-import TestSupport
 import Testing
 
 /// Folders of a simulated machine: POSIX's rules for names, locks and durability.

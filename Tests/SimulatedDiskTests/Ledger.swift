@@ -1,4 +1,4 @@
-import SQLite
+import FerrySQLite
 import Testing
 
 /// A table that transactions change at random, and its content after each of them: the oracle of

@@ -1,6 +1,6 @@
-import SQLite
-import SimulatedDisk
-import TestSupport
+import FerrySQLite
+import FerrySimulatedDisk
+import FerryTestSupport
 import Testing
 
 @Suite("Loss of power", .hangLimit)

@@ -1,6 +1,6 @@
+import FerrySimulation
+import FerryTestSupport
 import Foundation
-import Simulation
-import TestSupport
 import Testing
 
 /// The command `ferry-sim`: its output and its exit status.

@@ -1,6 +1,6 @@
+import FerrySimulation
+import FerryTestSupport
 import Foundation
-import Simulation
-import TestSupport
 import Testing
 
 /// Two runs of one seed are the same, byte for byte.

@@ -1,5 +1,5 @@
-import Simulation
-import TestSupport
+import FerrySimulation
+import FerryTestSupport
 import Testing
 
 /// Faults by chance are decided by the seed alone.

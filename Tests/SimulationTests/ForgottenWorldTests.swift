@@ -1,8 +1,8 @@
-import Conformance
-import TestSupport
+import FerryConformance
+import FerryTestSupport
 import Testing
 
-@testable import Simulation
+@testable import FerrySimulation
 
 @Suite("The memory of a world that has ended", .hangLimit)
 struct ForgottenWorldTests {

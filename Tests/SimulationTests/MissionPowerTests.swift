@@ -1,13 +1,13 @@
-import Conformance
-import Cryptography
-import Executors
+import FerryConformance
+import FerryCryptography
+import FerryExecutors
+import FerryMissions
 import FerryProtocol
+import FerrySimulatedDisk
+import FerrySimulation
+import FerryTestSupport
 import Foundation
-import Missions
-import SimulatedDisk
-import Simulation
 import Synchronization
-import TestSupport
 import Testing
 
 /// The files of missions on a disk that loses unsynced writes.

@@ -1,7 +1,7 @@
-import Conformance
+import FerryConformance
+import FerrySimulation
+import FerryTestSupport
 import Foundation
-import Simulation
-import TestSupport
 import Testing
 
 /// Missions in whole worlds: published, renewed and retracted by the product's server, and kept by

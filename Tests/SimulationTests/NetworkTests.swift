@@ -1,10 +1,10 @@
-import Conformance
-import HTTPServer
-import Networking
-import TestSupport
+import FerryConformance
+import FerryHTTPServer
+import FerryNetworking
+import FerryTestSupport
 import Testing
 
-@testable import Simulation
+@testable import FerrySimulation
 
 /// The simulated network between one device and a server that handles every request.
 @Suite(.hangLimit)

@@ -1,8 +1,8 @@
 #if DEBUG
-  import Conformance
+  import FerryConformance
   import FerryProtocol
-  import Simulation
-  import TestSupport
+  import FerrySimulation
+  import FerryTestSupport
   import Testing
 
   /// The proof that the simulator can fail: each known mistake, planted alone, is found. It can be

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 
 /// A real browser without a window.
 struct ReportBrowser {

@@ -1,4 +1,4 @@
-import Simulation
+import FerrySimulation
 
 /// A small made-up run: two devices and a server, with one thing of most kinds.
 enum ReportSample {

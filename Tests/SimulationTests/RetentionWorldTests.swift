@@ -1,6 +1,6 @@
-import Conformance
-import Simulation
-import TestSupport
+import FerryConformance
+import FerrySimulation
+import FerryTestSupport
 import Testing
 
 /// Worlds whose server prunes.

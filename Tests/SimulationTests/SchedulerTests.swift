@@ -1,9 +1,9 @@
 import Dispatch
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Simulation
+@testable import FerrySimulation
 
 /// Virtual time, and tasks on one thread in order.
 @Suite(.hangLimit)

@@ -1,9 +1,9 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Simulation
+@testable import FerrySimulation
 
 /// A failing run is shrunk to a small part of it that still fails.
 @Suite(.hangLimit)

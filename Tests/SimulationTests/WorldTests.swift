@@ -1,6 +1,6 @@
-import Conformance
-import Simulation
-import TestSupport
+import FerryConformance
+import FerrySimulation
+import FerryTestSupport
 import Testing
 
 /// Whole worlds: sound ones pass, and each option has its effect.

@@ -1,5 +1,5 @@
+import FerrySimulation
 import Foundation
-import Simulation
 
 /// Runs worlds each on one thread from beginning to end, as many at once as there are cores. A
 /// world and its planted fault belong to the thread that made them.

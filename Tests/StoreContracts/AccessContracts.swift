@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension StoreContract {
   private static let mark = AuditMark(.anonymous, at: SpaceUnderTest.now)

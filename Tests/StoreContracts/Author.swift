@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 /// A device that writes: makes operations with ids and times of its own, and chains them.
 struct Author: Sendable {
@@ -31,39 +31,39 @@ struct Author: Sendable {
   /// Returns the next operation, in no packet yet.
   mutating func operation(
     _ kind: OperationKind, _ record: String, _ columns: [Column] = [], table: String = "tasks"
-  ) -> Operation {
+  ) -> SyncOperation {
     made += 1
     let time = clock.tick(wall: wall)
     let random = device.value.low << 32 | made
-    return Operation(
+    return SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: random)),
       key: RecordKey(table: table, record: record), kind: kind, time: time, columns: columns,
       base: base)
   }
 
-  mutating func insert(_ record: String, _ columns: [Name: Value]) -> Operation {
+  mutating func insert(_ record: String, _ columns: [Name: Value]) -> SyncOperation {
     operation(.insert, record, columns.asColumns)
   }
 
-  mutating func update(_ record: String, _ columns: [Name: Value]) -> Operation {
+  mutating func update(_ record: String, _ columns: [Name: Value]) -> SyncOperation {
     operation(.update, record, columns.asColumns)
   }
 
-  mutating func delete(_ record: String) -> Operation { operation(.delete, record) }
+  mutating func delete(_ record: String) -> SyncOperation { operation(.delete, record) }
 
   /// Makes an operation that sets columns of the matching records, or deletes them if there are no
   /// columns.
   mutating func batch(
     where text: String, set columns: [Name: Value] = [:], table: String = "tasks"
-  ) throws -> Operation {
+  ) throws -> SyncOperation {
     var operation = operation(.batch, "", columns.asColumns, table: table)
-    let predicate = try Predicate(text, key: "id")
+    let predicate = try RecordPredicate(text, key: "id")
     operation.batch = Batch(columns.isEmpty ? .delete : .set, where: predicate)
     return operation
   }
 
   /// Returns the next packet of the chain.
-  mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
+  mutating func packet(_ operations: [SyncOperation], continues: Bool = false) -> Packet {
     defer { tail = operations.last?.id }
     return Packet(
       device: device, dependency: tail, operations: operations, continues: continues)

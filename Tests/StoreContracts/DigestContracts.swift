@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension StoreContract {
   static let digests = [
@@ -122,7 +122,7 @@ extension Author {
   /// Returns an insert, update or delete of one of `count` records.
   fileprivate mutating func anything(
     in count: Int, using random: inout SeededGenerator
-  ) -> Operation {
+  ) -> SyncOperation {
     let table = random.next() % 3 == 0 ? "notes" : "tasks"
     let record = "r\(random.next() % UInt64(count))"
     let value = Value.integer(Int64(random.next() % 1_000))

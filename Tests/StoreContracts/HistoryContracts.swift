@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension StoreContract {
   static let histories = (1...4).map { seed in
@@ -25,7 +25,7 @@ private struct RandomHistory {
   /// Packets not acknowledged yet, as they may arrive.
   private var flying: [Packet] = []
   private var sent: [OperationID: Packet] = [:]
-  private var sequences: [SequenceNumber: (Operation, DeviceID)] = [:]
+  private var sequences: [SequenceNumber: (SyncOperation, DeviceID)] = [:]
 
   init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
@@ -60,7 +60,7 @@ private struct RandomHistory {
       in: 0...SequenceNumber(sequences.count), using: &random)
     let parts = Int.random(in: 1...3, using: &random)
     for part in 1...parts {
-      var operations: [Operation] = []
+      var operations: [SyncOperation] = []
       for _ in 0..<Int.random(in: 1...4, using: &random) {
         operations.append(makeOperation(by: index))
       }
@@ -70,7 +70,7 @@ private struct RandomHistory {
     }
   }
 
-  private mutating func makeOperation(by index: Int) -> Operation {
+  private mutating func makeOperation(by index: Int) -> SyncOperation {
     let record = "r\(Int.random(in: 0..<8, using: &random))"
     let kind = OperationKind.allCases[Int.random(in: 0..<3, using: &random)]
     var columns: [Column] = []

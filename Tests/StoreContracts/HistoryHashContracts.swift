@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension StoreContract {
   static let historyHashes = [
@@ -128,7 +128,7 @@ extension StoreContract {
     },
   ]
 
-  private static func historyHash(of operations: some Sequence<Operation>) -> UInt64 {
+  private static func historyHash(of operations: some Sequence<SyncOperation>) -> UInt64 {
     operations.reduce(HistoryHash.empty) {
       HistoryHash.appending($1.id, at: $1.time, base: $1.base, to: $0)
     }

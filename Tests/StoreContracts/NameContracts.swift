@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 
 extension StoreContract {
   static let names = [
@@ -14,7 +14,7 @@ extension StoreContract {
         for seed in UInt64(1)...60 {
           var samples = NameSamples(seed: seed)
           let table = samples.tableName()
-          var operations: [Operation] = []
+          var operations: [SyncOperation] = []
           for _ in 0..<6 {
             let key = RecordKey(table: table, record: Name(samples.name()))
             if model[key] != nil { continue }
@@ -54,7 +54,7 @@ extension StoreContract {
             }), to: space)
         for text in NameSamples.texts.shuffled(with: &samples).prefix(20) {
           var batch = author.operation(.batch, "", [Column("hit", .text(text))])
-          let predicate = Predicate.compare(.column(column), .equal, .text(text))
+          let predicate = RecordPredicate.compare(.column(column), .equal, .text(text))
           batch.batch = Batch(.set, where: predicate)
           try await deliver(author.packet([batch]), to: space)
           for (record, row) in rows where row[column] == .text(text) {
@@ -158,7 +158,7 @@ private func requireDigests(
 }
 
 extension Author {
-  fileprivate mutating func insert(_ key: RecordKey, _ row: [Name: Value]) -> Operation {
+  fileprivate mutating func insert(_ key: RecordKey, _ row: [Name: Value]) -> SyncOperation {
     operation(
       .insert, key.record.text, row.sorted { $0.key < $1.key }.map { Column($0.key, $0.value) },
       table: key.table.text)

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension StoreContract {
   static let notices = [
@@ -162,7 +162,7 @@ private struct NoticeHistory {
     turn += 1
     authors[index].wall =
       SpaceUnderTest.now + turn * 400 + Int64.random(in: 0..<8_000, using: &random)
-    var operations: [Operation] = []
+    var operations: [SyncOperation] = []
     for _ in 0..<Int.random(in: 1...3, using: &random) {
       let record = "r\(Int.random(in: 0..<4, using: &random))"
       let columns: [Name: Value] = [

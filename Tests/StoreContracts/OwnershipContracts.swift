@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension Principal {
   /// Returns a principal; those of different numbers are different.

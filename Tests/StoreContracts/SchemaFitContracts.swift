@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 /// A new schema's demands on the records that exist already.
 extension StoreContract {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 extension StoreContract {
   /// Small limits, so that values of the largest size are made quickly.

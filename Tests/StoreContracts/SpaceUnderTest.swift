@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 /// One space of a store, with the calls that contracts make again and again.
 struct SpaceUnderTest: Sendable {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 /// One requirement of every store, whatever is behind it.
 package struct StoreContract: Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 private let schema = #"{"tables":{"tasks":{"unique":[["email"],["project","number"]]}}}"#
 

@@ -1,8 +1,8 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
-import SyncClient
+import FerrySyncClient
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 @Suite("A busy server", .hangLimit)

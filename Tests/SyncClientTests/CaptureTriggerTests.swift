@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Recording within a user's statement: the effects that it must not have, and the moments at which
 /// triggers are checked.

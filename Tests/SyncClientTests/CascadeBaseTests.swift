@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// The `base` of SQLite's changes to rows along with a parent that a pull list deletes.
 @Suite("Bases of rows that cascade from their parents", .hangLimit)

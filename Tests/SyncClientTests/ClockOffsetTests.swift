@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("Judging the server's clock", .hangLimit)
 struct ClockOffsetTests {

@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("The token", .hangLimit)
 struct CredentialTests {

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Names that the server sends and that this device cannot take for its own (SPEC.md §23).
 @Suite("Names of other devices", .hangLimit)

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A replica that was offline for longer than its server keeps history.
 @Suite(.hangLimit)

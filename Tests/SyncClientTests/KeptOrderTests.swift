@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("Changes that wait for the local schema", .hangLimit)
 struct KeptOrderTests {

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Foreign keys to a UNIQUE column with ON UPDATE.
 @Suite("Rows that follow a key value", .hangLimit)

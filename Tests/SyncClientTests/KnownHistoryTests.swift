@@ -1,11 +1,11 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
-import SQLite
+import FerrySQLite
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A replica's knowledge of the history, as it sends it to a server.
 @Suite("A replica's knowledge of the history", .hangLimit)

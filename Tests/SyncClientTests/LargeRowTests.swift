@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Rows that grow, up to the limit of a record.
 @Suite("Large rows", .hangLimit)
@@ -116,7 +116,7 @@ struct LargeRowTests {
       "UPDATE t SET \((0..<7).map { "c\($0) = c\($0) || 'y'" }.joined(separator: ", "))")
     #expect(try replica.pending.map(\.kind) == [.insert, .update, .update, .update])
     var state = RecordState()
-    let stamp = { (operation: Operation) in
+    let stamp = { (operation: SyncOperation) in
       Stamp(time: operation.time, device: DeviceID(UniqueID(high: 1, low: 1)))
     }
     var sequence: SequenceNumber = 0

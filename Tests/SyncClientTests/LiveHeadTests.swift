@@ -1,9 +1,9 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A watching device's knowledge of the server's head.
 @Suite(.hangLimit)

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// The catalogue of missions, as pull lists bring it to a device.
 @Suite("The catalogue of missions", .hangLimit)

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Values that no two local rows may share, and that move between rows.
 @Suite("Unique values that move", .hangLimit)

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Names and values that are easily confused, through a device: tables made from pulled columns,
 /// rows, recorded writes, predicates and comparisons. A model that knows only bytes decides.
@@ -153,9 +153,9 @@ struct NameFuzzTests {
         sample.rows.keys.map { Value.text($0.text) } + sample.rows.values.flatMap(\.values)
       let value = values[samples.below(values.count)]
       let comparison: PredicateComparison = samples.below(2) == 0 ? .equal : .less
-      let predicate = Predicate.compare(field, comparison, value)
+      let predicate = RecordPredicate.compare(field, comparison, value)
       let text = predicate.text(key: sample.key)
-      #expect(try Predicate(text, key: sample.key) == predicate, "\(text)")
+      #expect(try RecordPredicate(text, key: sample.key) == predicate, "\(text)")
       let sql = predicate.sql(table: sample.table, key: sample.key)
       let found = try replica.file.write {
         try $0.query(
@@ -176,7 +176,7 @@ struct NameFuzzTests {
     var samples = NameSamples(seed: seed &+ 2_000_000)
     let records = sample.rows.keys.sorted()
     let key = RecordKey(table: sample.table, record: records[samples.below(records.count)])
-    var expected: [Operation.Kept] = []
+    var expected: [SyncOperation.Kept] = []
     let table = quoted(sample.table)
     if !sample.shown.isEmpty {
       let column = sample.shown[samples.below(sample.shown.count)]
@@ -184,21 +184,21 @@ struct NameFuzzTests {
       try replica.run(
         "UPDATE \(table) SET \(quoted(column)) = ? WHERE \(quoted(sample.key)) = ?",
         [value, .text(key.record.text)])
-      expected.append(Operation.Kept(key, [Column(column, value)]))
+      expected.append(SyncOperation.Kept(key, [Column(column, value)]))
       try replica.file.write {
         _ = try $0.batch(
           sample.table, where: .compare(.record, .equal, .text(key.record.text)),
           set: [column: 0.5])
       }
       expected.append(
-        Operation.Kept(RecordKey(table: sample.table, record: ""), [Column(column, 0.5)]))
+        SyncOperation.Kept(RecordKey(table: sample.table, record: ""), [Column(column, 0.5)]))
       let shown = try replica.file.value(of: column, in: key)
       #expect(shown == 0.5)
     }
     try replica.run(
       "DELETE FROM \(table) WHERE \(quoted(sample.key)) = ?", [.text(key.record.text)])
     let pending = try replica.pending
-    #expect(pending.dropLast().map { Operation.Kept($0.key, $0.columns) } == expected)
+    #expect(pending.dropLast().map { SyncOperation.Kept($0.key, $0.columns) } == expected)
     #expect(pending.last?.kind == .delete && pending.last?.key == key)
     for packet in try replica.freeze() {
       #expect(try Packet(decoding: packet.encoded(), limits: .standard) == packet)
@@ -224,7 +224,7 @@ struct NameFuzzTests {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// The compared part of a recorded operation.
   fileprivate struct Kept: Equatable {
     let key: RecordKey

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Whatever name a packet is sent under, it has the operations that it was frozen with.
 @Suite("Packets of a restarted chain", .hangLimit)
@@ -21,7 +21,7 @@ struct NewChainTests {
   }
 
   /// Returns the same operations, whatever their authors had seen.
-  private func contents(_ packets: [Packet]) -> [[Operation]] {
+  private func contents(_ packets: [Packet]) -> [[SyncOperation]] {
     packets.map { packet in
       packet.operations.map { operation in
         var operation = operation

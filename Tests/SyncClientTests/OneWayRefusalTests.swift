@@ -1,8 +1,8 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// The server's refusals of upload-only tables.
 extension OneWayTests {

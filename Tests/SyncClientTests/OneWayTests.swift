@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Tables whose changes are sent and do not come back (SPEC.md §17).
 @Suite("One-way tables", .hangLimit)
@@ -303,9 +303,9 @@ struct OneWayTests {
 
   @Test("a retried delete behind a later write of its record does not change that write")
   func outOfOrder() {
-    func operation(_ time: Int64, _ kind: OperationKind) -> Operation {
+    func operation(_ time: Int64, _ kind: OperationKind) -> SyncOperation {
       let time = HybridTimestamp(milliseconds: time)
-      return Operation(
+      return SyncOperation(
         id: OperationID(UniqueID(timestamp: time, random: 1)),
         key: RecordKey(table: "t", record: "r"), kind: kind, time: time,
         columns: [Column("a", 1)], base: 0)

@@ -1,23 +1,23 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("Merging operations by policy before they are sent", .hangLimit)
 struct OperationJoinTests {
   static func operation(
     _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<Name> = [],
     from originals: [Column] = [], base: SequenceNumber = 0
-  ) -> Operation {
+  ) -> SyncOperation {
     let time = HybridTimestamp(rawValue: number << 16)
-    return Operation(
+    return SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: 1)),
       key: RecordKey(table: "t", record: "r"), kind: kind, time: time, columns: columns,
       base: base, increments: adds, originals: originals)
   }
 
-  static func joined(_ operations: [Operation], _ rules: TableRules) -> [Operation] {
+  static func joined(_ operations: [SyncOperation], _ rules: TableRules) -> [SyncOperation] {
     var merger = OperationMerger(schema: SpaceSchema(tables: ["t": rules]))
     for operation in operations { merger.add(operation) }
     #expect(merger.count == merger.operations.count)
@@ -150,7 +150,7 @@ struct OperationJoinTests {
       let start = Self.operation(1, .insert)
       _ = state.merge(start, stamp: Stamp(time: start.time, device: device), sequence: 1)
       var sequence: SequenceNumber = 1
-      func push(_ operations: [Operation], _ number: UInt64) {
+      func push(_ operations: [SyncOperation], _ number: UInt64) {
         let author = DeviceID(UniqueID(high: number, low: number))
         for operation in operations {
           sequence += 1
@@ -160,7 +160,7 @@ struct OperationJoinTests {
         }
       }
       push(others, 3)
-      var group: [Operation] = []
+      var group: [SyncOperation] = []
       for (index, operation) in own.enumerated() {
         group.append(operation)
         guard cuts.contains(index) || index == own.count - 1 else { continue }
@@ -188,7 +188,7 @@ struct JoinSamples {
   }
 
   /// Returns operations; those of two calls have times between each other's.
-  mutating func operations(_ count: Int) -> [Operation] {
+  mutating func operations(_ count: Int) -> [SyncOperation] {
     var clock = time
     time += 1
     return (0..<count).map { _ in

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// The advance of a cursor by a device's own confirmed packets, and its limits.
 @Suite("The cursor over own packets", .hangLimit)

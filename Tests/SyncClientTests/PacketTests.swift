@@ -1,22 +1,23 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("Merging and cutting packets", .hangLimit)
 struct PacketTests {
   private func operation(
     _ number: UInt64, _ kind: OperationKind, _ record: String = "r", _ columns: [Column] = []
-  ) -> Operation {
+  ) -> SyncOperation {
     let time = HybridTimestamp(rawValue: number << 16)
-    return Operation(
+    return SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: 1)),
       key: RecordKey(table: "t", record: record), kind: kind, time: time, columns: columns,
       base: SequenceNumber(number))
   }
 
-  private func merged(_ operations: [Operation], isConcurrent: Bool = false) -> [Operation] {
+  private func merged(_ operations: [SyncOperation], isConcurrent: Bool = false) -> [SyncOperation]
+  {
     var merger = OperationMerger()
     for operation in operations { merger.add(operation, isConcurrent: isConcurrent) }
     #expect(merger.count == merger.operations.count)

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A device with pending operations pulls a change, and shows the server's later decision.
 @Suite("Predicting conflict decisions", .hangLimit)
@@ -20,7 +20,7 @@ struct PredictionTests {
 
     init(_ rules: TableRules) { self.rules = rules }
 
-    mutating func take(_ operations: [Operation], of device: DeviceID) {
+    mutating func take(_ operations: [SyncOperation], of device: DeviceID) {
       for operation in operations {
         sequence += 1
         _ = state.merge(
@@ -38,13 +38,13 @@ struct PredictionTests {
   static func operation(
     _ number: UInt64, _ kind: OperationKind, _ columns: [Column] = [], adds: Set<Name> = [],
     from originals: [Column] = [], base: SequenceNumber = 1
-  ) -> Operation {
+  ) -> SyncOperation {
     OperationJoinTests.operation(
       number, kind, columns, adds: adds, from: originals, base: base)
   }
 
   /// Returns the row here after operations of its user.
-  static func written(_ operations: [Operation], over row: Row?) -> Row? {
+  static func written(_ operations: [SyncOperation], over row: Row?) -> Row? {
     operations.reduce(row) { row, operation in
       guard operation.kind != .delete else { return nil }
       var row = operation.kind == .insert ? [:] : row ?? [:]
@@ -76,7 +76,7 @@ struct PredictionTests {
 
   /// Returns the row here after the pull, and the server's after the push.
   static func meet(
-    _ rules: TableRules, start: [Column], theirs: [Operation], mine: [Operation]
+    _ rules: TableRules, start: [Column], theirs: [SyncOperation], mine: [SyncOperation]
   ) -> (here: Row?, there: Row?) {
     var server = Server(rules)
     server.take([operation(1, .insert, start, base: 0)], of: other)
@@ -90,7 +90,7 @@ struct PredictionTests {
 
   /// Returns the final value of one column, `a`, on both sides.
   private func decided(
-    _ policy: ConflictPolicy, _ start: Value, theirs: Operation, mine: Operation
+    _ policy: ConflictPolicy, _ start: Value, theirs: SyncOperation, mine: SyncOperation
   ) -> Value? {
     let rules = TableRules(policy: policy)
     let rows = Self.meet(rules, start: [Column("a", start)], theirs: [theirs], mine: [mine])
@@ -166,7 +166,7 @@ struct PredictionTests {
     let start = [Column("a", maker.value()), Column("b", maker.value())]
     let (theirs, mine) = (maker.operations(2), maker.operations(3))
     // The operations are of a device that has seen only the start.
-    func seen(_ operations: [Operation]) -> [Operation] {
+    func seen(_ operations: [SyncOperation]) -> [SyncOperation] {
       operations.map { operation in
         var operation = operation
         operation.base = 1

@@ -1,9 +1,9 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("A proxy that answers instead of the server", .hangLimit)
 struct ProxyRefusalTests {

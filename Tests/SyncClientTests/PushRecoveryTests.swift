@@ -1,10 +1,10 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A push that finds an obstacle continues, or names it.
 @Suite(.hangLimit)

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Refused transactions beside rows that go with their parents.
 @Suite("Quarantine and cascades", .hangLimit)

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Rows that were written while no trigger recorded them.
 @Suite("Reconciling unrecorded rows", .hangLimit)

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("Answers to refused packets", .hangLimit)
 struct RefusalAnswerTests {

@@ -1,8 +1,8 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A replica's file in a directory of its own, with a clock and random numbers that a test moves.
 final class ReplicaFixture {
@@ -51,7 +51,7 @@ final class ReplicaFixture {
     try file.write { try $0.query(sql).map(\.values) }
   }
 
-  var pending: [Operation] {
+  var pending: [SyncOperation] {
     get throws { try file.pendingOperations(limit: 100_000).map(\.operation) }
   }
 }

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Counters of rows that are re-uploaded to a server which has lost them.
 @Suite(.hangLimit)
@@ -43,7 +43,7 @@ struct RescuedCounterTests {
   }
 
   /// Returns the counter's value on a server that applies these.
-  private func sum(_ operations: [Operation]) throws -> Value? {
+  private func sum(_ operations: [SyncOperation]) throws -> Value? {
     let rules = TableRules(columns: ["votes": ColumnRules(policy: .counter)])
     var state = RecordState()
     var known = Set<OperationID>()
@@ -119,14 +119,14 @@ struct RescuedCounterTests {
   @Test("the rest of a counter is the part that its device does not send again")
   func remainder() {
     let clock = OperationID(UniqueID(high: 5, low: 5))
-    func own(_ kind: OperationKind, _ column: Column, adds: Bool) -> Operation {
-      var operation = Operation(
+    func own(_ kind: OperationKind, _ column: Column, adds: Bool) -> SyncOperation {
+      var operation = SyncOperation(
         id: clock, key: RecordKey(table: "polls", record: "p"), kind: kind,
         time: HybridTimestamp(milliseconds: 9), columns: [column], base: 0)
       if adds { operation.increments = [column.name] }
       return operation
     }
-    func left(_ value: Value, _ pending: [Operation]) -> Int64 {
+    func left(_ value: Value, _ pending: [SyncOperation]) -> Int64 {
       RescuedCounter.remainder(of: Column("votes", value), pending: pending)
     }
     let add = own(.update, Column("votes", 3), adds: true)

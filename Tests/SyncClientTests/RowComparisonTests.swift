@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// Differences between a row and a record, and values that only look different.
 @Suite("Comparing rows with records", .hangLimit)

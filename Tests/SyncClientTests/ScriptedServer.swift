@@ -1,9 +1,9 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
+import FerryTestSupport
 import Synchronization
-import TestSupport
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A server in memory: takes every packet, reports the head, and follows a test's rules.
 final class ScriptedServer: Transport {
@@ -13,7 +13,7 @@ final class ScriptedServer: Transport {
   private struct State {
     var head: SequenceNumber = 0
     var tails: [String: OperationID] = [:]
-    var operations: [Operation] = []
+    var operations: [SyncOperation] = []
     var requests: [TransportRequest] = []
   }
 
@@ -23,7 +23,7 @@ final class ScriptedServer: Transport {
   init(_ rule: @escaping Rule = { _, _ in nil }) { self.rule = rule }
 
   /// The operations that devices have sent.
-  var operations: [Operation] { state.withLock { $0.operations } }
+  var operations: [SyncOperation] { state.withLock { $0.operations } }
   var requests: [TransportRequest] { state.withLock { $0.requests } }
 
   func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {

@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A replica whose page shows that its server, or the replica itself, was restored from a backup.
 @Suite("Servers and replicas restored from a backup", .hangLimit)

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 @Suite("Pauses of a watcher")
 struct SharedBackOffTests {

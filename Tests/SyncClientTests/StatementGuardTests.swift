@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// SQL of a user's cannot break the replica that it is run on.
 @Suite("SQL statements that only Ferry may run", .hangLimit)

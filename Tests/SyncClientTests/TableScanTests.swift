@@ -1,9 +1,9 @@
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 import Testing
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A device's view of its tables when it compares itself with the server.
 @Suite("Reading tables for a comparison", .hangLimit)

@@ -1,9 +1,9 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite(.hangLimit)
 struct AccessRuleTests {

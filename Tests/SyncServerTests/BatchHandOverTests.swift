@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The matches of batch operations between a store's transactions, by the machine alone.
 @Suite(.hangLimit)

@@ -1,10 +1,10 @@
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("The collector of content", .hangLimit)
 struct BlobCollectorTests {

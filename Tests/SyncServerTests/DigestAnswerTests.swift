@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The progress of the sums, and the answers from them, by the machines alone.
 @Suite(.hangLimit)

@@ -1,9 +1,9 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SQLite
-import StoreContracts
-import SyncServer
-import TestSupport
+import FerrySQLite
+import FerryStoreContracts
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Tombstones may be removed at any time; the sums never keep the part of such a record.
@@ -42,7 +42,7 @@ struct DigestLossTests {
     let deletes = gone.enumerated().map { index, record in
       let time = HybridTimestamp(
         milliseconds: ServiceClockDouble.wall + 1, counter: UInt16(index))
-      return Operation(
+      return SyncOperation(
         id: OperationID(UniqueID(timestamp: time, random: 99)),
         key: RecordKey(table: "tasks", record: record), kind: .delete, time: time)
     }
@@ -68,7 +68,7 @@ struct DigestLossTests {
     return tables
   }
 
-  private func digest(_ operations: [Operation]) -> Digest {
+  private func digest(_ operations: [SyncOperation]) -> Digest {
     var hasher = RecordHasher()
     var sum = Digest.zero
     for operation in operations { sum += hasher.digest(of: operation.key, operation.columns) }

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// The effects of a batch operation in the history, by the machine alone.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// The order of a device's packets, by the machine alone.
@@ -100,7 +100,7 @@ struct IngestChainTests {
     let one = first.packet("a1", "a2")
     let two = first.packet("a3")
     let other = second.packet("b1")
-    var known: [String: Operation] = [:]
+    var known: [String: SyncOperation] = [:]
     for operation in one.operations + two.operations + other.operations
       + first.packet("n1", "n2").operations + PacketMaker.stranger.operations
     {

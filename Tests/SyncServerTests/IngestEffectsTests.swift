@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Packets that are buffered, refused and written, by the machine alone.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Devices that receive notices of values that did not stay, by the machine alone.

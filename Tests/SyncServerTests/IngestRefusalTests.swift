@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Operations that can never be applied, by the machine alone.

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SyncServer
+import FerrySyncServer
 
 /// A space in memory behind the ingest machine: the smallest possible store. It gives the machine
 /// only the data that a store would load for it.
@@ -176,10 +176,10 @@ struct PacketMaker {
   mutating func operation(
     _ kind: OperationKind = .insert, _ record: String = "r", _ columns: [Column] = [],
     times: [Name: HybridTimestamp] = [:]
-  ) -> Operation {
+  ) -> SyncOperation {
     made += 1
     milliseconds += 1
-    return Operation(
+    return SyncOperation(
       id: OperationID(UniqueID(high: device.value.low << 32 | made, low: made)),
       key: RecordKey(table: "t", record: record), kind: kind,
       time: HybridTimestamp(milliseconds: milliseconds), columns: columns, columnTimes: times)
@@ -187,13 +187,13 @@ struct PacketMaker {
 
   mutating func batch(
     _ effect: Batch.Effect = .set, where text: String, _ columns: [Column] = []
-  ) throws -> Operation {
+  ) throws -> SyncOperation {
     var operation = operation(.batch, "", columns)
-    operation.batch = Batch(effect, where: try Predicate(text, key: "id"))
+    operation.batch = Batch(effect, where: try RecordPredicate(text, key: "id"))
     return operation
   }
 
-  mutating func packet(_ operations: [Operation], continues: Bool = false) -> Packet {
+  mutating func packet(_ operations: [SyncOperation], continues: Bool = false) -> Packet {
     defer { tail = operations.last?.id }
     return Packet(
       device: device, dependency: tail, operations: operations, continues: continues)

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Unique keys, by the machine alone.
@@ -138,7 +138,7 @@ struct IngestUniqueKeyTests {
       let isOne = generator.below(2) == 0
       let late = Int64(generator.below(20)) - 10
       let tail = isOne ? one.tail : two.tail
-      let operation: Operation
+      let operation: SyncOperation
       if isOne {
         one.milliseconds += late
         operation = one.operation(kind, record, columns)

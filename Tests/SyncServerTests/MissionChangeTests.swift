@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// How a mission is put in force and taken back, by the machine alone.
 @Suite("A mission's changes", .hangLimit)

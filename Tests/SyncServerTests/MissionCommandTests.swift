@@ -1,10 +1,10 @@
+import FerryMissionServer
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import MissionServer
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// `ferryd mission …` as processes, on the embedded store and through a server.
 @Suite("The missions' commands", .hangLimit)

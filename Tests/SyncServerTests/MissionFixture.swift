@@ -1,10 +1,10 @@
+import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import HTTPServer
-import MissionServer
-import TestSupport
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// A service over a real embedded store, with a directory for content, without a socket.
 struct MissionFixture {

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// The refusals and warnings of `ferryd mission publish`.

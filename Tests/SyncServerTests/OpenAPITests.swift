@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// Keeps the description of the endpoints from trailing the routes.
 @Suite("The description of the endpoints", .hangLimit)

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// Tokens from the provider's token endpoint, obtained as an application obtains them.

@@ -1,6 +1,6 @@
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
 /// A real OpenID Connect provider: Glewlwyd, with a port and a database of its own.

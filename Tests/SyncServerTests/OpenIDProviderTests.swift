@@ -1,7 +1,7 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
 /// `ferryd` with the tokens of a real OpenID Connect provider.

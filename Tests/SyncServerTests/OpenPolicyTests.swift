@@ -1,9 +1,9 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("Requests to an open server", .hangLimit)
 struct OpenPolicyTests {

@@ -2,7 +2,7 @@ import FerryProtocol
 import Synchronization
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The moments at which a run of a server begins a timeline.
 @Suite("Timelines of a run")

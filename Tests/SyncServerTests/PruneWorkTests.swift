@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The rows of one slice below the retention horizon, by the machine alone.
 @Suite(.hangLimit)

@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("The pruner", .hangLimit)
 struct PrunerTests {

@@ -1,9 +1,9 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// Disk space of deleted rows is released, once, as soon as no other transaction is in the way.
 @Suite(.hangLimit)

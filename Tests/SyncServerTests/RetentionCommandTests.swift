@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// `ferryd space set`, `show` and `prune`, beside a server that runs.
 @Suite("The retention commands", .hangLimit)

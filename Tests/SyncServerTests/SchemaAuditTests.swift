@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The check of existing records against a new schema, by the machine alone.
 @Suite(.hangLimit)

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// How a schema is put in force, by the machine alone.
 @Suite(.hangLimit)

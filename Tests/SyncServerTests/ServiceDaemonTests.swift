@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// `ferryd` as a process, on the embedded store.
 @Suite(.hangLimit)

@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// Keeps its messages, and lets a test wait for them.
 final class ListenerDouble: HeadListener {

@@ -1,9 +1,9 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 import Synchronization
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// A clock that stops until a test moves it.
 final class ServiceClockDouble: Sendable {
@@ -133,7 +133,7 @@ extension Packet {
     let device = DeviceID(UniqueID(high: 0x7000, low: 0x8000_0000_0000_0000 | seed))
     let operations = (0..<count).map { index in
       let time = HybridTimestamp(milliseconds: ServiceClockDouble.wall, counter: UInt16(index))
-      return Operation(
+      return SyncOperation(
         id: OperationID(UniqueID(timestamp: time, random: seed)),
         key: RecordKey(table: "tasks", record: record ?? "\(seed)-\(index)"), kind: .insert,
         time: time, columns: [Column("title", .text("hello"))])

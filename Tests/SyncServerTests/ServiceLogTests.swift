@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite(.hangLimit)
 struct ServiceLogTests {

@@ -1,10 +1,10 @@
+import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
-import HTTPServer
-import MissionServer
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("Access to missions", .hangLimit)
 struct ServiceMissionAccessTests {

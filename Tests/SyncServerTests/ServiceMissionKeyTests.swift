@@ -1,11 +1,11 @@
+import FerryHTTPServer
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import HTTPServer
-import TestSupport
 import Testing
 
-@testable import MissionServer
-@testable import SyncServer
+@testable import FerryMissionServer
+@testable import FerrySyncServer
 
 @Suite("A lost mission key", .hangLimit)
 struct ServiceMissionKeyTests {

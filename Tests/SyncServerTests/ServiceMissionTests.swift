@@ -1,11 +1,11 @@
-import Cryptography
+import FerryCryptography
+import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
-import HTTPServer
-import MissionServer
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("Requests about missions", .hangLimit)
 struct ServiceMissionTests {

@@ -1,9 +1,9 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The usage that one user may have of a server besides the records of a space.
 @Suite("Quotas of requests", .hangLimit)

@@ -1,9 +1,9 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite(.hangLimit)
 struct ServiceRequestTests {

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 
 /// A plain HTTP/1.1 client on one connection, for a live server's bytes on the wire.
 actor ServiceSocket {

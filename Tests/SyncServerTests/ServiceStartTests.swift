@@ -1,11 +1,11 @@
+import FerryHTTPServer
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import HTTPServer
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite(.hangLimit)
 struct ServiceStartTests {

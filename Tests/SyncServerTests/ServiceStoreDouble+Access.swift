@@ -1,6 +1,6 @@
 import FerryProtocol
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 extension ServiceStoreDouble {
   func addToken(

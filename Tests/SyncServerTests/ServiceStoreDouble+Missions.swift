@@ -1,6 +1,6 @@
 import FerryProtocol
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// Nothing is published in the double; tests send requests for missions to a real store.
 extension ServiceStoreDouble {

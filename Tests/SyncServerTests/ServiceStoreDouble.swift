@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// A store in memory for tests of the service.
 ///

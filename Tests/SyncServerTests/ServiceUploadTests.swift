@@ -1,11 +1,11 @@
+import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import HTTPServer
-import MissionServer
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("Uploads over HTTP", .hangLimit)
 struct ServiceUploadTests {

@@ -1,8 +1,8 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 enum HAProxy {
   static let program = URL(filePath: "/usr/sbin/haproxy")

@@ -1,11 +1,11 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// Tokens and keys of another implementation: PyJWT and Python's cryptography.
 struct SignedTokenMint: Decodable {

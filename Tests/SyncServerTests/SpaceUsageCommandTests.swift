@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// `ferryd space usage`, and quotas of a real server.
 @Suite("Quotas of a running server", .hangLimit)

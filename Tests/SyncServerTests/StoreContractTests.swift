@@ -1,7 +1,7 @@
 import FerryProtocol
-import StoreContracts
-import SyncServer
-import TestSupport
+import FerryStoreContracts
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// Every contract over every store, one after the other: PostgreSQL has connections for a few.

@@ -1,8 +1,8 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SQLite
-import SyncServer
-import TestSupport
+import FerrySQLite
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// The creation of a store's tables, and stores of other versions.

@@ -1,9 +1,9 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// A PostgreSQL that goes away and comes back, under a store that stays open.
 @Suite(.hangLimit)

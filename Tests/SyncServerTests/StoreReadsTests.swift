@@ -1,7 +1,7 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
-import SyncServer
-import TestSupport
+import FerrySyncServer
+import FerryTestSupport
 import Testing
 
 /// The reads of a commit must not grow with the space, also before PostgreSQL has any statistics.
@@ -22,7 +22,7 @@ struct StoreReadsTests {
       let operations = (0..<perPacket).map { index in
         let time = clock.tick(wall: 1)
         let isNew = number == 0 || index % 2 == 0
-        return Operation(
+        return SyncOperation(
           id: OperationID(UniqueID(timestamp: time, random: 1)),
           key: RecordKey(table: "t", record: isNew ? "r\(number)-\(index)" : "r0-\(index)"),
           kind: isNew ? .insert : .update, time: time, columns: [Column("v", 1)])
@@ -49,7 +49,7 @@ struct StoreReadsTests {
     for number in 0..<60 {
       let operations = (0..<10).map { index in
         let time = clock.tick(wall: 1)
-        return Operation(
+        return SyncOperation(
           id: OperationID(UniqueID(timestamp: time, random: 1)),
           key: RecordKey(table: "t", record: "r\(index)"), kind: .update, time: time,
           columns: [Column("v", .integer(Int64(number)))])

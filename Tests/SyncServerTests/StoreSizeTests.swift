@@ -1,10 +1,10 @@
+import FerryPostgres
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import Postgres
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The remains of many updates of few records.
 @Suite("The size of a store", .serialized, .hangLimit)

@@ -1,10 +1,10 @@
+import FerryHTTPServer
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import HTTPServer
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 @Suite("Tokens and the audit log over HTTP", .hangLimit)
 struct TokenRequestTests {

@@ -1,9 +1,9 @@
 import FerryProtocol
+import FerryTestSupport
 import Foundation
-import TestSupport
 import Testing
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 /// The exact bytes of JSON that only the server writes: its log, its tables and its lists.
 @Suite("Written forms of the server", .hangLimit)
@@ -27,7 +27,7 @@ struct WrittenFormTests {
 
   @Test("parts of an operation in the history")
   func operation() {
-    var operation = Operation(
+    var operation = SyncOperation(
       id: OperationID(UniqueID(high: 1, low: 2)), key: RecordKey(table: "t", record: "r"),
       kind: .update, time: HybridTimestamp(milliseconds: 9),
       columns: [Column("a", 1), Column("b", "x\"")],

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import TableImport
+@testable import FerryTableImport
 
 /// Columns of a file that SQLite cannot keep apart, or cannot have.
 @Suite("Names in files to import", .hangLimit)

@@ -1,8 +1,8 @@
 import FerryProtocol
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import TableImport
+@testable import FerryTableImport
 
 @Suite("Reading files to import", .hangLimit)
 struct ImportReaderTests {

@@ -1,2 +1,2 @@
 // Real processes, a private PostgreSQL, temporary directories: shared with the benchmarks.
-@_exported import Laboratory
+@_exported import FerryLaboratory

@@ -1,5 +1,5 @@
+import FerryLaboratory
 import Foundation
-import Laboratory
 
 /// A real nginx over a directory, slow enough to be interrupted, which counts the bytes that it
 /// sends.

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The directives of `Cache-Control` (RFC 9111 §5.2), of requests and of responses.
 package struct CacheControl: Sendable, Equatable {

@@ -1,5 +1,5 @@
-import Cryptography
-import Networking
+import FerryCryptography
+import FerryNetworking
 
 /// A partition of a storage: keeps the answers of different users separate.
 public enum CachePartition: Sendable, Hashable {

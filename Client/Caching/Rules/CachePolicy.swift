@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// Decides the use of a kept answer: by the request's own rule and the answer's fields (RFC 9111
 /// §4).

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 extension CacheableRequest {
   /// The address as it travels, with all parameters.

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// A kept answer without its body.
 package struct CachedHead: Sendable, Equatable {

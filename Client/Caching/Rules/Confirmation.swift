@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The effect of a 304 on kept answers (RFC 9111 §4.3.4).
 package enum Confirmation {

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The freshness lifetime of an answer by its own fields, and its age (RFC 9111 §4.2). For a
 /// private cache: it ignores `s-maxage`.

@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The kept answers that a changing request invalidates (RFC 9111 §4.4).
 package enum Invalidation {

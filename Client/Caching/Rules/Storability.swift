@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// Decides which answers, and which of their fields, may be kept by a private cache (RFC 9111 §3).
 /// `private` and `Authorization` prevent nothing, because the key separates users.

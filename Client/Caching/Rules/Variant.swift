@@ -1,5 +1,5 @@
-import Cryptography
-import Networking
+import FerryCryptography
+import FerryNetworking
 
 /// The requests with the same key to which an answer applies: `Vary` (RFC 9111 §4.1).
 ///

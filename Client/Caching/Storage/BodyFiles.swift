@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import Foundation
 
 /// Large bodies in a folder, each in a file with the name of its SHA-256: `ab/<hash>`.

@@ -1,4 +1,4 @@
-import SQLite
+import FerrySQLite
 
 /// The tables of a cache's index.
 enum CacheSchema {

@@ -1,5 +1,5 @@
-import Executors
-import SQLite
+import FerryExecutors
+import FerrySQLite
 
 /// Kept answers in two levels, on a thread of their own, since disks block.
 ///

@@ -1,6 +1,6 @@
-import Cryptography
-import Networking
-import SQLite
+import FerryCryptography
+import FerryNetworking
+import FerrySQLite
 
 extension DiskLevel {
   /// Returns all answers under a key.

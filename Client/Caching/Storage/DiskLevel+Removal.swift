@@ -1,4 +1,4 @@
-import SQLite
+import FerrySQLite
 
 extension DiskLevel {
   /// The most answers that one transaction removes, so that others do not wait long for the lock.

@@ -1,6 +1,6 @@
-import Cryptography
+import FerryCryptography
+import FerrySQLite
 import Foundation
-import SQLite
 
 /// Answers on disk: an index in SQLite with small bodies, and files for large ones.
 ///

@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 import Synchronization
 
 /// The command `ferry mission verify`: shows progress, and the findings even if the repair fails.

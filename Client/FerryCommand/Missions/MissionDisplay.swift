@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 import Synchronization
 
 /// Shows a mission manager's events: bars on a terminal, or lines of JSON on request.

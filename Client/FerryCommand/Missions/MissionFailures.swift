@@ -1,5 +1,5 @@
-import CommandLineKit
 import Ferry
+import FerryCommandLine
 
 /// Describes every error about missions: what happened, why, and what to do next.
 extension MissionError: CommandFailureConvertible {

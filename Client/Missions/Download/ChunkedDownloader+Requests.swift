@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 extension ChunkedDownloader {
   /// Returns a function that makes requests over a transport. Content of the server is requested

@@ -1,6 +1,6 @@
-import Executors
+import FerryExecutors
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// The downloader that ships. It fetches parallel ranges and checks each chunk as it arrives. After
 /// a pause, a lost connection, a kill or a restart of the system it fetches no part twice.

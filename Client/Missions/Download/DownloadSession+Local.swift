@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 // Parts that the device has already.

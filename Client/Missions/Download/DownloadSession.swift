@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// The download of one file: its fetched parts, its current requests, and its reported progress.
 ///

@@ -1,6 +1,6 @@
-import Executors
+import FerryExecutors
+import FerryNetworking
 import Foundation
-import Networking
 
 /// The settings of a downloader.
 public struct DownloadSettings: Sendable {

@@ -1,5 +1,5 @@
-import Cryptography
-import Networking
+import FerryCryptography
+import FerryNetworking
 
 /// Makes the requests of one connection one after another, by the session's decisions.
 struct RangeFetch: Sendable {

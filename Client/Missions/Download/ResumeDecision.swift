@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The decision about an answer by its head.
 ///

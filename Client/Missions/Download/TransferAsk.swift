@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The content of one request, and the known facts about its file.
 struct TransferAsk: Equatable, Sendable {

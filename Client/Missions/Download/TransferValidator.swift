@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// Distinguishes versions of a file byte for byte (RFC 9110 §8.8.1): a strong entity tag, or a date
 /// of last change that is old enough.

@@ -1,5 +1,5 @@
-import Cryptography
-import Executors
+import FerryCryptography
+import FerryExecutors
 import Foundation
 
 /// The hash of a whole file, computed while its chunks arrive. It follows the fetched part from the

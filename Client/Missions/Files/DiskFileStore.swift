@@ -1,5 +1,5 @@
-import Cryptography
-import Executors
+import FerryCryptography
+import FerryExecutors
 import FerryProtocol
 import Foundation
 import Synchronization

@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// Encrypts content during its download, if content is encrypted at rest: in place, byte by byte

@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// The format of content that is encrypted at rest (SPEC.md §21): a head and the content's parts.

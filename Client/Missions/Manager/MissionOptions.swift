@@ -1,6 +1,6 @@
+import FerryNetworking
 import FerryProtocol
 import Foundation
-import Networking
 
 /// The options of a manager.
 public struct MissionOptions: Sendable {

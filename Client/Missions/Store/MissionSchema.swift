@@ -1,4 +1,4 @@
-import SQLite
+import FerrySQLite
 
 /// The tables of a mission store.
 enum MissionSchema {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension SQLiteMissionStore {
   public func missions() async throws(MissionError) -> [MissionRow] {

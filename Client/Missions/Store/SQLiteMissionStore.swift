@@ -1,6 +1,6 @@
-import Executors
+import FerryExecutors
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The rows of missions in their own SQLite file, for any number of processes.
 public final class SQLiteMissionStore: MissionStore {

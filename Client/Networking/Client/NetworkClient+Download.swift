@@ -1,4 +1,4 @@
-import Executors
+import FerryExecutors
 
 extension NetworkClient {
   /// Fetches a body into a file, which exists at `path` only when it is complete. It is written

@@ -1,4 +1,4 @@
-import CCurl
+import CFerryCurl
 import Foundation
 
 /// The transport's thread: runs every transfer until the queue is closed.

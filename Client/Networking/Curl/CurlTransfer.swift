@@ -1,4 +1,4 @@
-import CCurl
+import CFerryCurl
 import Synchronization
 
 /// One exchange on the transport's thread.

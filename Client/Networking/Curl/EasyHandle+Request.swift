@@ -1,4 +1,4 @@
-import CCurl
+import CFerryCurl
 import Foundation
 
 extension EasyHandle {

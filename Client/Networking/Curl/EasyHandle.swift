@@ -1,4 +1,4 @@
-import CCurl
+import CFerryCurl
 
 /// One curl easy handle with the memory that it refers to.
 ///

@@ -1,4 +1,4 @@
-import CCurl
+import CFerryCurl
 
 /// The reason why TLS failed, as far as the user can act on it.
 enum HandshakeFault: Equatable {

@@ -7,7 +7,7 @@ struct BatchRequest {
   let effect: Batch.Effect
   let columns: [Column]
   /// Makes the predicate from the name of the table's key column.
-  let predicate: (_ key: Name) throws -> Predicate
+  let predicate: (_ key: Name) throws -> RecordPredicate
 }
 
 extension Database {
@@ -18,7 +18,7 @@ extension Database {
   /// sync after the upload corrects the rows here.
   ///
   /// - Parameters:
-  ///   - predicate: Such as `due < '2026-10-01' and done = 0`; see ``Predicate``.
+  ///   - predicate: Such as `due < '2026-10-01' and done = 0`; see ``RecordPredicate``.
   ///   - columns: The values to set, sent unchanged. The key cannot be set.
   /// - Returns: The number of records changed here.
   /// - Throws: ``ReplicaError/invalidBatch(_:)`` if the predicate or a column is wrong;
@@ -27,13 +27,13 @@ extension Database {
   public func batch(
     _ table: Name, where predicate: String, set columns: [Name: Value]
   ) throws -> Int {
-    try batch(table, .set, Self.columns(columns)) { try Predicate($0, predicate) }
+    try batch(table, .set, Self.columns(columns)) { try RecordPredicate($0, predicate) }
   }
 
   /// Sets columns of all records that match a predicate value.
   @discardableResult
   public func batch(
-    _ table: Name, where predicate: Predicate, set columns: [Name: Value]
+    _ table: Name, where predicate: RecordPredicate, set columns: [Name: Value]
   ) throws -> Int {
     try batch(table, .set, Self.columns(columns)) { _ in predicate }
   }
@@ -41,18 +41,18 @@ extension Database {
   /// Deletes all matching records of a tracked table, in the same way.
   @discardableResult
   public func batchDelete(_ table: Name, where predicate: String) throws -> Int {
-    try batch(table, .delete, []) { try Predicate($0, predicate) }
+    try batch(table, .delete, []) { try RecordPredicate($0, predicate) }
   }
 
   /// Deletes all records that match a predicate value.
   @discardableResult
-  public func batchDelete(_ table: Name, where predicate: Predicate) throws -> Int {
+  public func batchDelete(_ table: Name, where predicate: RecordPredicate) throws -> Int {
     try batch(table, .delete, []) { _ in predicate }
   }
 
   private func batch(
     _ table: Name, _ effect: Batch.Effect, _ columns: [Column],
-    _ predicate: @escaping (Name) throws -> Predicate
+    _ predicate: @escaping (Name) throws -> RecordPredicate
   ) throws -> Int {
     do {
       return try recordBatch(
@@ -67,7 +67,7 @@ extension Database {
   }
 }
 
-extension Predicate {
+extension RecordPredicate {
   /// Parses a text predicate; an error in it is the caller's mistake.
   fileprivate init(_ key: Name, _ text: String) throws {
     do {

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Plain SQL within one transaction of a replica. Valid only inside the closure that receives it.
 ///

@@ -3,7 +3,7 @@ import FerryProtocol
 /// An operation that was recorded on this replica.
 public struct OwnOperation: Sendable, Equatable {
   /// The operation; of a delete, its columns are the row before it.
-  public var operation: Operation
+  public var operation: SyncOperation
   /// Of an update: the former values of its columns.
   public var former: [Column]
   /// Whether the server has the operation, and the replica has applied the server's result.

@@ -14,7 +14,7 @@ public struct QuarantineEntry: Sendable, Equatable {
   /// When the server rejected the operations, in milliseconds since 1970.
   public var refusedAt: Int64 = 0
   /// All operations, in the order of their recording; of a delete, the row before it.
-  public var operations: [Operation] = []
+  public var operations: [SyncOperation] = []
   /// The rejected operations; the others depend on them or belong to their transactions.
   public var refused: [OperationID] = []
 

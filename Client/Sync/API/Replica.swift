@@ -1,6 +1,6 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
-import SQLite
+import FerrySQLite
 import Synchronization
 
 /// A device's copy of a space: a SQLite file whose tracked tables sync with a Ferry server.

@@ -1,6 +1,6 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
-import SQLite
+import FerrySQLite
 
 /// The reason why a replica's call failed. An error never loses a recorded change.
 public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {

@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// An answer that no Ferry server gave: the page of a proxy, a portal or another program.
 struct ForeignAnswer: Error, Sendable, Equatable {

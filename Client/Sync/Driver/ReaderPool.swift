@@ -1,5 +1,5 @@
-import Executors
-import SQLite
+import FerryExecutors
+import FerrySQLite
 import Synchronization
 
 /// A few read-only connections, each on its own thread, opened on demand.

@@ -1,7 +1,7 @@
-import Executors
+import FerryExecutors
+import FerryNetworking
 import FerryProtocol
 import Foundation
-import Networking
 
 /// The services of the machine that a replica uses; a simulation replaces them.
 package struct ReplicaSurroundings: Sendable {

@@ -1,4 +1,4 @@
-import Executors
+import FerryExecutors
 import FerryProtocol
 
 /// Lends the replica's file to closures, one at a time, on its own thread. SQLite blocks, and must

@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// The endpoints by which a device compares itself with the space, and their traffic.
 struct VerifyAPI: Sendable {

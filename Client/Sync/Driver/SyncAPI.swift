@@ -1,6 +1,6 @@
-import Compression
+import FerryCompression
+import FerryNetworking
 import FerryProtocol
-import Networking
 import Synchronization
 
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).

@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 extension SyncEngine {
   /// Sends pending operations, several packets at once, until nothing waits or the server cannot

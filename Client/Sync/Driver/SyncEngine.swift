@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// Runs syncs: pulls, then pushes, over a transport. It only orders the calls; the machines and the
 /// file's transactions contain the rules.

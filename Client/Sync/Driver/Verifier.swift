@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Compares a replica with its space. Reads all rows, compares hash trees from their roots down,
 /// and checks each record that may differ (SPEC.md §16).

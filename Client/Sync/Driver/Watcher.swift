@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 import Synchronization
 
 /// Keeps a replica in sync while it runs (SPEC.md §7). A live connection reports when the head

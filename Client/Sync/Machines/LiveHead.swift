@@ -1,5 +1,5 @@
+import FerryNetworking
 import FerryProtocol
-import Networking
 
 /// The head as the live connection knows it, and whether a sync can rely on it; pure.
 ///

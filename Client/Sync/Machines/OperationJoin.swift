@@ -3,10 +3,10 @@ import FerryProtocol
 // Joins two operations on one record into one, so that the server decides as for the two (SPEC.md
 // §4, §6).
 
-extension Operation {
+extension SyncOperation {
   /// Returns one operation with the later one's id and time and the columns of both; `nil` if no
   /// single operation is equivalent.
-  func joined(with later: Operation, rules: TableRules) -> Operation? {
+  func joined(with later: SyncOperation, rules: TableRules) -> SyncOperation? {
     let isPlain = rules.isPlain && isPlainWrite && later.isPlainWrite
     if !isPlain && !canJoin(later, rules) { return nil }
     var joined = later
@@ -23,7 +23,7 @@ extension Operation {
 
   private var isPlainWrite: Bool { increments.isEmpty && originals.isEmpty }
 
-  private func canJoin(_ later: Operation, _ rules: TableRules) -> Bool {
+  private func canJoin(_ later: SyncOperation, _ rules: TableRules) -> Bool {
     if isSummand(rules) || later.isSummand(rules) { return false }
     for column in later.columns {
       // A change that the author saw in between is not concurrent with the later write.
@@ -46,7 +46,7 @@ extension Operation {
     return columns.contains { rules.policy(of: $0.name) == .counter && $0.value.isSummand }
   }
 
-  private func joinOriginals(into joined: inout Operation, _ later: Operation) {
+  private func joinOriginals(into joined: inout SyncOperation, _ later: SyncOperation) {
     if joined.kind == .insert {
       // The texts of a new record have no original.
       joined.originals = []

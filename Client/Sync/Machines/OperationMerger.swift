@@ -20,7 +20,7 @@ import FerryProtocol
 struct OperationMerger {
   private let limits: Limits
   private let schema: SpaceSchema
-  private var slots: [Operation?] = []
+  private var slots: [SyncOperation?] = []
   private var positions: [RecordKey: Int] = [:]
   private var concurrent: Set<RecordKey> = []
   /// The number of operations after merging.
@@ -34,7 +34,7 @@ struct OperationMerger {
   }
 
   /// The merged operations, in ascending order of ids.
-  var operations: [Operation] { slots.compactMap { $0 } }
+  var operations: [SyncOperation] { slots.compactMap { $0 } }
 
   /// Adds an operation.
   ///
@@ -46,7 +46,7 @@ struct OperationMerger {
   ///   other rules or other bases could join the two. A packet records that, because the device may
   ///   forget the bases before it sends the packet again.
   @discardableResult
-  mutating func add(_ operation: Operation, isConcurrent: Bool = false, isApart: Bool = false)
+  mutating func add(_ operation: SyncOperation, isConcurrent: Bool = false, isApart: Bool = false)
     -> Bool
   {
     if operation.batch != nil {
@@ -91,21 +91,21 @@ struct OperationMerger {
 
   /// Keeps the operations of a batch's table before and after it separate: its effect depends on
   /// the records at that point.
-  private mutating func separate(by batch: Operation) {
+  private mutating func separate(by batch: SyncOperation) {
     for key in positions.keys.filter({ $0.isIn(tableOf: batch.key) }) { positions[key] = nil }
     slots.append(batch)
     count += 1
     bytes += batch.packetBytes
   }
 
-  private mutating func append(_ operation: Operation) {
+  private mutating func append(_ operation: SyncOperation) {
     positions[operation.key] = slots.count
     slots.append(operation)
     count += 1
     bytes += operation.packetBytes
   }
 
-  private mutating func replace(_ position: Int, with operation: Operation) {
+  private mutating func replace(_ position: Int, with operation: SyncOperation) {
     bytes += operation.packetBytes - (slots[position]?.packetBytes ?? 0)
     slots[position] = operation
   }
@@ -117,7 +117,7 @@ struct OperationMerger {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// An upper bound of the bytes that the operation takes in a packet.
   var packetBytes: Int {
     // The row in a delete's columns stays on the device.

@@ -6,7 +6,7 @@ struct PacketPlanner {
   /// Operations to send as one packet.
   struct Plan: Equatable {
     /// The merged operations; empty if they cancelled each other out.
-    var operations: [Operation]
+    var operations: [SyncOperation]
     /// The pending rows that the operations were made from.
     var orders: ClosedRange<Int64>
     /// Whether operations on one record were merged.

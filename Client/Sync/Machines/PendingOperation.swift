@@ -3,7 +3,7 @@ import FerryProtocol
 /// A recorded operation that the server has not confirmed yet (SPEC.md §4).
 public struct PendingOperation: Sendable, Equatable {
   /// The operation; of a delete, its columns are the row before it.
-  public var operation: Operation
+  public var operation: SyncOperation
   /// The operation's place in the order of the user's actions on this device.
   public var order: Int64
   /// The operation's local transaction.

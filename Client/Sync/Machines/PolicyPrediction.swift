@@ -4,7 +4,7 @@ extension RemoteChange {
   /// Predicts the server's result for a record with own pending operations in a table with
   /// policies. It merges as the server does, with the columns that the change has.
   static func predictedEffect(
-    of state: RecordState, pending: [Operation], device: DeviceID, rules: TableRules
+    of state: RecordState, pending: [SyncOperation], device: DeviceID, rules: TableRules
   ) -> RowEffect {
     let own = OwnWrites(pending, device: device)
     let isDead = state.deleted != nil && !state.isAlive
@@ -31,7 +31,7 @@ extension RemoteChange {
   }
 
   private static func decided(
-    _ state: RecordState, _ pending: [Operation], _ device: DeviceID, _ rules: TableRules
+    _ state: RecordState, _ pending: [SyncOperation], _ device: DeviceID, _ rules: TableRules
   ) -> RecordState {
     var decided = state
     if decided.inserted == nil {

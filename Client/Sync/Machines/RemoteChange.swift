@@ -16,7 +16,7 @@ enum RemoteChange {
   /// Returns the effect of a change on the row. `pending` is in the order of recording, and has
   /// only operations whose effect is not in `state` yet.
   static func effect(
-    of state: RecordState, pending: [Operation], device: DeviceID, rules: TableRules = .standard
+    of state: RecordState, pending: [SyncOperation], device: DeviceID, rules: TableRules = .standard
   ) -> RowEffect {
     guard !pending.isEmpty else {
       if state.deleted != nil && !state.isAlive { return .delete }
@@ -61,7 +61,7 @@ struct OwnWrites {
     columns.sorted { $0.key < $1.key }.map { Column($0.key, $0.value.value) }
   }
 
-  init(_ operations: [Operation], device: DeviceID) {
+  init(_ operations: [SyncOperation], device: DeviceID) {
     for operation in operations {
       let stamp = Stamp(time: operation.time, device: device)
       switch operation.kind {

@@ -13,7 +13,7 @@ enum RescuedCounter {
   /// Returns the part of a counter's value beyond the increments that its device sends again.
   ///
   /// - Parameter pending: the own operations on the record.
-  static func remainder(of column: Column, pending: [Operation]) -> Int64 {
+  static func remainder(of column: Column, pending: [SyncOperation]) -> Int64 {
     guard case .integer(var amount) = column.value else { return 0 }
     for operation in pending {
       for own in operation.columns where own.name == column.name {

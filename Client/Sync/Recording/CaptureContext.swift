@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The shared state of one connection's capture functions: the values of the row being recorded,
 /// the transaction's group, and the device's clock.

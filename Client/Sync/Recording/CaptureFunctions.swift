@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension CaptureContext {
   /// Registers the functions that the triggers call, and observes the connection's transactions.

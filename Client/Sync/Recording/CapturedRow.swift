@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The JSON of one row while its columns are collected: its values, its former values, and the
 /// names of columns that are more than values. The next row reuses the memory.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Writes captured rows to `ferry_pending`, during the user's statement and within its savepoint.
 /// If the statement fails, no row stays.

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The approximate size of a row as JSON, and its growth by a statement. The result is never less
 /// than the real size.

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// Checks which actions the user's SQL may take in a replica; pure. Only Ferry ends transactions
 /// and writes to `ferry_…` tables, and only another replica records writes to its own tables.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// The schema of a user's table, as far as Ferry needs it.
 package struct TableSchema: Sendable, Equatable {

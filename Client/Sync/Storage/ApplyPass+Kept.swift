@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// Retries the changes that the local schema rejected, after all others are applied.
 extension ApplyPass {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// A run over staged changes, inside the transaction that makes them visible.
 struct ApplyPass {

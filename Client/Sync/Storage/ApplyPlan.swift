@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// The statements that apply remote changes to one table, prepared once for each set of columns.
 final class ApplyPlan {

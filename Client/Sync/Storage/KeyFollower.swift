@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// A foreign key of a tracked table that refers to columns other than its parent's key, and acts on
 /// their update. Rows of the child follow a changed value (ON UPDATE CASCADE) or release it (ON

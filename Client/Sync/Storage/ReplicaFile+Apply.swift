@@ -1,6 +1,6 @@
-import Compression
+import FerryCompression
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The result of one pull.
 package struct AppliedPull: Sendable, Equatable {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The archive of confirmed operations (SPEC.md §5). A server that was restored from a backup lacks
 /// the newest operations, and perhaps only this device still has them.

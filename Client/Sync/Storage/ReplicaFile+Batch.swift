@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Batch operations on the device: one pending operation, whose effect is visible at once.
 ///
@@ -55,7 +55,9 @@ extension ReplicaFile {
     return resolved
   }
 
-  private func resolved(_ predicate: Predicate, of schema: TableSchema) throws -> Predicate {
+  private func resolved(_ predicate: RecordPredicate, of schema: TableSchema) throws
+    -> RecordPredicate
+  {
     let resolved = try predicate.mapFields { (field) throws(ReplicaError) in
       guard case .column(let name) = field else { return field }
       return try self.field(name, of: schema)
@@ -81,7 +83,7 @@ extension ReplicaFile {
 
   /// Inserts a batch. Returns the operation's place among the pending ones.
   private func insert(_ batch: Batch, _ columns: [Column], into table: Name) throws -> Int64 {
-    let shape = Operation(
+    let shape = SyncOperation(
       id: OperationID(UniqueID(high: 0, low: 0)), table: table, batch: batch, time: .zero,
       columns: columns)
     var json = JSONWriter(capacity: 256)
@@ -101,7 +103,7 @@ extension ReplicaFile {
   }
 
   private func noteRows(
-    matching predicate: Predicate, of schema: TableSchema, order: Int64
+    matching predicate: RecordPredicate, of schema: TableSchema, order: Int64
   ) throws {
     let sql = predicate.sql(table: schema.name, key: schema.key)
     try connection.prepare(
@@ -165,9 +167,9 @@ extension ReplicaFile {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Returns the effect of an own batch on one record as an own write; `nil` for any other kind.
-  func batchEffect(on record: Name) -> Operation? {
+  func batchEffect(on record: Name) -> SyncOperation? {
     batch.map { effect(on: record, id: id, of: $0) }
   }
 }

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The chain of packets under the replica's device identifier, and its restart under another one
 /// (SPEC.md §4).

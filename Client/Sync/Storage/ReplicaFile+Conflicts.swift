@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Values that lost, and questions for the user (SPEC.md §6, §15).
 extension ReplicaFile {

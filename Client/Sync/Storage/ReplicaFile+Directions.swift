@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Upload-only tables: their changes go to the server and are not pulled (SPEC.md §17).
 extension ReplicaFile {

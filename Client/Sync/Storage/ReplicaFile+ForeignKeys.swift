@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// A row whose foreign key refers to no record.
 struct DanglingRow {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// Places of the cursor with their times by the server's clock. With them a device knows whether
 /// the authors of all that a server lost still keep it.

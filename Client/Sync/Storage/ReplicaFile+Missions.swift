@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension ReplicaSchema {
   /// The catalogue of missions from the pull lists: apps may read it with SQL. No trigger records

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// The pending operations and the packets made of them (SPEC.md §4).
 extension ReplicaFile {
@@ -60,8 +60,8 @@ extension ReplicaFile {
   ///
   /// An insert and its delete no longer cancel each other out, since the server has a record to
   /// delete. The server's result for such operations is pulled, not predicted.
-  func markConcurrent(_ key: RecordKey) throws -> [Operation] {
-    var sent: [Operation] = []
+  func markConcurrent(_ key: RecordKey) throws -> [SyncOperation] {
+    var sent: [SyncOperation] = []
     var schema = try spaceSchema()
     var merger = OperationMerger(limits: limits, schema: schema)
     var packet: Int64?
@@ -146,7 +146,7 @@ extension ReplicaFile {
       var reader = JSONReader(row.textBytes(7), depth: limits.depth)
       columns = try reader.columns(limits: limits)
     }
-    var operation = Operation(
+    var operation = SyncOperation(
       id: OperationID(id), key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
       time: id.timestamp, columns: columns, base: row.int64(3))
     operation.batch = batch
@@ -163,7 +163,7 @@ extension ReplicaFile {
     return try reader.columns(limits: limits)
   }
 
-  private func readMarks(_ row: SQLiteStatement, into operation: inout Operation) throws {
+  private func readMarks(_ row: SQLiteStatement, into operation: inout SyncOperation) throws {
     var texts: [Name] = []
     var reader = JSONReader(row.textBytes(10), depth: limits.depth)
     try reader.array { (reader) throws(MalformedMessage) in
@@ -285,10 +285,10 @@ extension ReplicaFile {
   }
 
   /// Returns a packet's operations in the queue, merged as they were.
-  func operations(of row: PacketRow) throws -> [Operation] {
+  func operations(of row: PacketRow) throws -> [SyncOperation] {
     var merger = OperationMerger(
       limits: limits, schema: try spaceSchema(version: row.schema))
-    var plain: [Operation] = []
+    var plain: [SyncOperation] = []
     try connection.forEach(
       """
       SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, \(Self.isApart)

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Operations that the server can never apply. They leave the queue with their transactions and all
 /// that depends on them, so that everything else continues. After the next pull the records show
@@ -261,7 +261,7 @@ extension ReplicaFile {
   }
 
   /// Writes the content of an operation to its table, as a write of the user's.
-  func replay(_ operation: Operation, in database: Database) throws {
+  func replay(_ operation: SyncOperation, in database: Database) throws {
     if let batch = operation.batch { return try replay(batch, operation, in: database) }
     let table = try schema(of: operation.key.table)
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
@@ -280,7 +280,7 @@ extension ReplicaFile {
   }
 
   /// Returns an increment as the sum that the row has after it.
-  private func summed(_ column: ColumnState, _ operation: Operation) throws -> ColumnState {
+  private func summed(_ column: ColumnState, _ operation: SyncOperation) throws -> ColumnState {
     guard operation.increments.contains(column.name), case .integer(let added) = column.value
     else { return column }
     var sum = column
@@ -290,7 +290,7 @@ extension ReplicaFile {
     return sum
   }
 
-  private func replay(_ batch: Batch, _ operation: Operation, in database: Database) throws {
+  private func replay(_ batch: Batch, _ operation: SyncOperation, in database: Database) throws {
     let table = operation.key.table
     switch batch.effect {
     case .set:
@@ -302,9 +302,9 @@ extension ReplicaFile {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Returns the operation with other values for its columns, and with more columns.
-  fileprivate func changing(_ changes: [Column]) -> Operation {
+  fileprivate func changing(_ changes: [Column]) -> SyncOperation {
     guard kind != .delete else { return self }
     var changed = self
     changed.columns.removeAll { column in changes.contains { $0.name == column.name } }

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// The server's receipts for packets.
 extension ReplicaFile {

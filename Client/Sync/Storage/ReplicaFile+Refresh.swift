@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Records whose server state is not known here, such as those of rejected operations. The next
 /// pull fetches them whole and applies them with its list.

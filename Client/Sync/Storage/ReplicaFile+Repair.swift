@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension ReplicaFile {
   /// Makes the next pull fetch the differing records and set their rows to the server's. Own

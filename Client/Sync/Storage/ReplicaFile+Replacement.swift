@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// A pull from the start that replaces the rows here, and its rule for records that it does not
 /// name. Pending operations and their records stay in any case.
@@ -203,7 +203,7 @@ extension ReplicaFile {
 
   /// Records the remainder of a row's counters beyond the own increments, which are sent again.
   private func reupload(
-    _ counters: [Name], of key: RecordKey, pending: [Operation]
+    _ counters: [Name], of key: RecordKey, pending: [SyncOperation]
   ) throws {
     for name in counters {
       guard let value = try value(of: name, in: key) else { continue }

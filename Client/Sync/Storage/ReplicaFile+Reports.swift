@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// Queries about the state of a replica.
 extension ReplicaFile {

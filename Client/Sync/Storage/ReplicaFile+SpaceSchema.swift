@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The space's schema, as the pull lists brought it.
 extension ReplicaFile {

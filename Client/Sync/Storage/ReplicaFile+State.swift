@@ -1,8 +1,8 @@
+import FerryNetworking
 import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
 import Foundation
-import Networking
-import SQLite
-import StoredValues
 
 /// The server with which a replica syncs.
 public struct ServerAddress: Sendable, Equatable {

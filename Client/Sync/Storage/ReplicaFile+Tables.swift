@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 extension ReplicaFile {
   /// Tracks ordinary tables: records later writes, records existing rows as inserted, and applies

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// This device's own operations, as far as they are still here, and how to undo one.
 extension ReplicaFile {

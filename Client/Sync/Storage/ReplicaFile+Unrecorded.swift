@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// A table that may have unrecorded rows or values.
 struct UnrecordedTable: Equatable, Sendable {

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Operations of upload-only tables whose sending failed (SPEC.md §17).
 ///
@@ -264,7 +264,9 @@ extension ReplicaFile {
   /// Sends a rejected operation of an upload-only table again unchanged: its row is still there.
   /// Changes are written to the row and recorded. Returns `false` for an operation that has to be
   /// written to its table again.
-  func requeue(_ operation: Operation, of entry: Int64, changing changes: [Column]) throws -> Bool {
+  func requeue(_ operation: SyncOperation, of entry: Int64, changing changes: [Column]) throws
+    -> Bool
+  {
     let table = operation.key.table
     guard operation.batch == nil,
       try uploadTables().contains(where: { $0 == table })

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// The replica's file with its one writing connection: the user's tables, and Ferry's own.
 ///

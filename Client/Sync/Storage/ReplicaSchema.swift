@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// Ferry's own tables in the replica's file. Their names begin with `ferry_`; the rest of the
 /// file is the user's.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Rows that are temporarily out of their tables within one transaction, so that unique values can
 /// move between them.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// Reads one tracked table as the server should have it: omits rows with pending operations, and
 /// includes deferred changes. It reads the rows themselves, on a connection and in a transaction of

@@ -14,7 +14,7 @@ extension RecordState {
 
   /// Merges by the column's policy.
   mutating func merge(
-    _ incoming: ColumnState, at index: Int, of operation: Operation, _ rules: TableRules,
+    _ incoming: ColumnState, at index: Int, of operation: SyncOperation, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
     let policy = rules.policy(of: incoming.name)
@@ -152,7 +152,7 @@ extension RecordState {
   }
 
   private mutating func mergeText(
-    _ incoming: ColumnState, at index: Int, of operation: Operation, _ outcome: inout Outcome
+    _ incoming: ColumnState, at index: Int, of operation: SyncOperation, _ outcome: inout Outcome
   ) {
     let existing = columns[index]
     guard existing.value != incoming.value else {

@@ -5,7 +5,7 @@ extension RecordState {
   /// Decides whether the record exists after the operation. Returns `true` if the operation lost as
   /// a whole.
   mutating func settlesLife(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) -> Bool {
     guard operation.kind != .delete else {
@@ -32,7 +32,7 @@ extension RecordState {
 
   /// Makes a delete lose if its author had not seen all of the record.
   private mutating func settlesDelete(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) -> Bool {
     guard rules.deletes != .deleteWins, isAlive,
@@ -64,7 +64,7 @@ extension RecordState {
   }
 
   private func loseAll(
-    _ operation: Operation, _ stamp: Stamp, to winner: Stamp, isQuestion: Bool,
+    _ operation: SyncOperation, _ stamp: Stamp, to winner: Stamp, isQuestion: Bool,
     _ outcome: inout Outcome
   ) {
     outcome.lose(.existence(stamp, to: winner, isQuestion: isQuestion))

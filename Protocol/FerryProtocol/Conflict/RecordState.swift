@@ -86,7 +86,7 @@ package struct RecordState: Sendable, Equatable {
   /// Merges one operation by its table's rules. Every part that the operation names gets
   /// `sequence`, even if the operation lost. So its author's next pull brings the present values.
   package mutating func merge(
-    _ operation: Operation, stamp: Stamp, sequence: SequenceNumber,
+    _ operation: SyncOperation, stamp: Stamp, sequence: SequenceNumber,
     rules: TableRules = .standard
   ) -> Outcome {
     var outcome = Outcome.applied
@@ -103,7 +103,7 @@ package struct RecordState: Sendable, Equatable {
   // MARK: Kinds
 
   private mutating func insert(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
     if PlantedFault.tombstoneForgotten.isPlanted { deleted = nil }
@@ -126,7 +126,7 @@ package struct RecordState: Sendable, Equatable {
   }
 
   private mutating func update(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
     write(operation, stamp, sequence, rules, &outcome)
@@ -141,7 +141,7 @@ package struct RecordState: Sendable, Equatable {
   }
 
   private mutating func delete(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
     let wasAlive = isAlive
@@ -177,7 +177,7 @@ package struct RecordState: Sendable, Equatable {
 
   /// Merges the operation's columns one by one.
   private mutating func write(
-    _ operation: Operation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
     let isPlain = rules.isPlain && operation.increments.isEmpty
@@ -221,7 +221,7 @@ package struct RecordState: Sendable, Equatable {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Returns the writer and time of `column`. A clamped operation's columns are no later than the
   /// operation, and a device's own writes keep their order.
   func stamp(of column: Name, within stamp: Stamp) -> Stamp {

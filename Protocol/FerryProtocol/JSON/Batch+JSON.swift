@@ -3,7 +3,7 @@
 
 extension JSONWriter {
   /// Writes the members that make an operation a batch.
-  mutating func batchMembers(_ batch: Batch, of operation: Operation) {
+  mutating func batchMembers(_ batch: Batch, of operation: SyncOperation) {
     key("where")
     predicate(batch.predicate)
     switch batch.effect {
@@ -15,7 +15,7 @@ extension JSONWriter {
   }
 
   /// Writes a batch as it is kept: its members alone.
-  package mutating func keptBatch(_ batch: Batch, of operation: Operation) {
+  package mutating func keptBatch(_ batch: Batch, of operation: SyncOperation) {
     object { json in
       json.member("effect", batch.effect.rawValue)
       json.key("where")
@@ -57,7 +57,7 @@ extension JSONReader {
 
 /// The members of a batch while its operation is read.
 struct BatchParts {
-  var predicate: Predicate?
+  var predicate: RecordPredicate?
   var effect: Batch.Effect?
 
   /// Throws an error if an operation lacks a member that its kind requires.

@@ -25,7 +25,7 @@ extension Packet {
     var dependency: OperationID?
     var continues = false
     var base: SequenceNumber = 0
-    var operations: [Operation] = []
+    var operations: [SyncOperation] = []
     var seen = MembersSeen()
     var unknown = Set<[UInt8]>()
     try reader.object { (key, reader) throws(MalformedMessage) in
@@ -82,7 +82,7 @@ private struct MembersSeen {
 /// Throws an error unless the ids in one packet ascend, as the device's clock does; so none is a
 /// duplicate. Ids of a batch's effects are the server's own (SPEC.md §14).
 private func checkIdentifiers(
-  of operations: [Operation], _ reader: JSONReader
+  of operations: [SyncOperation], _ reader: JSONReader
 ) throws(MalformedMessage) {
   var seen = Set<OperationID>(minimumCapacity: operations.count)
   for operation in operations {
@@ -133,7 +133,7 @@ extension JSONWriter {
     beginArray()
   }
 
-  package mutating func operation(_ operation: Operation, packetBase: SequenceNumber) {
+  package mutating func operation(_ operation: SyncOperation, packetBase: SequenceNumber) {
     object { json in
       json.member("id", operation.id.value)
       json.member("table", operation.key.table)
@@ -186,8 +186,8 @@ extension JSONReader {
     return record
   }
 
-  fileprivate mutating func operations(limits: Limits) throws(MalformedMessage) -> [Operation] {
-    var operations: [Operation] = []
+  fileprivate mutating func operations(limits: Limits) throws(MalformedMessage) -> [SyncOperation] {
+    var operations: [SyncOperation] = []
     try array { (reader) throws(MalformedMessage) in
       guard operations.count < limits.operationsPerPacket else {
         throw reader.malformed("more than \(limits.operationsPerPacket) operations")
@@ -197,7 +197,7 @@ extension JSONReader {
     return operations
   }
 
-  private mutating func operation(limits: Limits) throws(MalformedMessage) -> Operation {
+  private mutating func operation(limits: Limits) throws(MalformedMessage) -> SyncOperation {
     var id: OperationID?
     var table: Name?
     var record: Name?
@@ -263,7 +263,7 @@ extension JSONReader {
     guard batch != nil || (kind == .delete) == (columns == nil) else {
       throw malformed("operation \(id): an insert or update has data, a delete has none")
     }
-    var operation = Operation(
+    var operation = SyncOperation(
       id: id, key: RecordKey(table: table, record: record ?? ""), kind: kind, time: time,
       columns: columns ?? [], columnTimes: times, base: base, increments: increments,
       originals: originals)

@@ -12,16 +12,16 @@ public struct Batch: Sendable, Equatable {
   /// The effect on each record that matches.
   public var effect: Effect
   /// The condition that selects the records of the operation's table.
-  public var predicate: Predicate
+  public var predicate: RecordPredicate
 
   /// Creates a batch from its parts.
-  public init(_ effect: Effect, where predicate: Predicate) {
+  public init(_ effect: Effect, where predicate: RecordPredicate) {
     self.effect = effect
     self.predicate = predicate
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Creates a batch operation: sets `columns` of each record of `table` that matches, or deletes
   /// it.
   ///
@@ -37,8 +37,8 @@ extension Operation {
   }
 
   /// Returns the effect of a batch on one record that matches: an update or a delete as any other.
-  package func effect(on record: Name, id: OperationID, of batch: Batch) -> Operation {
-    Operation(
+  package func effect(on record: Name, id: OperationID, of batch: Batch) -> SyncOperation {
+    SyncOperation(
       id: id, key: RecordKey(table: key.table, record: record),
       kind: batch.effect == .delete ? .delete : .update, time: time, columns: columns, base: base)
   }

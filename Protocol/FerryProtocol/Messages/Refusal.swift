@@ -62,7 +62,7 @@ public struct Refusal: Sendable, Equatable {
 
   /// Creates a refusal of an operation on one record.
   package init(
-    _ operation: Operation, _ code: RefusalCode, _ detail: String, holder: Name? = nil
+    _ operation: SyncOperation, _ code: RefusalCode, _ detail: String, holder: Name? = nil
   ) {
     self.init(
       operation: operation.id, code: code, detail: detail, table: operation.key.table,

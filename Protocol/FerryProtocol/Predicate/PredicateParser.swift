@@ -1,4 +1,4 @@
-extension Predicate {
+extension RecordPredicate {
   /// Reads a user's text, such as `due < '2026-10-01' and done = 0`: a subset of SQL's expressions
   /// with SQL's precedence.
   ///
@@ -8,11 +8,11 @@ extension Predicate {
   ///   `true` and `false`; keywords in either case.
   ///
   /// - Parameter key: The name of the table's key column, which denotes the record.
-  /// - Throws: ``PredicateError`` with the expected text and its place.
-  public init(_ text: String, key: Name, limits: Limits = .standard) throws(PredicateError) {
+  /// - Throws: ``RecordPredicateError`` with the expected text and its place.
+  public init(_ text: String, key: Name, limits: Limits = .standard) throws(RecordPredicateError) {
     var parser = PredicateParser(text, key: key)
     self = try parser.predicate()
-    if let fault = fault(limits: limits) { throw PredicateError(reason: fault, position: 1) }
+    if let fault = fault(limits: limits) { throw RecordPredicateError(reason: fault, position: 1) }
   }
 }
 
@@ -32,7 +32,7 @@ private struct PredicateParser {
   }
 
   /// Returns all of the text.
-  mutating func predicate() throws(PredicateError) -> Predicate {
+  mutating func predicate() throws(RecordPredicateError) -> RecordPredicate {
     try advance()
     let predicate = try disjunction()
     guard token == .end else { throw expected("'and', 'or' or the end") }
@@ -41,19 +41,19 @@ private struct PredicateParser {
 
   // MARK: Joining
 
-  private mutating func disjunction() throws(PredicateError) -> Predicate {
+  private mutating func disjunction() throws(RecordPredicateError) -> RecordPredicate {
     var parts = [try conjunction()]
     while try accept(word: "or") { parts.append(try conjunction()) }
     return parts.count == 1 ? parts[0] : .or(parts)
   }
 
-  private mutating func conjunction() throws(PredicateError) -> Predicate {
+  private mutating func conjunction() throws(RecordPredicateError) -> RecordPredicate {
     var parts = [try negation()]
     while try accept(word: "and") { parts.append(try negation()) }
     return parts.count == 1 ? parts[0] : .and(parts)
   }
 
-  private mutating func negation() throws(PredicateError) -> Predicate {
+  private mutating func negation() throws(RecordPredicateError) -> RecordPredicate {
     guard nesting < Self.nestingMax else { throw fault("the predicate is nested too deep") }
     nesting += 1
     defer { nesting -= 1 }
@@ -62,7 +62,7 @@ private struct PredicateParser {
 
   // MARK: Tests
 
-  private mutating func test() throws(PredicateError) -> Predicate {
+  private mutating func test() throws(RecordPredicateError) -> RecordPredicate {
     if try accept(mark: "(") {
       let inner = try disjunction()
       guard try accept(mark: ")") else { throw expected("')'") }
@@ -83,11 +83,13 @@ private struct PredicateParser {
     return .compare(field, comparison, try value())
   }
 
-  private func negated(_ predicate: Predicate, _ isNegated: Bool) -> Predicate {
+  private func negated(_ predicate: RecordPredicate, _ isNegated: Bool) -> RecordPredicate {
     isNegated ? .not(predicate) : predicate
   }
 
-  private mutating func nullTest(_ field: PredicateField) throws(PredicateError) -> Predicate {
+  private mutating func nullTest(_ field: PredicateField) throws(RecordPredicateError)
+    -> RecordPredicate
+  {
     let isNegated = try accept(word: "not")
     guard try accept(word: "null") else {
       throw expected(isNegated ? "'null'" : "'null' or 'not null'")
@@ -95,7 +97,9 @@ private struct PredicateParser {
     return isNegated ? .isNotNull(field) : .isNull(field)
   }
 
-  private mutating func membership(_ field: PredicateField) throws(PredicateError) -> Predicate {
+  private mutating func membership(_ field: PredicateField) throws(RecordPredicateError)
+    -> RecordPredicate
+  {
     guard try accept(mark: "(") else { throw expected("'(' and a list of values") }
     var values: [Value] = []
     if try accept(mark: ")") { return .among(field, values) }
@@ -104,7 +108,9 @@ private struct PredicateParser {
     return .among(field, values)
   }
 
-  private mutating func range(_ field: PredicateField) throws(PredicateError) -> Predicate {
+  private mutating func range(_ field: PredicateField) throws(RecordPredicateError)
+    -> RecordPredicate
+  {
     let low = try value()
     guard try accept(word: "and") else { throw expected("'and' and the upper end") }
     return .and([
@@ -122,7 +128,7 @@ private struct PredicateParser {
 
   // MARK: Operands
 
-  private mutating func field() throws(PredicateError) -> PredicateField {
+  private mutating func field() throws(RecordPredicateError) -> PredicateField {
     let name: Name
     switch token {
     case .name(let quoted): name = Name(quoted)
@@ -134,7 +140,7 @@ private struct PredicateParser {
     return name.folded == key ? .record : .column(name)
   }
 
-  private mutating func value() throws(PredicateError) -> Value {
+  private mutating func value() throws(RecordPredicateError) -> Value {
     if try accept(word: "null") { return .null }
     let isNegative = try accept(mark: "-")
     let isPositive = try accept(mark: "+")
@@ -158,25 +164,25 @@ private struct PredicateParser {
 
   // MARK: Words
 
-  private mutating func advance() throws(PredicateError) { token = try scanner.next() }
+  private mutating func advance() throws(RecordPredicateError) { token = try scanner.next() }
 
-  private mutating func accept(word: String) throws(PredicateError) -> Bool {
+  private mutating func accept(word: String) throws(RecordPredicateError) -> Bool {
     guard case .word(word, _) = token else { return false }
     try advance()
     return true
   }
 
-  private mutating func accept(mark: String) throws(PredicateError) -> Bool {
+  private mutating func accept(mark: String) throws(RecordPredicateError) -> Bool {
     guard token == .mark(mark) else { return false }
     try advance()
     return true
   }
 
-  private func expected(_ what: String) -> PredicateError {
+  private func expected(_ what: String) -> RecordPredicateError {
     fault("\(what) was expected, not \(token.shown)")
   }
 
-  private func fault(_ reason: String) -> PredicateError {
-    PredicateError(reason: reason, position: scanner.position)
+  private func fault(_ reason: String) -> RecordPredicateError {
+    RecordPredicateError(reason: reason, position: scanner.position)
   }
 }

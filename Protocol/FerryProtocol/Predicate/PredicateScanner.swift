@@ -1,5 +1,5 @@
 /// The reason why a text is not a predicate, and its place.
-public struct PredicateError: Error, Sendable, Equatable, CustomStringConvertible {
+public struct RecordPredicateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The expected text, and the text found.
   public let reason: String
   /// The character at which it was noticed, counted from 1 in Unicode scalars.
@@ -75,7 +75,7 @@ struct PredicateScanner {
         }))
   }
 
-  mutating func next() throws(PredicateError) -> Token {
+  mutating func next() throws(RecordPredicateError) -> Token {
     while let scalar = peek(), Self.isSpace(scalar) { index += 1 }
     position = index + 1
     guard let scalar = peek() else { return .end }
@@ -93,7 +93,7 @@ struct PredicateScanner {
 
   // MARK: Parts
 
-  private mutating func word() throws(PredicateError) -> Token {
+  private mutating func word() throws(RecordPredicateError) -> Token {
     let start = index
     while let scalar = peek(), Self.isLetter(scalar) || Self.isDigit(scalar) { index += 1 }
     let text = text(from: start)
@@ -101,7 +101,7 @@ struct PredicateScanner {
     return .word(Self.lowered(text), written: text)
   }
 
-  private mutating func blob() throws(PredicateError) -> [UInt8] {
+  private mutating func blob() throws(RecordPredicateError) -> [UInt8] {
     let digits = Array(try quoted("'", "a blob").utf8)
     guard digits.count % 2 == 0, digits.allSatisfy({ hexValue($0) != nil }) else {
       throw fault("a blob is an even number of hexadecimal digits: x'0aff'")
@@ -113,7 +113,7 @@ struct PredicateScanner {
 
   /// Reads a number: an integer if it has neither point nor exponent. One that does not fit 64 bits
   /// is left to the caller, which knows its sign.
-  private mutating func number() throws(PredicateError) -> Value {
+  private mutating func number() throws(RecordPredicateError) -> Value {
     let start = index
     var isReal = false
     skipDigits()
@@ -161,7 +161,7 @@ struct PredicateScanner {
   /// Reads the text between two marks; a doubled mark is the mark itself.
   private mutating func quoted(
     _ mark: Unicode.Scalar, _ what: String
-  ) throws(PredicateError) -> String {
+  ) throws(RecordPredicateError) -> String {
     var content = String.UnicodeScalarView()
     index += 1
     while let scalar = peek() {
@@ -178,7 +178,7 @@ struct PredicateScanner {
     throw fault("\(what) has no closing \(mark)")
   }
 
-  private mutating func mark() throws(PredicateError) -> String {
+  private mutating func mark() throws(RecordPredicateError) -> String {
     for mark in ["<=", ">=", "<>", "!=", "==", "<", ">", "=", "(", ")", ",", "-", "+"] {
       let scalars = Array(mark.unicodeScalars)
       guard self.scalars[index...].starts(with: scalars) else { continue }
@@ -196,8 +196,8 @@ struct PredicateScanner {
     String(String.UnicodeScalarView(scalars[start..<index]))
   }
 
-  private func fault(_ reason: String) -> PredicateError {
-    PredicateError(reason: reason, position: position)
+  private func fault(_ reason: String) -> RecordPredicateError {
+    RecordPredicateError(reason: reason, position: position)
   }
 
   private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {

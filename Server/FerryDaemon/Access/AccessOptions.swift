@@ -1,7 +1,7 @@
-import CommandLineKit
+import FerryCommandLine
+import FerryNetworking
+import FerrySyncServer
 import Foundation
-import Networking
-import SyncServer
 
 /// The flags of `ferryd serve` about access.
 enum AccessOptions {

@@ -1,6 +1,6 @@
-import CommandLineKit
+import FerryCommandLine
+import FerrySyncServer
 import Foundation
-import SyncServer
 
 /// The destination of a new secret: standard output, or a file that only this user may read.
 struct SecretOutput {

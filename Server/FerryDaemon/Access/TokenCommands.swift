@@ -1,7 +1,7 @@
-import CommandLineKit
+import FerryCommandLine
 import FerryProtocol
+import FerrySyncServer
 import Foundation
-import SyncServer
 
 /// `ferryd token …`.
 enum TokenCommands {

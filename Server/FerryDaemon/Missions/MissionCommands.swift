@@ -1,7 +1,7 @@
-import CommandLineKit
+import FerryCommandLine
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
-import SyncServer
+import FerrySyncServer
 
 /// `ferryd mission …`.
 enum MissionCommands {

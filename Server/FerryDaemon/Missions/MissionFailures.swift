@@ -1,7 +1,7 @@
-import CommandLineKit
+import FerryCommandLine
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
-import SyncServer
+import FerrySyncServer
 
 extension MissionFailure: CommandFailureConvertible {
   /// The message for the user: what happened, why, and what to do.

@@ -1,7 +1,7 @@
-import CommandLineKit
+import FerryCommandLine
+import FerryMissionServer
 import FerryProtocol
 import Foundation
-import MissionServer
 
 /// The source of a published mission: it decides which advice an error gives.
 struct MissionOrigin: Sendable {

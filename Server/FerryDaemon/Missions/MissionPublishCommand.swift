@@ -1,9 +1,9 @@
-import CommandLineKit
-import Executors
+import FerryCommandLine
+import FerryExecutors
+import FerryMissionServer
 import FerryProtocol
+import FerrySyncServer
 import Foundation
-import MissionServer
-import SyncServer
 
 extension MissionCommands {
   static let publish = CommandSpec(

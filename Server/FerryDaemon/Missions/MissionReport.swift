@@ -1,8 +1,8 @@
-import CommandLineKit
-import Cryptography
+import FerryCommandLine
+import FerryCryptography
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
-import SyncServer
+import FerrySyncServer
 
 /// The output of the mission commands.
 enum MissionReport {

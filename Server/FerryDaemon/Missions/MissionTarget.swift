@@ -1,8 +1,8 @@
-import CommandLineKit
+import FerryCommandLine
+import FerryMissionServer
 import FerryProtocol
+import FerrySyncServer
 import Foundation
-import MissionServer
-import SyncServer
 
 /// A file to publish, with its digest.
 struct MissionFile: Sendable {

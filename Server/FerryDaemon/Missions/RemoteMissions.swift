@@ -1,8 +1,8 @@
-import CommandLineKit
-import Executors
+import FerryCommandLine
+import FerryExecutors
+import FerryMissionServer
+import FerryNetworking
 import FerryProtocol
-import MissionServer
-import Networking
 
 /// Missions of a server elsewhere, through its HTTP interface.
 struct RemoteMissions: MissionTarget {

@@ -1,4 +1,4 @@
-import CMicroHTTPD
+import CFerryMicroHTTPD
 @preconcurrency import Dispatch
 import Glibc
 

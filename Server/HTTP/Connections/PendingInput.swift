@@ -1,4 +1,4 @@
-import CMicroHTTPD
+import CFerryMicroHTTPD
 import Glibc
 
 /// The unread bytes of a non-blocking socket.

@@ -1,4 +1,4 @@
-import CMicroHTTPD
+import CFerryMicroHTTPD
 import Glibc
 
 /// The reset of a connection, in any state. Its owner goes on to close the socket.

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 /// A request while it is answered, with the facts learned about it on the way.
 struct RequestContext: Sendable {

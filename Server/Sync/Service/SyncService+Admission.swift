@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 // Decisions from before the content of a request is read.
 extension SyncService {

@@ -1,6 +1,6 @@
+import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
-import HTTPServer
-import MissionServer
 
 // The requests about missions' content.
 extension SyncService {

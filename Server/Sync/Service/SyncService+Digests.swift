@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 // Comparing a device with its space.
 extension SyncService {

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 extension SyncService {
   /// Returns the whole state of the records that the body names.

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 // The requests about a space's schema.
 extension SyncService {

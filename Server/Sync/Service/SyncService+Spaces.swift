@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 // The requests about one space.
 extension SyncService {

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 // The requests about tokens and the audit log, which are about no single space.
 extension SyncService {

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 import Synchronization
 
 /// The handler of Ferry's requests: it checks access, reads the request, and asks the store.

@@ -1,10 +1,10 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 
-@testable import SyncClient
+@testable import FerrySyncClient
 
 /// A replica's file, worked on by the product's own steps, one at a time.
 final class DirectDevice {

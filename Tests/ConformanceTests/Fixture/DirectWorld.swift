@@ -1,10 +1,10 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
-import SQLite
-import TestSupport
+import FerrySQLite
+import FerryTestSupport
 
-@testable import SyncClient
-@testable import SyncServer
+@testable import FerrySyncClient
+@testable import FerrySyncServer
 
 /// Devices and a store that pass packets and pages to each other without a network.
 ///

@@ -1,4 +1,4 @@
-import Conformance
+import FerryConformance
 import FerryProtocol
 
 /// Writes a history as a server does, for oracles to judge and tests to falsify.
@@ -41,7 +41,7 @@ struct HistoryMaker {
     _ operation: LocalOperation, by device: UInt64, base: SequenceNumber = 0,
     earlier: [Name: (Value, UInt64)] = [:]
   ) {
-    var sent = Operation(
+    var sent = SyncOperation(
       id: operation.id, key: operation.key, kind: operation.kind, time: operation.time,
       columns: operation.columns, base: base, increments: operation.increments)
     for (name, (value, time)) in earlier.sorted(by: { $0.key < $1.key }) {

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-@testable import SyncServer
+@testable import FerrySyncServer
 
 extension SQLiteStoreFile {
   /// Applies packets as a store does, on one connection: finds the matches of their batches between

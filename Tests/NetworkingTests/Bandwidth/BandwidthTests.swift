@@ -1,9 +1,9 @@
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 import Testing
 
-@testable import Networking
+@testable import FerryNetworking
 
 /// A clock can prove a lower bound of a duration: a busy machine only makes it longer.
 @Suite("Bandwidth limits", .hangLimit)

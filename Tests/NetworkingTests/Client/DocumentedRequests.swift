@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 
 /// The example of requests in Documentation/library.md, line by line. Only the addresses and files
 /// are a test's; `DocumentedRequestsTests` compares the lines.

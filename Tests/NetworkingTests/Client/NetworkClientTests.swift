@@ -1,6 +1,6 @@
-import Networking
+import FerryNetworking
+import FerryTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 @Suite("The network client", .hangLimit)

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Networking
+@testable import FerryNetworking
 
 @Suite("Assembling a request", .hangLimit)
 struct RequestAssemblyTests {

@@ -1,7 +1,7 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
-@testable import Networking
+@testable import FerryNetworking
 
 @Suite("The cache in a request's plan", .hangLimit)
 struct RequestPlanCacheTests {

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 
 /// A real nginx with TLS and HTTP/2, and a certificate of its own making.
 final class NginxServer: Sendable {

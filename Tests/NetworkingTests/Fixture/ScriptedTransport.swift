@@ -1,4 +1,4 @@
-import Networking
+import FerryNetworking
 import Synchronization
 
 /// Responds to one request after another by a script, and records the requests.

@@ -1,7 +1,7 @@
 import Ferry
+import FerrySQLite
+import FerryTestSupport
 import Foundation
-import SQLite
-import TestSupport
 import Testing
 
 /// A replica's file, worked on by `ferry` processes and by this one.

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 
 /// A folder to publish as a mission.
 final class Draft: Sendable {

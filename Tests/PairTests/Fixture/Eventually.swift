@@ -1,4 +1,4 @@
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// Asks again and again until there is a result, for events of other processes.

@@ -1,5 +1,5 @@
 import Ferry
-import TestSupport
+import FerryTestSupport
 import Testing
 
 /// A server, and two devices of which the first reaches it through a proxy.

@@ -1,5 +1,5 @@
+import FerryTestSupport
 import Foundation
-import TestSupport
 
 /// A real nginx before a server, with TLS by a certificate authority of its own making.
 final class SecureProxy: Sendable {

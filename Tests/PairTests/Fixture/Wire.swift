@@ -1,7 +1,7 @@
 import Ferry
+import FerryTestSupport
 import Foundation
 import Synchronization
-import TestSupport
 
 /// Requests without a replica.
 enum Wire {

@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// The secret that a client shows: `ferry_` and 32 random bytes in base64url (RFC 4648 §5).

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 /// The parts of a request that decide whether it is let in.
 package struct Visitor: Sendable, Equatable {

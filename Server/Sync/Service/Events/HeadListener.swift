@@ -1,4 +1,4 @@
-import HTTPServer
+import FerryHTTPServer
 
 /// A listener to a space: the part of a stream that ``HeadHub`` needs.
 package protocol HeadListener: Sendable {

@@ -1,4 +1,4 @@
-import HTTPServer
+import FerryHTTPServer
 
 /// The answer to `GET /metrics`; pure.
 struct MetricsPage {

@@ -1,5 +1,5 @@
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
 
 /// The removal of content that no space needs any more, in the background and a little at a time.
 ///

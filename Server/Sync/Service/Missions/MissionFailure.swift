@@ -1,5 +1,5 @@
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
 
 /// The reason why a mission was not published, retracted or shown.
 package enum MissionFailure: Error, Sendable, Equatable {

@@ -1,4 +1,4 @@
-import MissionServer
+import FerryMissionServer
 
 extension MissionService {
   /// Creates the publisher of a server; `nil` if the server has no directory for content.

@@ -1,6 +1,6 @@
+import FerryMissionServer
 import FerryProtocol
 import Foundation
-import MissionServer
 
 // The key that signs missions. It is read for each publication. Devices refuse a mission that is
 // signed by another key than the first one. So a lost key must not be made again unnoticed, and a

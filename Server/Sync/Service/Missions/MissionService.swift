@@ -1,5 +1,5 @@
+import FerryMissionServer
 import FerryProtocol
-import MissionServer
 
 /// The publisher of missions: it joins the store, the content's directory and the key.
 package final class MissionService: Sendable {

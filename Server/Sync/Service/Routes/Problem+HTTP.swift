@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 extension Problem {
   /// Seconds that a client waits, at least, before it tries again.

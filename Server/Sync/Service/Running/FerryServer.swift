@@ -1,7 +1,7 @@
-import Executors
+import FerryExecutors
+import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
-import HTTPServer
-import MissionServer
 
 /// A whole server in this process: the store, the service and the HTTP server before it.
 package final class FerryServer: Sendable {

@@ -1,5 +1,5 @@
+import FerryHTTPServer
 import FerryProtocol
-import HTTPServer
 
 /// How a server runs.
 package struct FerryServerConfiguration: Sendable {

@@ -1,4 +1,4 @@
-import HTTPServer
+import FerryHTTPServer
 
 /// The reason why a server did not start, or a store could not be opened.
 package enum FerryServerError: Error, Sendable, Equatable {

@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import Foundation
 
 /// The address of a server: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.

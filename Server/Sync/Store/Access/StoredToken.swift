@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// A permanent name of a token, which stays when its secret is replaced: 16 hexadecimal digits.

@@ -22,8 +22,8 @@ package struct BatchMatcher: Sendable, Equatable {
   enum Fault: Sendable, Equatable { case matchesTooMuch, costsTooMuch }
 
   private struct Search: Sendable, Equatable {
-    let operation: Operation
-    let predicate: Predicate
+    let operation: SyncOperation
+    let predicate: RecordPredicate
     let cost: Int
     /// The only records that can match; `nil` if any can.
     let bound: Set<RecordKey>?
@@ -98,7 +98,8 @@ package struct BatchMatcher: Sendable, Equatable {
   }
 
   private mutating func add(
-    _ operation: Operation, _ predicate: Predicate, _ packet: Int, _ run: [IngestPlan.Source]
+    _ operation: SyncOperation, _ predicate: RecordPredicate, _ packet: Int,
+    _ run: [IngestPlan.Source]
   ) {
     let bound = predicate.records.map { records in
       Set(records.map { RecordKey(table: operation.key.table, record: $0) })
@@ -289,7 +290,7 @@ package struct BatchMatcher: Sendable, Equatable {
 
 extension Refusal {
   /// Creates a batch whose packet has used up the budget of its predicates.
-  init(tooExpensive operation: Operation) {
+  init(tooExpensive operation: SyncOperation) {
     self.init(
       operation, .batchTooExpensive,
       """

@@ -8,7 +8,7 @@ struct ClaimLedger {
     let key: RecordKey
     let unique: [[Name]]
     let before: [UniqueClaim]
-    var operations: [Operation]
+    var operations: [SyncOperation]
   }
 
   private let schema: SpaceSchema?
@@ -39,7 +39,7 @@ struct ClaimLedger {
   }
 
   /// Notes an operation that is about to change a record that looks like `before`.
-  mutating func note(_ operation: Operation, before: RecordState) {
+  mutating func note(_ operation: SyncOperation, before: RecordState) {
     guard let unique = schema?.tables[operation.key.table]?.unique, !unique.isEmpty else { return }
     if let place = places[operation.key] {
       entries[place].operations.append(operation)

@@ -1,11 +1,11 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 extension Ingest {
   /// Applies a batch: one entry of the history for itself, and one for each record that matches at
   /// this place in the order. Each effect has the batch's stamp and its own sequence. It is merged
   /// as an update or delete of that record would be.
-  mutating func expand(_ operation: Operation, _ batch: Batch, of device: DeviceID) {
+  mutating func expand(_ operation: SyncOperation, _ batch: Batch, of device: DeviceID) {
     guard let keys = matches(of: operation, batch) else {
       refusals.append(Refusal(tooExpensive: operation))
       return
@@ -36,7 +36,7 @@ extension Ingest {
   /// Returns the living records that match now, in the order of their bytes. It considers the
   /// stored records and the changes of earlier operations. It returns `nil` if that costs more than
   /// the rest of the packet's budget, since it is evaluated under the space's lock.
-  private mutating func matches(of operation: Operation, _ batch: Batch) -> [RecordKey]? {
+  private mutating func matches(of operation: SyncOperation, _ batch: Batch) -> [RecordKey]? {
     guard let stored = context.matches[operation.id] else {
       preconditionFailure("a batch's matches have to be loaded first")
     }
@@ -69,9 +69,9 @@ extension OperationID {
   }
 }
 
-extension Operation {
+extension SyncOperation {
   /// Returns the same under another id, if one is given.
-  func named(_ id: OperationID?) -> Operation {
+  func named(_ id: OperationID?) -> SyncOperation {
     guard let id else { return self }
     var named = self
     named.id = id

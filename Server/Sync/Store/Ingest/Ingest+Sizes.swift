@@ -27,7 +27,7 @@ extension Ingest {
 
   /// Remembers which operation of the packet wrote most to a record. A delete writes nothing: it
   /// can always be applied.
-  mutating func noteWriter(_ operation: Operation, named batch: OperationID?, at index: Int) {
+  mutating func noteWriter(_ operation: SyncOperation, named batch: OperationID?, at index: Int) {
     if operation.kind == .delete { return }
     let bytes = operation.columns.reduce(0) { $0 + $1.name.utf8.count + $1.value.byteCount }
     if let writer = records[index].writer, writer.bytes >= bytes { return }

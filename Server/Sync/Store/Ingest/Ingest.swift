@@ -31,7 +31,7 @@ package struct Ingest {
     /// As it was before the packet under way.
     var measure: RecordMeasure
     /// The packet's operation that wrote most to it; `nil` while it only deletes.
-    var writer: (operation: Operation, bytes: Int)?
+    var writer: (operation: SyncOperation, bytes: Int)?
     /// Its JSON; `nil` while it changes.
     var encoded: [UInt8]?
   }
@@ -162,7 +162,7 @@ package struct Ingest {
 
   /// - Parameter batch: For a batch's effect: the operation that refusals name.
   mutating func apply(
-    _ operation: Operation, of device: DeviceID, for batch: OperationID? = nil
+    _ operation: SyncOperation, of device: DeviceID, for batch: OperationID? = nil
   ) {
     if let batch = operation.batch { return expand(operation, batch, of: device) }
     let time = admitted(operation.time)

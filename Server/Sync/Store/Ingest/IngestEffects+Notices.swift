@@ -4,7 +4,7 @@ extension IngestEffects {
   /// Makes a notice for each device whose values lost when the operation was merged. Its author
   /// gets one too: the answer to the author may be lost.
   mutating func notifyLosers(
-    of operation: Operation, _ outcome: Outcome, at sequence: SequenceNumber
+    of operation: SyncOperation, _ outcome: Outcome, at sequence: SequenceNumber
   ) {
     guard !outcome.conflicts.isEmpty else { return }
     for device in Set(outcome.conflicts.map(\.loser.device)).sorted() {

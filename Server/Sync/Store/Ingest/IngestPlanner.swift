@@ -237,7 +237,7 @@ struct IngestPlanner {
 
   /// Notes that a packet's operations are in the history from here on.
   private mutating func place(_ link: Link, _ overtaken: inout Set<OperationID?>) {
-    let operations: [Operation]
+    let operations: [SyncOperation]
     switch link.source {
     case .incoming(let index): operations = packets[index].packet.operations
     case .buffered(let key):

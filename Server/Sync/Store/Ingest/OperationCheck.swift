@@ -11,7 +11,7 @@ struct OperationCheck {
   /// Returns the reason why the operation can never be applied, `nil` when it may be.
   ///
   /// - Parameter role: The sender's, when the packet came in.
-  func refusal(of operation: Operation, by role: Role) -> Refusal? {
+  func refusal(of operation: SyncOperation, by role: Role) -> Refusal? {
     let table = operation.key.table
     if NameRule.isReserved(table: table) {
       return Refusal(operation, .reservedTable, "table \(table) belongs to the server")
@@ -32,7 +32,7 @@ struct OperationCheck {
   }
 
   /// Returns the faults of the columns, sorted.
-  private static func faults(in operation: Operation, _ rules: TableRules) -> [String] {
+  private static func faults(in operation: SyncOperation, _ rules: TableRules) -> [String] {
     if operation.kind == .delete || rules.columns.isEmpty { return [] }
     var faults: [String] = []
     for column in operation.columns {

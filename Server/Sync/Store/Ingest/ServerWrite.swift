@@ -20,7 +20,7 @@ extension IngestEffects {
   ) {
     let base = space.head
     let time = space.tick(wall: now)
-    let operation = Operation(
+    let operation = SyncOperation(
       id: OperationID(UniqueID(timestamp: time, random: random)), key: key,
       kind: columns == nil ? .delete : record?.isAlive == true ? .update : .insert, time: time,
       columns: columns ?? [], base: base)

@@ -17,7 +17,7 @@ extension Limits {
   }()
 }
 
-extension Operation {
+extension SyncOperation {
   func encodedColumns() -> [UInt8] {
     var json = JSONWriter(capacity: 16 + columns.count * 32)
     json.columns(columns)

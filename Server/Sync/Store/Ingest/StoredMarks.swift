@@ -1,6 +1,6 @@
 import FerryProtocol
 
-extension Operation {
+extension SyncOperation {
   /// Returns the marks of its columns as JSON with the members `adds` and `originals` of SPEC.md
   /// §4. A member is absent if it is empty; `nil` if both are.
   func encodedMarks() -> [UInt8]? {

@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// The values of one unique key, which one record of a table may hold at a time (SPEC.md §11).

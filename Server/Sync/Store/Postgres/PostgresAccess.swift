@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// Tokens and the audit log in PostgreSQL.
 enum PostgresAccess {

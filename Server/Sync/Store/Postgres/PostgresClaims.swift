@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The statements for unique keys. Each takes any number of keys, except the statement that frees.
 enum PostgresClaims {

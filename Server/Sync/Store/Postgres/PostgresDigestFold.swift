@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The update of the sums with some records, in one transaction.
 struct PostgresDigestFold {

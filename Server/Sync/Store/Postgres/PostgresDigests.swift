@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The hash trees by which devices compare themselves with the space (SPEC.md §16).
 struct PostgresDigests {

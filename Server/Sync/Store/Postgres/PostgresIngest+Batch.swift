@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 extension PostgresIngest {
   /// A page of a table's records after one of them, by bytes as well as by number.

@@ -1,6 +1,6 @@
+import FerryPostgres
 import FerryProtocol
 import Foundation
-import Postgres
 
 /// One batch of packets in one transaction: lock and load in one round trip, decide, write and
 /// commit in another.

@@ -1,6 +1,6 @@
+import FerryPostgres
 import FerryProtocol
 import Foundation
-import Postgres
 
 /// The statements that make a batch durable, each writing any number of rows at once.
 struct PostgresIngestWrites {

@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The missions published in one space, and their content that may be read.
 struct PostgresMissions {

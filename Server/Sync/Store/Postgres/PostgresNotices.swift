@@ -1,6 +1,6 @@
+import FerryPostgres
 import FerryProtocol
 import Foundation
-import Postgres
 
 extension PostgresIngestWrites {
   private static let notices = PostgresStatement(

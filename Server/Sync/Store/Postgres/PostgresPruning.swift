@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The statements that raise a space's retention horizon and delete the rows below it. Only the
 /// first part takes the space's row lock, for a moment. Deleting waits for no writer and no writer

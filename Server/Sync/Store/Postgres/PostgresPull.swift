@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// One page of a pull list, read in one snapshot.
 struct PostgresPull {

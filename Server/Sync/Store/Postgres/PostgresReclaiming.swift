@@ -1,4 +1,4 @@
-import Postgres
+import FerryPostgres
 
 /// The reclaiming of deleted rows' room. PostgreSQL's own vacuum frees it for new rows in time, but
 /// never makes an index or the middle of a table smaller. So after many deletions this asks for a

@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The whole state of single records, read in one statement's snapshot and one round trip.
 struct PostgresRecords {

@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The schema of a space, which is read and replaced in one transaction.
 struct PostgresSchemaChange {

@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// Spaces: made and looked up.
 extension PostgresStore {

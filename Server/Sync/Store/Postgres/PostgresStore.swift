@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The store of production: PostgreSQL, shared by any number of nodes.
 ///

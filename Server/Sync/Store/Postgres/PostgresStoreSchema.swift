@@ -1,4 +1,4 @@
-import Postgres
+import FerryPostgres
 
 /// The PostgreSQL store's tables. Every key starts with the space, so that the schema distributes
 /// by it as it is.

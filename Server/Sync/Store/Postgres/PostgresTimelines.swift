@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// A space's own row under its lock, and its timelines.
 struct PostgresTimelines {

@@ -1,5 +1,5 @@
+import FerryPostgres
 import FerryProtocol
-import Postgres
 
 /// The use of a space by principals, read and written with the packets that change it.
 enum PostgresUsage {

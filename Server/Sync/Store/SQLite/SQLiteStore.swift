@@ -1,6 +1,6 @@
-import Executors
+import FerryExecutors
 import FerryProtocol
-import SQLite
+import FerrySQLite
 import Synchronization
 
 /// The embedded store: one SQLite file in the data directory, written by one thread and read by

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 extension SQLiteStoreFile {
   /// Hands over the matches of a plan's batch operations.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// The hash trees by which devices compare themselves with the space (SPEC.md §16).
 extension SQLiteStoreFile {

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 extension SQLiteStoreFile {
   /// Applies, answers or buffers packets in one durable transaction, unless the matches of their

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension SQLiteStoreFile {
   func mission(_ id: MissionID, in space: Int64) throws -> StoredMission? {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension SQLiteStoreFile {
   func saveNotices(_ rows: [IngestEffects.NoticeRow], in space: Int64) throws {

@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension SQLiteStoreFile {
   /// Returns the whole state of these records, from one snapshot.

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 extension SQLiteStoreFile {
   /// Returns the schema of a space; ``SpaceSchema/empty`` if it has none.

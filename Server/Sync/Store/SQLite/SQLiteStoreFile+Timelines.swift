@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 extension SQLiteStoreFile {
   /// Runs one durable transaction that may assign places in a space's order.

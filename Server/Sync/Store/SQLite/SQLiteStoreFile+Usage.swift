@@ -1,5 +1,5 @@
 import FerryProtocol
-import SQLite
+import FerrySQLite
 
 /// The users of devices, and the use of a space by principals.
 extension SQLiteStoreFile {

@@ -1,6 +1,6 @@
 import FerryProtocol
-import SQLite
-import StoredValues
+import FerrySQLite
+import FerryStoredValues
 
 /// One connection to the embedded store's file. Synchronous, so that a simulation can drive it;
 /// it stays on one thread.

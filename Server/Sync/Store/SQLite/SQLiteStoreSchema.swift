@@ -1,4 +1,4 @@
-import SQLite
+import FerrySQLite
 
 /// The embedded store's tables.
 enum SQLiteStoreSchema {

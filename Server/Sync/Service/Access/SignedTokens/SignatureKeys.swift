@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// The keys of an issuer: a JSON Web Key Set (RFC 7517 §5).

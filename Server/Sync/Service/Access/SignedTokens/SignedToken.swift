@@ -1,4 +1,4 @@
-import Cryptography
+import FerryCryptography
 import FerryProtocol
 
 /// The reason why a JSON Web Token is refused; the text goes to the client.

@@ -1,0 +1,243 @@
+import CFerrySQLite
+import Foundation
+
+/// One connection to a SQLite file. Not `Sendable`: it stays on one thread, or behind one lock.
+@usableFromInline
+package final class SQLiteConnection {
+  /// How the file is opened.
+  package enum Mode: Sendable {
+    case readOnly
+    case readWrite
+    case create
+  }
+
+  /// How a transaction takes its lock (https://sqlite.org/lang_transaction.html).
+  package enum TransactionKind: String, Sendable {
+    case deferred = "BEGIN"
+    case immediate = "BEGIN IMMEDIATE"
+  }
+
+  /// For the extensions of this module only.
+  let handle: OpaquePointer
+  private var statements: [SQLText: SQLiteStatement] = [:]
+  var hooks: ConnectionHooks?
+  /// Kept for as long as SQLite may ask it.
+  var keeper: SQLiteGuard?
+  private var isDeferring = false
+
+  /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
+  /// `fileSystem`: a registered VFS by name, `nil` for the operating system's. A file that is made
+  /// there is its owner's alone (0600), and SQLite makes its log and index with the same mode.
+  package init(
+    path: String, mode: Mode = .create, busyTimeout: Duration = .seconds(10),
+    fileSystem: String? = nil
+  ) throws(SQLiteError) {
+    var opened: OpaquePointer?
+    let flags =
+      switch mode {
+      case .readOnly: SQLITE_OPEN_READONLY
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+      }
+    let fault = mode == .create && fileSystem == nil ? makePrivateFile(at: path) : 0
+    let code = sqlite3_open_v2(
+      path, &opened, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, fileSystem)
+    guard code == SQLITE_OK, let opened else {
+      let message = opened.map { String(cString: sqlite3_errmsg($0)) } ?? "out of memory"
+      sqlite3_close_v2(opened)
+      // SQLite reports only that it cannot open such a file; the system reports the reason.
+      throw SQLiteError(diskFault: fault, path: path)
+        ?? SQLiteError(code: code, message: "\(path): \(message)")
+    }
+    handle = opened
+    let milliseconds =
+      busyTimeout.components.seconds * 1000
+      + busyTimeout.components.attoseconds / 1_000_000_000_000_000
+    sqlite3_busy_timeout(handle, Int32(clamping: milliseconds))
+  }
+
+  deinit {
+    statements.removeAll()
+    sqlite3_close_v2(handle)
+  }
+
+  // MARK: Statements
+
+  /// Runs a script of any number of statements, without parameters and without rows. For SQL
+  /// that the program itself contains; see ``execute(single:)``.
+  package func execute(_ script: String) throws(SQLiteError) {
+    try checkText(script)
+    let code = sqlite3_exec(handle, script, nil, nil, nil)
+    guard code == SQLITE_OK else { throw error(code, sql: script) }
+  }
+
+  /// Runs one statement, without parameters and without rows. SQL that contains a name from outside
+  /// is run by this.
+  ///
+  /// - Throws: `SQLITE_MISUSE` if anything follows the statement; then nothing is run.
+  package func execute(single sql: String) throws(SQLiteError) { try prepare(sql).run() }
+
+  /// Returns the prepared statement for `sql`, made once for each connection. It comes back reset;
+  /// only one use of it may be under way at a time.
+  @usableFromInline
+  package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    let key = SQLText(sql)
+    if let cached = statements[key] {
+      cached.reset()
+      return cached
+    }
+    let prepared = try prepare(sql)
+    if statements.count >= 512 { statements.removeAll() }
+    statements[key] = prepared
+    return prepared
+  }
+
+  /// Returns a statement of its own, not shared and not kept.
+  ///
+  /// - Throws: `SQLITE_MISUSE` if there is no statement, or more than one.
+  package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    var sql = sql[...]
+    guard let statement = try prepareNext(&sql) else {
+      throw SQLiteError(code: SQLITE_MISUSE, message: "the statement is empty")
+    }
+    guard sql.utf8.allSatisfy({ $0 == 0x20 || (0x09...0x0D).contains($0) }) else {
+      throw SQLiteError(code: SQLITE_MISUSE, message: "more than one statement")
+    }
+    return statement
+  }
+
+  /// Takes the first statement off `script`; `nil` when only white space and comments are left.
+  package func prepareNext(_ script: inout Substring) throws(SQLiteError) -> SQLiteStatement? {
+    let text = String(script)
+    try checkText(text)
+    var statement: OpaquePointer?
+    var consumed = 0
+    let code = text.withCString { start in
+      var tail: UnsafePointer<CChar>?
+      let code = sqlite3_prepare_v3(handle, start, -1, 0, &statement, &tail)
+      consumed = tail.map { $0 - start } ?? text.utf8.count
+      return code
+    }
+    guard code == SQLITE_OK else { throw error(code, sql: text) }
+    let rest = text.utf8.index(text.startIndex, offsetBy: consumed, limitedBy: text.endIndex)
+    script = text[(rest ?? text.endIndex)...]
+    return statement.map { SQLiteStatement(handle: $0, connection: self) }
+  }
+
+  /// Throws if the text contains U+0000: SQLite reads a text up to the first one and ignores the
+  /// rest.
+  private func checkText(_ sql: String) throws(SQLiteError) {
+    guard sql.utf8.contains(0) else { return }
+    throw SQLiteError(
+      code: SQLITE_MISUSE, message: "the SQL contains U+0000, at which SQLite would stop reading")
+  }
+
+  // MARK: Transactions
+
+  /// Whether a transaction is open.
+  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  package func transaction<T>(
+    _ kind: TransactionKind = .immediate, _ body: () throws -> T
+  ) throws -> T {
+    try statement(kind.rawValue).run()
+    do {
+      let result = try body()
+      try statement("COMMIT").run()
+      isDeferring = false
+      return result
+    } catch {
+      rollback()
+      throw error
+    }
+  }
+
+  /// Ends an open transaction without its changes.
+  package func rollback() {
+    isDeferring = false
+    // A failed statement may have ended the transaction already; then there is nothing to roll
+    // back.
+    if isInTransaction { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+  }
+
+  /// Whether ``deferForeignKeys()`` holds in the open transaction.
+  package var defersForeignKeys: Bool { isDeferring && isInTransaction }
+
+  /// Defers foreign keys to the end of the open transaction.
+  ///
+  /// `PRAGMA defer_foreign_keys` takes effect when it is prepared. If it is run, it makes SQLite
+  /// prepare every other statement of the connection again, which takes longer than to apply a
+  /// small pull list. Each version of SQLite may decide when a pragma takes effect
+  /// (https://sqlite.org/pragma.html). So the state is checked, and the pragma is run if it has had
+  /// no effect.
+  package func deferForeignKeys() throws(SQLiteError) {
+    precondition(isInTransaction, "foreign keys are put off to the end of a transaction")
+    let pragma = try prepare("PRAGMA defer_foreign_keys=ON")
+    var isOn = false
+    let state = try prepare("PRAGMA defer_foreign_keys")
+    while try state.step() { isOn = state.int64(0) != 0 }
+    if !isOn { try pragma.run() }
+    isDeferring = true
+  }
+
+  /// Returns the prepared statement for a write to a table that may have foreign keys. SQLite
+  /// compiles it differently if they are deferred, so each variant has a statement of its own.
+  package func foreignKeyStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    try statement(defersForeignKeys ? sql + " -- foreign keys deferred" : sql)
+  }
+
+  // MARK: State
+
+  /// Rows that the last statement changed.
+  package var changes: Int { Int(sqlite3_changes64(handle)) }
+
+  /// The row that was inserted last, as SQL's `last_insert_rowid()` returns it.
+  package var lastInsertedRow: Int64 {
+    get { sqlite3_last_insert_rowid(handle) }
+    set { sqlite3_set_last_insert_rowid(handle, newValue) }
+  }
+
+  /// Ends whatever runs on this connection with `SQLITE_INTERRUPT`; callable from any thread
+  /// through ``interrupter``.
+  package var interrupter: SQLiteInterrupter { SQLiteInterrupter(connection: self) }
+
+  func error(_ code: Int32, sql: String?) -> SQLiteError {
+    SQLiteError(code: code, message: String(cString: sqlite3_errmsg(handle)), sql: sql)
+  }
+}
+
+/// Interrupts the running statement of a connection, from another thread.
+package struct SQLiteInterrupter: @unchecked Sendable {
+  // SAFETY: sqlite3_interrupt may be called from any thread while the connection is open, and
+  // the connection is kept alive here.
+  private let connection: SQLiteConnection
+
+  fileprivate init(connection: SQLiteConnection) { self.connection = connection }
+
+  package func interrupt() { sqlite3_interrupt(connection.handle) }
+}
+
+/// Creates an empty file that only its owner may read, unless there is one. Returns the system's
+/// error, or 0; SQLite fails as well then.
+private func makePrivateFile(at path: String) -> Int32 {
+  if path.isEmpty || path.utf8.first == UInt8(ascii: ":") { return 0 }
+  let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+  guard descriptor >= 0 else { return errno }
+  close(descriptor)
+  return 0
+}
+
+extension SQLiteError {
+  /// Returns the error of a file that cannot be created because the disk is full or read-only;
+  /// `nil` for other reasons.
+  init?(diskFault: Int32, path: String) {
+    let code: Int32
+    switch diskFault {
+    case ENOSPC, EDQUOT: code = SQLITE_FULL
+    case EROFS: code = SQLITE_READONLY
+    default: return nil
+    }
+    self.init(code: code, message: "\(path): \(String(cString: strerror(diskFault)))")
+  }
+}

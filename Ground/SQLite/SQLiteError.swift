@@ -1,0 +1,62 @@
+import CFerrySQLite
+
+/// An error of SQLite, with its own message.
+@usableFromInline
+package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The extended result code (https://sqlite.org/rescode.html).
+  package let code: Int32
+  /// SQLite's message.
+  package let message: String
+  /// The statement, if one was running.
+  package let sql: String?
+
+  package init(code: Int32, message: String, sql: String? = nil) {
+    self.code = code
+    self.message = message
+    self.sql = sql
+  }
+
+  /// The lower eight bits: the kind of failure.
+  package var primaryCode: Int32 { code & 0xFF }
+
+  /// The code of a constraint that refuses a row.
+  package static let constraintCode = SQLITE_CONSTRAINT
+
+  /// A UNIQUE constraint or index refused the row (SQLITE_CONSTRAINT_UNIQUE): another row has its
+  /// values.
+  package var isUnique: Bool { code == SQLITE_CONSTRAINT | 8 << 8 }
+
+  /// A constraint of the schema refused the row.
+  package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
+
+  /// Whether the written row is at fault, and not the file, the disk or a lock. A constraint, a
+  /// trigger or an expression of the schema rejects the row, or the row is too large.
+  package var concernsRow: Bool {
+    [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_TOOBIG, SQLITE_MISMATCH, SQLITE_RANGE]
+      .contains(primaryCode)
+  }
+
+  /// Whether a foreign key (SQLITE_CONSTRAINT_FOREIGNKEY) rejected the row or, if deferred, the
+  /// commit.
+  package var isForeignKey: Bool { code == SQLITE_CONSTRAINT | 3 << 8 }
+
+  /// Another connection holds the lock, for longer than the busy timeout.
+  package var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
+
+  /// The disk or the configured size is full.
+  package var isDiskFull: Bool { primaryCode == SQLITE_FULL }
+
+  /// Whether the disk or the file's permissions are at fault, and not the statement.
+  package var concernsDisk: Bool {
+    [SQLITE_FULL, SQLITE_READONLY, SQLITE_IOERR].contains(primaryCode)
+  }
+
+  /// The file is not a SQLite database.
+  package var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
+
+  /// `interrupt()` ended the statement.
+  package var isInterrupted: Bool { primaryCode == SQLITE_INTERRUPT }
+
+  @usableFromInline
+  package var description: String { message }
+}

@@ -1,0 +1,127 @@
+import CFerrySQLite
+
+/// The effect of a statement, as SQLite reports it while the statement is prepared
+/// (https://sqlite.org/c3ref/c_alter_table.html).
+package struct SQLiteAction {
+  /// The kinds that a guard is asked about; all others are allowed.
+  package enum Kind: Sendable {
+    /// A row of `name` is inserted, updated or deleted.
+    case write
+    /// The table, view, index or trigger `name`, of the table `owner`, is made, altered or dropped.
+    case make
+    case alter
+    case dropTable
+    case dropTrigger
+    case drop
+    /// BEGIN, COMMIT or ROLLBACK: `name`.
+    case transaction
+    /// The function `name` is called.
+    case call
+  }
+
+  package let kind: Kind
+  package let name: String
+  /// Of a trigger or an index: its table.
+  package let owner: String
+  /// `main`, `temp` or the name of an attached file; empty if SQLite reports none.
+  package let database: String
+  /// The trigger with this effect; `nil` if it is the statement's own.
+  package let trigger: String?
+}
+
+/// Decides which actions of statements are allowed. One guard stays with its connection. It is
+/// called only while statements are prepared through ``SQLiteConnection/prepareNext(_:guarded:)``.
+final class SQLiteGuard {
+  let refusal: (SQLiteAction) -> String?
+  var isAsked = false
+  /// Why the statement that was being prepared is refused.
+  var reason: String?
+  /// The table of the main database that the statement prepared last drops.
+  var dropped: String?
+
+  init(_ refusal: @escaping (SQLiteAction) -> String?) { self.refusal = refusal }
+
+  fileprivate func allows(_ action: SQLiteAction) -> Bool {
+    if action.kind == .dropTable && action.database == "main" { dropped = action.name }
+    guard let why = refusal(action) else { return true }
+    reason = reason ?? why
+    return false
+  }
+}
+
+extension SQLiteConnection {
+  /// Makes `refusal` check the actions of guarded statements.
+  ///
+  /// The closure returns the reason why an action is refused, or `nil`. It must not use the
+  /// connection. Set it once, before statements are prepared: SQLite prepares all of them again
+  /// after that.
+  package func guardStatements(_ refusal: @escaping (SQLiteAction) -> String?) {
+    let keeper = SQLiteGuard(refusal)
+    self.keeper = keeper
+    sqlite3_set_authorizer(
+      handle,
+      { pointer, code, first, second, database, trigger in
+        guard let pointer else { return SQLITE_OK }
+        let keeper = Unmanaged<SQLiteGuard>.fromOpaque(pointer).takeUnretainedValue()
+        guard keeper.isAsked, let (kind, name, owner) = told(code, first, second) else {
+          return SQLITE_OK
+        }
+        // Of ALTER TABLE the first argument is the file's name.
+        let file = code == SQLITE_ALTER_TABLE ? first : database
+        let action = SQLiteAction(
+          kind: kind, name: text(name), owner: text(owner), database: text(file),
+          trigger: trigger.map { String(cString: $0) })
+        return keeper.allows(action) ? SQLITE_OK : SQLITE_DENY
+      }, Unmanaged.passUnretained(keeper).toOpaque())
+  }
+
+  /// The table of the main database that the last prepared guarded statement drops, if it drops
+  /// one.
+  package var droppedTable: String? { keeper?.dropped }
+
+  /// Prepares as ``prepareNext(_:)`` does, for SQL of a user: the guard is asked.
+  ///
+  /// - Throws: `SQLITE_AUTH` with the guard's reason.
+  package func prepareNext(
+    _ script: inout Substring, guarded: Bool
+  ) throws(SQLiteError) -> SQLiteStatement? {
+    guard guarded, let keeper else { return try prepareNext(&script) }
+    keeper.isAsked = true
+    keeper.reason = nil
+    keeper.dropped = nil
+    defer { keeper.isAsked = false }
+    do {
+      return try prepareNext(&script)
+    } catch {
+      guard let reason = keeper.reason else { throw error }
+      throw SQLiteError(code: SQLITE_AUTH, message: reason, sql: error.sql)
+    }
+  }
+}
+
+private typealias Text = UnsafePointer<CChar>
+
+private func text(_ pointer: Text?) -> String { pointer.map { String(cString: $0) } ?? "" }
+
+/// Returns the kind of an action, and which of its arguments are its name and its owner.
+private func told(
+  _ code: Int32, _ first: Text?, _ second: Text?
+) -> (SQLiteAction.Kind, name: Text?, owner: Text?)? {
+  switch code {
+  case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: (.write, first, nil)
+  case SQLITE_CREATE_TABLE, SQLITE_CREATE_TEMP_TABLE, SQLITE_CREATE_VIEW, SQLITE_CREATE_TEMP_VIEW,
+    SQLITE_CREATE_VTABLE:
+    (.make, first, nil)
+  case SQLITE_CREATE_INDEX, SQLITE_CREATE_TEMP_INDEX, SQLITE_CREATE_TRIGGER,
+    SQLITE_CREATE_TEMP_TRIGGER:
+    (.make, first, second)
+  case SQLITE_ALTER_TABLE: (.alter, second, nil)
+  case SQLITE_DROP_TABLE, SQLITE_DROP_TEMP_TABLE, SQLITE_DROP_VTABLE: (.dropTable, first, nil)
+  case SQLITE_DROP_TRIGGER, SQLITE_DROP_TEMP_TRIGGER: (.dropTrigger, first, second)
+  case SQLITE_DROP_INDEX, SQLITE_DROP_TEMP_INDEX: (.drop, first, second)
+  case SQLITE_DROP_VIEW, SQLITE_DROP_TEMP_VIEW: (.drop, first, nil)
+  case SQLITE_TRANSACTION: (.transaction, first, nil)
+  case SQLITE_FUNCTION: (.call, second, nil)
+  default: nil
+  }
+}

@@ -1,0 +1,156 @@
+import CFerrySQLite
+
+/// The storage class of a column or argument.
+package enum SQLiteType: Sendable {
+  case null
+  case integer
+  case real
+  case text
+  case blob
+
+  init(code: Int32) {
+    self =
+      switch code {
+      case SQLITE_INTEGER: .integer
+      case SQLITE_FLOAT: .real
+      case SQLITE_TEXT: .text
+      case SQLITE_BLOB: .blob
+      default: .null
+      }
+  }
+}
+
+/// A prepared statement. Parameters count from 1, columns from 0, as in SQLite.
+@usableFromInline
+package final class SQLiteStatement {
+  private let handle: OpaquePointer
+  // Keeps the connection open while the statement lives. A cached statement is owned by its
+  // connection, hence unowned there; both live on one thread.
+  private unowned let connection: SQLiteConnection
+
+  /// How many parameters the statement has.
+  package let parameterCount: Int
+
+  init(handle: OpaquePointer, connection: SQLiteConnection) {
+    self.handle = handle
+    self.connection = connection
+    parameterCount = Int(sqlite3_bind_parameter_count(handle))
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  // MARK: Parameters
+
+  /// The parameters, to bind from the first one.
+  @usableFromInline var parameters: SQLiteParameters { SQLiteParameters(of: handle) }
+
+  @usableFromInline
+  func check(_ parameters: SQLiteParameters) {
+    precondition(
+      parameters.count == parameterCount,
+      "\(parameters.count) values for \(parameterCount) parameters")
+  }
+
+  // MARK: Running
+
+  /// Returns `true` while there is a row; resets by itself after the last one or on failure.
+  @usableFromInline
+  package func step() throws(SQLiteError) -> Bool {
+    let code = sqlite3_step(handle)
+    if code == SQLITE_ROW { return true }
+    defer { sqlite3_reset(handle) }
+    guard code == SQLITE_DONE else {
+      throw connection.error(code, sql: sqlite3_sql(handle).map { String(cString: $0) })
+    }
+    return false
+  }
+
+  /// Runs to the end with the parameters that are bound. Returns how many rows it changed.
+  @usableFromInline
+  func finish() throws(SQLiteError) -> Int {
+    while try step() {}
+    return connection.changes
+  }
+
+  /// Makes the statement ready to run again; the bindings are gone.
+  @usableFromInline
+  package func reset() {
+    sqlite3_reset(handle)
+    sqlite3_clear_bindings(handle)
+  }
+
+  // MARK: Columns
+
+  package var columnCount: Int32 { sqlite3_column_count(handle) }
+
+  package func columnName(_ index: Int32) -> String {
+    String(cString: sqlite3_column_name(handle, index))
+  }
+
+  package func type(_ index: Int32) -> SQLiteType {
+    SQLiteType(code: sqlite3_column_type(handle, index))
+  }
+
+  package func isNull(_ index: Int32) -> Bool {
+    sqlite3_column_type(handle, index) == SQLITE_NULL
+  }
+
+  package func int64(_ index: Int32) -> Int64 { sqlite3_column_int64(handle, index) }
+
+  package func double(_ index: Int32) -> Double { sqlite3_column_double(handle, index) }
+
+  package func text(_ index: Int32) -> String {
+    String(decoding: textBytes(index), as: UTF8.self)
+  }
+
+  package func optionalText(_ index: Int32) -> String? { isNull(index) ? nil : text(index) }
+
+  package func optionalInt64(_ index: Int32) -> Int64? { isNull(index) ? nil : int64(index) }
+
+  /// Returns the text's bytes, valid until the next step or reset.
+  package func textBytes(_ index: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_text(handle, index)
+    return UnsafeRawBufferPointer(
+      start: start, count: Int(sqlite3_column_bytes(handle, index)))
+  }
+
+  /// Returns the blob's bytes, valid until the next step or reset.
+  package func blobBytes(_ index: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, index)
+    return UnsafeRawBufferPointer(
+      start: start, count: Int(sqlite3_column_bytes(handle, index)))
+  }
+
+  package func blob(_ index: Int32) -> [UInt8] { Array(blobBytes(index)) }
+
+  /// Whether the statement is one of those that change tables, indexes or triggers.
+  package var changesSchema: Bool { ["ALTER", "DROP", "CREATE"].contains(firstWord) }
+
+  /// Whether the statement is an ALTER TABLE.
+  package var altersTable: Bool { firstWord == "ALTER" }
+
+  private var firstWord: String {
+    guard let sql = sqlite3_sql(handle) else { return "" }
+    let words = String(cString: sql).drop { $0.isWhitespace || $0 == ";" }
+    return words.prefix { $0.isLetter }.uppercased()
+  }
+
+  /// Whether the statement is an ALTER TABLE … ADD COLUMN for sure: one with a table's name in
+  /// quotes or with a comment is not looked into.
+  package var addsColumn: Bool {
+    guard let sql = sqlite3_sql(handle) else { return false }
+    let words = String(cString: sql).split(maxSplits: 4) { $0.isWhitespace || $0 == ";" }
+    return words.count > 3 && words[0].uppercased() == "ALTER" && words[1].uppercased() == "TABLE"
+      && words[2].allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." }
+      && words[3].uppercased() == "ADD"
+  }
+
+  /// The number of times that SQLite prepared it again, because the schema or a setting had
+  /// changed.
+  package var preparationCount: Int {
+    Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_REPREPARE, 0))
+  }
+
+  /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
+  package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
+}

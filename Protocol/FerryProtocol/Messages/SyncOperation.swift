@@ -1,0 +1,87 @@
+/// The kind of an operation's effect on its record (SPEC.md §4).
+public enum OperationKind: String, Sendable, CaseIterable {
+  case insert
+  case update
+  case delete
+  /// Sets columns of all records of a table that match a predicate, or deletes them: see
+  /// ``SyncOperation/batch``.
+  case batch
+}
+
+/// One change by a user to one record, in the six parts of SPEC.md §4. The data is separate from
+/// the operation and never SQL text.
+///
+/// The sixth part, the operation it depends on, is the one before it in its packet; the first
+/// operation depends on the packet's ``Packet/dependency``.
+public struct SyncOperation: Sendable, Equatable {
+  /// Its own identifier, given when the user's data was written.
+  public var id: OperationID
+  /// The record it changes. A batch names its table alone: the record is empty.
+  public var key: RecordKey
+  /// Insert, update, delete or batch.
+  public var kind: OperationKind
+  /// When the user did it, by the device's hybrid clock.
+  public var time: HybridTimestamp
+  /// The columns written; empty for a delete.
+  public var columns: [Column]
+  /// The times of columns that were written before ``time``. Operations on one record are merged
+  /// before they are sent, and each column keeps its own time.
+  public var columnTimes: [Name: HybridTimestamp]
+  /// The newest change its author had seen: later changes in the space are concurrent with it.
+  public var base: SequenceNumber
+  /// Columns of an update whose integer is added to the present value and does not replace it.
+  public var increments: Set<Name>
+  /// The former values in the author's row, for columns of an update that are merged as text.
+  public var originals: [Column]
+  /// The effect and the predicate of a batch; `nil` for all other kinds.
+  public var batch: Batch?
+
+  /// Creates an operation from its parts.
+  public init(
+    id: OperationID, key: RecordKey, kind: OperationKind, time: HybridTimestamp,
+    columns: [Column] = [], columnTimes: [Name: HybridTimestamp] = [:],
+    base: SequenceNumber = 0, increments: Set<Name> = [], originals: [Column] = []
+  ) {
+    self.id = id
+    self.key = key
+    self.kind = kind
+    self.time = time
+    self.columns = columns
+    self.columnTimes = columnTimes
+    self.base = base
+    self.increments = increments
+    self.originals = originals
+  }
+
+  /// Returns the time at which `column` was written.
+  package func time(of column: Name) -> HybridTimestamp {
+    columnTimes.isEmpty ? time : columnTimes[column] ?? time
+  }
+}
+
+/// Operations of one device that the server applies whole, exactly once and in the order of the
+/// device's chain (SPEC.md §4).
+public struct Packet: Sendable, Equatable {
+  /// The device that made it.
+  public var device: DeviceID
+  /// The last operation of the device's previous packet; `nil` for the first packet.
+  public var dependency: OperationID?
+  /// Whether the transaction that its last operation belongs to goes on in the next packet.
+  /// Such packets are kept until the last part is there, and are applied together.
+  public var continues: Bool
+  /// One at least, ``Limits/operationsPerPacket`` at most.
+  public var operations: [SyncOperation]
+
+  /// Creates a packet from its parts.
+  public init(
+    device: DeviceID, dependency: OperationID?, operations: [SyncOperation], continues: Bool = false
+  ) {
+    self.device = device
+    self.dependency = dependency
+    self.operations = operations
+    self.continues = continues
+  }
+
+  /// The operation that the next packet depends on. A packet holds one operation at least.
+  public var tail: OperationID? { operations.last?.id }
+}

@@ -1,0 +1,83 @@
+/// A predicate as SQL, for a device's own table: the text of an expression, and the values to bind
+/// to its question marks in order.
+public struct PredicateSQL: Sendable, Equatable {
+  /// An expression for WHERE, with one `?` for each value.
+  public let text: String
+  /// The values, in the order of their question marks.
+  public let values: [Value]
+}
+
+extension RecordPredicate {
+  /// Returns the expression that is true of exactly the rows that the predicate matches.
+  ///
+  /// A unary plus removes a column's affinity, and COLLATE its collation
+  /// (https://sqlite.org/datatype3.html §3.2, §7.1): both would change which values are equal.
+  /// Columns are named with their table, since SQLite takes a quoted name that it does not know for
+  /// text.
+  ///
+  /// - Parameter key: The table's own key column.
+  public func sql(table: Name, key: Name) -> PredicateSQL {
+    var writer = SQLWriter(table: quoted(table), key: key)
+    writer.write(normalized)
+    return PredicateSQL(text: writer.text, values: writer.values)
+  }
+}
+
+private struct SQLWriter {
+  let table: String
+  let key: Name
+  var text = ""
+  var values: [Value] = []
+
+  init(table: String, key: Name) {
+    self.table = table
+    self.key = key
+  }
+
+  mutating func write(_ predicate: RecordPredicate) {
+    switch predicate {
+    case .always: text += "1"
+    case .compare(let field, let comparison, let value):
+      text += "\(operand(field)) \(comparison.rawValue) ?"
+      values.append(value)
+    case .among(let field, let list):
+      text += "\(operand(field)) IN (" + list.map { _ in "?" }.joined(separator: ", ") + ")"
+      values += list
+    case .isNull(let field): text += "\(operand(field)) IS NULL"
+    case .isNotNull(let field): text += "\(operand(field)) IS NOT NULL"
+    case .not(let part):
+      text += "NOT ("
+      write(part)
+      text += ")"
+    case .and(let parts): join(parts[...], " AND ")
+    case .or(let parts): join(parts[...], " OR ")
+    }
+  }
+
+  private func operand(_ field: PredicateField) -> String {
+    let name =
+      switch field {
+      case .column(let name): name
+      case .record: key
+      }
+    return "((+\(table).\(quoted(name))) COLLATE BINARY)"
+  }
+
+  /// Joins in halves: SQLite's parser bounds the depth of an expression, not its length.
+  private mutating func join(_ parts: ArraySlice<RecordPredicate>, _ word: String) {
+    guard parts.count > 1, let first = parts.indices.first else {
+      if let only = parts.first { bracketed { $0.write(only) } }
+      return
+    }
+    let middle = first + parts.count / 2
+    bracketed { $0.join(parts[..<middle], word) }
+    text += word
+    bracketed { $0.join(parts[middle...], word) }
+  }
+
+  private mutating func bracketed(_ body: (inout SQLWriter) -> Void) {
+    text += "("
+    body(&self)
+    text += ")"
+  }
+}

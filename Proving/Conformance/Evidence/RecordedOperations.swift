@@ -1,0 +1,42 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Operations that a replica's file recorded of local work, for harnesses that need the operations
+/// of one transaction.
+package enum RecordedOperations {
+  /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
+  package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
+    try connection.first(
+      "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ferry_pending'"
+    ) { $0.int64(0) } ?? 0
+  }
+
+  /// Reads operations numbered above `sequence` that the file still holds, in order. Works within
+  /// the transaction that records them, too. Columns of deletes are left out.
+  package static func read(
+    _ connection: SQLiteConnection, after sequence: Int64
+  ) throws -> [LocalOperation] {
+    try connection.rows(
+      """
+      SELECT id, tbl, record, kind, data, base, marks FROM ferry_pending WHERE seq > ?
+      ORDER BY seq
+      """, sequence
+    ) { row in
+      guard let id = UniqueID(bytes: row.blobBytes(0)),
+        let kind = OperationKind(rawValue: row.text(3))
+      else { throw UnreadableEvidence("ferry_pending contains a row that is not an operation") }
+      return LocalOperation(
+        id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)), kind: kind,
+        columns: kind == .delete || row.isNull(4)
+          ? [] : try StoredText.columns(row.textBytes(4), of: kind),
+        base: row.int64(5),
+        increments: row.isNull(6) ? [] : try StoredText.marks(row.textBytes(6)))
+    }
+  }
+
+  /// Returns the columns that a replica's file marked as increments, from the JSON that it keeps of
+  /// them.
+  package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<Name> {
+    try StoredText.marks(text)
+  }
+}

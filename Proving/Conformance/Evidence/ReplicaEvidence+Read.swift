@@ -1,0 +1,170 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+extension ReplicaEvidence {
+  /// Reads a replica's file in one snapshot, with plain SQL.
+  ///
+  /// Any connection will do, also a read-only one without Ferry's functions. The read joins the
+  /// caller's transaction if there is one. A kept connection is several times as fast as a new one.
+  ///
+  /// - Parameter withArchive: Whether ``archived`` is read as well: it may be large.
+  /// - Throws: ``SQLiteError``; ``UnreadableEvidence`` for a file that is no replica.
+  package static func read(
+    _ connection: SQLiteConnection, withArchive: Bool = false
+  ) throws -> ReplicaEvidence {
+    func snapshot() throws -> ReplicaEvidence {
+      var evidence = try readSnapshot(connection)
+      if withArchive { evidence.archived = try identifiers(in: "ferry_archive", connection) }
+      return evidence
+    }
+    if connection.isInTransaction { return try snapshot() }
+    return try connection.transaction(.deferred) { try snapshot() }
+  }
+
+  // `unconfirmed` counts as the product does: operations behind the last packet that was
+  // acknowledged together with all before it.
+  private static let state = """
+    SELECT device, applied, epoch,
+      (SELECT count(*) FROM ferry_pending WHERE seq > coalesce(
+        (SELECT max(to_order) FROM ferry_packets WHERE state = 'acknowledged'
+         AND number < coalesce((SELECT min(number) FROM ferry_packets
+                                WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
+      (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
+        + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
+           AND tbl <> '\(Workload.renamed.table)'),
+      (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
+      anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
+      anchor_history_hash, (SELECT count(*) FROM ferry_refresh),
+      (SELECT count(*) FROM ferry_tables WHERE since IS NOT NULL)
+    FROM ferry_replica
+    """
+
+  /// Reads as ``read(_:)`` does, but neither rows nor pending operations. That leaves the replica's
+  /// progress, which costs little.
+  package static func readProgress(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
+    let found = try connection.first(state) { row in
+      UniqueID(bytes: row.blobBytes(0)).map { device in
+        var evidence = ReplicaEvidence(
+          device: DeviceID(device), rows: ReplicaRows(), applied: row.int64(1),
+          epoch: row.optionalText(2).flatMap { Epoch($0) }, pending: [],
+          unconfirmed: Int(row.int64(3)), waiting: Int(row.int64(4)), refused: Int(row.int64(5)))
+        evidence.anchor = UniqueID(bytes: row.blobBytes(7)).map {
+          Cursor.Anchor(
+            head: row.int64(6), operation: OperationID($0),
+            historyHash: row.optionalInt64(10).map(UInt64.init(bitPattern:)))
+        }
+        evidence.isReplacing = row.int64(8) != 0
+        evidence.isRescuing = row.int64(8) == 1
+        evidence.pendingCount = Int(row.int64(9))
+        evidence.refreshing = Int(row.int64(11))
+        evidence.unreconciled = Int(row.int64(12))
+        return evidence
+      }
+    }
+    guard let found, var evidence = found else {
+      throw UnreadableEvidence("ferry_replica contains no device")
+    }
+    evidence.confirmed = try confirmed(after: evidence.anchor?.head ?? 0, connection)
+    return evidence
+  }
+
+  /// Returns operations that the server has not confirmed, in order.
+  package static func unconfirmedOperations(
+    _ connection: SQLiteConnection
+  ) throws -> [OperationID] {
+    let count = try connection.first(state) { Int($0.int64(3)) } ?? 0
+    return count == 0 ? [] : try identifiers(in: "ferry_pending", connection).suffix(count)
+  }
+
+  private static func confirmed(
+    after head: SequenceNumber, _ connection: SQLiteConnection
+  ) throws -> Cursor.Anchor? {
+    try connection.first(
+      """
+      SELECT last, tail FROM ferry_packets WHERE state = 'acknowledged' AND history_hash IS NOT NULL
+        AND last > ? ORDER BY last DESC LIMIT 1
+      """, head
+    ) { row in
+      UniqueID(bytes: row.blobBytes(1)).map {
+        Cursor.Anchor(head: row.int64(0), operation: OperationID($0))
+      }
+    } ?? nil
+  }
+
+  private static func readSnapshot(_ connection: SQLiteConnection) throws -> ReplicaEvidence {
+    var evidence = try readProgress(connection)
+    evidence.pending = try identifiers(in: "ferry_pending", connection)
+    evidence.refusals =
+      try connection.first("SELECT max(seq) FROM ferry_log WHERE event = 'replaced'") {
+        $0.int64(0)
+      } ?? 0
+    evidence.losses =
+      try connection.first("SELECT max(seq) FROM ferry_log WHERE event = 'lost'") { $0.int64(0) }
+      ?? 0
+    evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
+    // The next sync compares what a migration left unrecorded. Without its triggers a table has changed,
+    // and Ferry has not noticed yet.
+    let tables = try connection.rows(
+      """
+      SELECT name, signature, since IS NOT NULL FROM ferry_tables
+      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema)
+        AND 'ferry_insert_' || name IN (SELECT name FROM sqlite_schema) ORDER BY name
+      """
+    ) { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
+    for table in tables {
+      var list = table.list
+      if table.isUnsure {
+        let names = try connection.rows(
+          "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", table.name
+        ) { quoted($0.name(0)) }
+        list = list.split(separator: ",").filter { !names.contains(String($0)) }
+          .joined(separator: ",")
+      }
+      evidence.rows.tables.append(try rows(of: table.name, list, connection))
+    }
+    return evidence
+  }
+
+  /// Returns the columns of a table for a SELECT. A table's signature is a number and then its key
+  /// and columns, quoted. The marks before columns that are more than values are removed.
+  private static func columnList(_ signature: String) -> String {
+    var isQuoted = false
+    let list = signature.unicodeScalars.drop { $0 != "\"" }.filter { character in
+      if character == "\"" { isQuoted.toggle() }
+      return isQuoted || character != "+" && character != "~"
+    }
+    return String(String.UnicodeScalarView(list))
+  }
+
+  private static func identifiers(
+    in table: String, _ connection: SQLiteConnection
+  ) throws -> [OperationID] {
+    try connection.rows("SELECT id FROM \(table) ORDER BY seq") { row in
+      guard let id = UniqueID(bytes: row.blobBytes(0)) else {
+        throw UnreadableEvidence("\(table) contains a row without an identifier")
+      }
+      return OperationID(id)
+    }
+  }
+
+  private static func rows(
+    of name: Name, _ list: String, _ connection: SQLiteConnection
+  ) throws -> TableRows {
+    let select = try connection.statement("SELECT \(list) FROM \(quoted(name)) ORDER BY 1")
+    let count = select.columnCount
+    var table = TableRows(name: name, columns: (1..<count).map { Name(select.columnName($0)) })
+    try select.forEach { row in
+      table.begin(row.name(0))
+      for index in 1..<count { table.append(row.value(index)) }
+    }
+    return table
+  }
+}
+
+/// An error: the data is not in a format that Ferry writes.
+package struct UnreadableEvidence: Error, Sendable, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,69 @@
+import FerryPostgres
+import FerryProtocol
+
+extension ServerEvidence {
+  /// Reads one space of a PostgreSQL store in one snapshot. Blocks.
+  ///
+  /// - Throws: ``PostgresError``; ``UnreadableEvidence`` if there is no such space.
+  package static func read(
+    _ connection: PostgresConnection, space: SpaceName
+  ) throws -> ServerEvidence {
+    try connection.transaction(.snapshot) { connection in
+      let spaces = try connection.query(
+        .once(
+          """
+          SELECT id, head, epoch, (SELECT count(*) FROM buffered WHERE space = spaces.id)
+          FROM spaces WHERE name = $1
+          """), [.text(space.value)])
+      guard let row = spaces.first else {
+        throw UnreadableEvidence("the store has no space \(space)")
+      }
+      var evidence = ServerEvidence(
+        head: try row.int8(1), epoch: Epoch(UInt64(bitPattern: try row.int8(2))), history: [],
+        records: [:], buffered: Int(try row.int8(3)))
+      let id = try row.int8(0)
+      let hasPruned = try PrunedHistory.isKept(in: connection)
+      let operations = try connection.query(
+        .once(
+          """
+          SELECT sequence, id, device, tbl, record, kind, "time", base, data, times, outcome,
+            marks, head
+          FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = $1 ORDER BY sequence
+          """), [.int8(id)])
+      evidence.history = try operations.map { try entry($0) }
+      if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
+      let records = try connection.query(
+        .once("SELECT tbl, record, state FROM records WHERE space = $1"), [.int8(id)])
+      for row in records {
+        let key = RecordKey(table: try row.text(0), record: try row.text(1))
+        evidence.records[key] = try row.bytes(2) { try StoredText.state($0) }
+      }
+      return evidence
+    }
+  }
+
+  private static func entry(_ row: PostgresRow) throws -> HistoryEntry {
+    guard let id = UniqueID(row, 1), let device = UniqueID(row, 2) else {
+      throw UnreadableEvidence("the history contains a row without identifiers")
+    }
+    let kind = try StoredText.kind(Int64(try row.int2(5)))
+    var entry = HistoryEntry(
+      sequence: try row.int8(0), id: OperationID(id), device: DeviceID(device),
+      key: RecordKey(table: try row.text(3), record: try row.text(4)),
+      kind: kind, time: StoredText.time(try row.int8(6)), base: try row.int8(7),
+      columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredText.columns($0, of: kind) },
+      columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredText.times($0) },
+      outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) },
+      increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredText.increments($0) })
+    entry.prunedAt = row.isNull(12) ? nil : try row.int8(12)
+    return entry
+  }
+}
+
+extension UniqueID {
+  fileprivate init?(_ row: PostgresRow, _ column: Int) {
+    guard let bytes = try? row.uuidBytes(column) else { return nil }
+    guard let id = bytes.withUnsafeBytes({ UniqueID(bytes: $0) }) else { return nil }
+    self = id
+  }
+}

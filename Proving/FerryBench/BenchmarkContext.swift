@@ -1,0 +1,51 @@
+import FerryCommandLine
+import FerryLaboratory
+import Synchronization
+
+/// The context that benchmarks share: the private PostgreSQL, the size of the run, and the
+/// progress line.
+final class BenchmarkContext: Sendable {
+  /// Whether smaller and fewer rounds are wanted.
+  let isQuick: Bool
+  /// Updates that the retention benchmark is asked to write; `nil` for its own number.
+  let updates: Int?
+  /// The only store that the retention benchmark is to run on; `nil` for all.
+  let store: String?
+  private let cluster = Mutex<PostgresCluster?>(nil)
+  private let bar = Mutex<ProgressBar?>(nil)
+
+  init(isQuick: Bool, updates: Int? = nil, store: String? = nil) {
+    (self.isQuick, self.updates, self.store) = (isQuick, updates, store)
+  }
+
+  /// Runs one benchmark behind its own progress line.
+  func measure(_ benchmark: Benchmark) async throws -> [Measurement] {
+    defer { bar.withLock { $0?.finish() } }
+    return try await benchmark.run(self)
+  }
+
+  /// Returns a size: the full one, or a smaller one that is enough for a quick run.
+  func size(_ full: Int, quick: Int) -> Int { isQuick ? quick : full }
+
+  /// Begins the progress line; `advance` counts up to `total`.
+  func begin(_ label: String, _ unit: String, total: Int) {
+    let new = ProgressBar(label, unit: .items(unit), total: Int64(total))
+    bar.withLock { bar in
+      bar?.finish()
+      bar = new
+    }
+    new.update(completed: 0)
+  }
+
+  /// Advances the progress line.
+  func advance(by amount: Int = 1) { bar.withLock { $0?.advance(by: Int64(amount)) } }
+
+  /// Returns an empty database on the private cluster, which starts at the first call.
+  func makeDatabase() throws -> String {
+    try cluster.withLock { cluster in
+      let running = try cluster ?? PostgresCluster()
+      cluster = running
+      return try running.createDatabase()
+    }
+  }
+}

@@ -1,0 +1,3 @@
+import FerryCommandLine
+
+await CommandRunner.main(BenchCommand.specification)

@@ -1,0 +1,49 @@
+import FerryConformance
+
+/// Reports events to the oracles, in the order in which each device saw them.
+actor Collector {
+  private var oracles = OracleBench()
+  private let chronicle: Chronicle
+  private(set) var violations: [Violation] = []
+  private(set) var figures = Figures()
+
+  /// Counts of events.
+  struct Figures: Sendable, Equatable {
+    var committed = 0
+    /// Transactions that a fault killed before they had committed.
+    var killed = 0
+    /// Transactions that SQLite refused, because of other work that came in between.
+    var refused = 0
+    /// Transactions that found no rows to act on.
+    var skipped = 0
+    var operations = 0
+    var reads = 0
+  }
+
+  init(_ chronicle: Chronicle) { self.chronicle = chronicle }
+
+  /// Passes an event to the oracles.
+  func see(_ event: RunEvent) {
+    switch event {
+    case .committed(_, let operations):
+      figures.committed += 1
+      figures.operations += operations.count
+    case .read: figures.reads += 1
+    default: break
+    }
+    add(oracles.see(event))
+  }
+
+  /// Passes the state after draining to the oracles.
+  func judge(_ final: FinalEvidence) { add(oracles.judge(final)) }
+
+  /// Adds a violation that the harness itself has seen.
+  func add(_ violation: Violation) { add([violation]) }
+
+  func count(_ change: @Sendable (inout Figures) -> Void) { change(&figures) }
+
+  private func add(_ found: [Violation]) {
+    for violation in found { chronicle.note("VIOLATION", violation.description) }
+    violations += found
+  }
+}

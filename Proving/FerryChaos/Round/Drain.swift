@@ -1,0 +1,49 @@
+import FerryConformance
+import FerryPostgres
+import FerryProtocol
+import Foundation
+
+/// Waits until no work is left.
+struct Drain: Sendable {
+  let world: ProcessWorld
+
+  /// Returns the time until every device had sent all its operations and applied all of the
+  /// server's.
+  ///
+  /// - Throws: ``NotDrained`` after `limit`.
+  func wait(within limit: Duration) async throws -> Duration {
+    let start = ContinuousClock.now
+    var lastCount = world.devices.count
+    while true {
+      let laggards = try await blocking { [world] in try Self.laggards(of: world) }
+      let elapsed = ContinuousClock.now - start
+      if laggards.isEmpty { return elapsed }
+      if laggards.count < lastCount {
+        world.chronicle.note("round", "waits for \(laggards.joined(separator: "; "))")
+        lastCount = laggards.count
+      }
+      guard elapsed < limit else { throw NotDrained(laggards: laggards) }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+  }
+
+  /// Returns the devices that are not done, with reasons. Blocks.
+  private static func laggards(of world: ProcessWorld) throws -> [String] {
+    let head = try world.withDatabase { connection in
+      let rows = try connection.query(
+        .once("SELECT head FROM spaces WHERE name = $1"), [.text(ProcessWorld.space)])
+      return try rows[0].int8(0)
+    }
+    return try world.devices.compactMap { device in
+      let progress = try device.file.progress()
+      if progress == DeviceFile.Progress(pending: 0, applied: head) { return nil }
+      return
+        "\(device.name) has \(progress.pending) pending and applied \(progress.applied) of \(head)"
+    }
+  }
+}
+
+/// The queues were not empty in time.
+struct NotDrained: Error {
+  var laggards: [String]
+}

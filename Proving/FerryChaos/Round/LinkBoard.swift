@@ -1,0 +1,18 @@
+import FerryLaboratory
+import Synchronization
+
+/// The conditions of one proxy, made of those that several faults bring at once.
+final class LinkBoard: Sendable {
+  let proxy: TCPProxy
+  private let active = Mutex<[Int: LinkConditions]>([:])
+
+  init(_ proxy: TCPProxy) { self.proxy = proxy }
+
+  /// Sets the conditions that a fault brings; `nil` ends it.
+  func set(_ conditions: LinkConditions?, by fault: Int) {
+    active.withLock { active in
+      active[fault] = conditions
+      proxy.set(active.values.reduce(LinkConditions()) { $0.joined(with: $1) })
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import FerryConformance
+import FerryLaboratory
+import Foundation
+
+/// One round: transactions under faults, then the heal, then everything has to drain and be right.
+struct Round: Sendable {
+  let plan: RoundPlan
+  let cluster: PostgresCluster
+  /// The folder for the evidence of failures.
+  let evidenceRoot: URL
+  /// Whether the evidence is kept of a round that holds as well.
+  let keepsAll: Bool
+  /// Called after each planned transaction.
+  let progress: @Sendable () -> Void
+
+  func run() async throws -> RoundReport {
+    let world = try await blocking { [plan, cluster] in try ProcessWorld(plan, on: cluster) }
+    let collector = Collector(world.chronicle)
+    let driver = FaultDriver(world)
+    var drain: Duration?
+    do {
+      drain = try await alive(world.nodes.map(\.supervisor)) {
+        try await world.setUp()
+        return try await alive(world.devices.map(\.supervisor)) {
+          try await work(in: world, driver, collector)
+          return try await settle(world, collector)
+        }
+      }
+    } catch {
+      // An error that ends a round early needs its evidence as well.
+      try Task.checkCancellation()
+      await collector.add(Violation(oracle: "completes", "the round ended early: \(error)"))
+    }
+    return try await report(world, driver, collector, drain: drain)
+  }
+
+  /// Keeps programs running while `body` runs.
+  private func alive<T: Sendable>(
+    _ supervisors: [Supervisor], _ body: () async throws -> T
+  ) async throws -> T {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for supervisor in supervisors { group.addTask { await supervisor.run() } }
+      defer { group.cancelAll() }
+      return try await body()
+    }
+  }
+
+  /// Transactions and faults, until both are over.
+  private func work(
+    in world: ProcessWorld, _ driver: FaultDriver, _ collector: Collector
+  ) async throws {
+    let actions = Application.actions(plan)
+    let start = ContinuousClock.now
+    world.chronicle.note("round", "begins: \(plan.command)")
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (index, device) in world.devices.enumerated() {
+        let user = DeviceUser(
+          device: device, actions: actions.filter { $0.device == index },
+          upgradeTimes: Application.upgradeTimes(plan, device: index), collector: collector,
+          chronicle: world.chronicle)
+        group.addTask { [progress] in try await user.run(from: start, done: progress) }
+      }
+      let faults = plan.faults
+      let nemesis = Task { await driver.run(faults) }
+      let duration = plan.duration
+      let heal = Task {
+        try? await Task.sleep(until: start + duration)
+        nemesis.cancel()
+        await nemesis.value
+        world.chronicle.note("round", "healed")
+      }
+      await withTaskCancellationHandler {
+        await heal.value
+      } onCancel: {
+        heal.cancel()
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  /// Waits after the last fault. Returns the time that the queues took, `nil` if they took too
+  /// long.
+  private func settle(_ world: ProcessWorld, _ collector: Collector) async throws -> Duration? {
+    do {
+      let drain = try await Drain(world: world).wait(within: plan.drainLimit)
+      world.chronicle.note("round", "drained after \(drain)")
+      try await judge(world, collector)
+      return drain
+    } catch let error as NotDrained {
+      await collector.add(
+        Violation(
+          oracle: "drains",
+          "not drained \(plan.drainLimit) after the heal: "
+            + error.laggards.joined(separator: "; ")))
+      return nil
+    }
+  }
+
+  private func judge(_ world: ProcessWorld, _ collector: Collector) async throws {
+    let final = try await blocking {
+      let server = try world.serverEvidence()
+      let replicas = try world.devices.map { ($0.name, try $0.file.evidence()) }
+      return FinalEvidence(
+        server: server, replicas: Dictionary(uniqueKeysWithValues: replicas))
+    }
+    for (device, evidence) in final.replicas.sorted(by: { $0.key < $1.key }) {
+      await collector.see(.read(device: device, evidence))
+    }
+    await collector.judge(final)
+  }
+
+  private func report(
+    _ world: ProcessWorld, _ driver: FaultDriver, _ collector: Collector, drain: Duration?
+  ) async throws -> RoundReport {
+    for end in world.unexpectedEnds {
+      await collector.add(Violation(oracle: "keeps-running", end))
+    }
+    var report = RoundReport(
+      plan: plan, figures: await collector.figures, injected: driver.injected, drain: drain,
+      violations: await collector.violations)
+    if keepsAll || !report.holds {
+      report.evidence = try await blocking { [report, evidenceRoot] in
+        try Evidence(world: world, report: report).keep(below: evidenceRoot)
+      }
+    }
+    return report
+  }
+}

@@ -1,0 +1,143 @@
+import FerryCommandLine
+import FerryLaboratory
+import FerrySimulation
+import Foundation
+
+/// Runs one world for a person: shows its events, its failure, and the command that runs it again.
+struct WorldRun {
+  let seed: UInt64
+  let options: WorldOptions
+  let replayCommand: String
+  let databases: Databases
+  let reportPath: String?
+  let isJSON: Bool
+  let shrinks: Bool
+  let printsTrace: Bool
+
+  init(
+    seed: UInt64, options: WorldOptions, replayCommand: String, arguments: ParsedArguments
+  ) throws {
+    (self.seed, self.options) = (seed, options)
+    let store = try arguments.string("store")
+    databases = try Databases(store: store)
+    self.replayCommand = replayCommand + (store == "sqlite" ? "" : " --store \(store)")
+    reportPath = arguments.stringIfPresent("report")
+    isJSON = arguments.flag("json")
+    printsTrace = arguments.flag("trace")
+    shrinks = !arguments.flag("no-shrink")
+  }
+
+  /// Runs the world. A signal ends the process at once: a world cannot be interrupted, and it has
+  /// no effect outside of the process.
+  func perform() async throws -> ExitStatus {
+    if let reportPath { try checkPlace(of: reportPath) }
+    let bar = ProgressBar("ferry-sim", unit: .items("s of virtual time"), total: total)
+    return try await withTaskCancellationHandler {
+      try run(bar)
+    } onCancel: {
+      bar.finish()
+      if Terminal.current().isErrorTerminal { try? TextOutput.standardError.line("") }
+      _exit(128 + SIGINT)
+    }
+  }
+
+  private func run(_ bar: ProgressBar) throws -> ExitStatus {
+    let clock = ContinuousClock()
+    let start = clock.now
+    let result = try world(nil, keepsEvents: reportPath != nil || printsTrace) { seconds in
+      bar.update(completed: seconds)
+    }
+    let elapsed = start.duration(to: clock.now)
+    bar.finish()
+    if let reportPath {
+      try write(
+        ReportPage.html(ReportContent(result, replayCommand: replayCommand)), to: reportPath)
+    }
+    var summary = RunSummary(
+      result: result, replayCommand: replayCommand, elapsed: elapsed, reportPath: reportPath)
+    let output = TextOutput.standardOutput
+    if printsTrace { try output.lines(result.events.lazy.map(\.line)) }
+    // The verdict first: looking for a small part that fails may take minutes.
+    if !isJSON { try output.lines(summary.lines) }
+    if !result.violations.isEmpty && shrinks {
+      summary.shrunk = try shrink(result)
+      if !isJSON { try output.lines(summary.shrunkLines) }
+    }
+    if isJSON { try output.line(summary.json.text) }
+    return result.violations.isEmpty ? .done : .failed
+  }
+
+  private var total: Int64 { Int64(options.seconds) }
+
+  private func world(
+    _ plan: WorldPlan?, keepsEvents: Bool = false, progress: ((Int64) -> Void)? = nil
+  ) throws -> WorldResult {
+    let world = try World(
+      seed: seed, options: options, plan: plan, keepsEvents: keepsEvents,
+      postgres: try databases.next())
+    if let progress { world.onSecond = progress }
+    return world.run()
+  }
+
+  private func shrink(_ result: WorldResult) throws -> Shrinker.Outcome {
+    let bar = ProgressBar("shrinking", unit: .items("worlds"), total: nil)
+    defer { bar.finish() }
+    return try Shrinker(seed: seed, options: options) { try world($0) }
+      .shrink(result, runsMax: Self.worldsToShrink(result)) { _, runs in
+        bar.update(completed: Int64(runs))
+      }
+  }
+
+  /// Worlds that are tried for a small part that fails. One that does not drain runs to its very
+  /// end each time.
+  private static func worldsToShrink(_ result: WorldResult) -> Int {
+    result.violations.first?.oracle == "liveness" ? 60 : 400
+  }
+
+  /// Checks the page's place first: a long run is not to end with a page that cannot be written.
+  private func checkPlace(of path: String) throws {
+    let directory = URL(filePath: path).deletingLastPathComponent().path
+    var isDirectory: ObjCBool = false
+    let reason: String
+    if !FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory) {
+      reason = "there is no directory \(directory)"
+    } else if !isDirectory.boolValue {
+      reason = "\(directory) is not a directory"
+    } else if !FileManager.default.isWritableFile(atPath: directory) {
+      reason = "the directory \(directory) is not writable"
+    } else if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory),
+      isDirectory.boolValue
+    {
+      reason = "\(path) is a directory"
+    } else {
+      return
+    }
+    throw notWritten(reason)
+  }
+
+  private func notWritten(_ reason: String) -> CommandFailure {
+    CommandFailure(
+      "the report cannot be written", why: reason,
+      next: "name a file in an existing directory with free space", code: "report_not_written")
+  }
+
+  private func write(_ page: [UInt8], to path: String) throws {
+    do {
+      try Data(page).write(to: URL(filePath: path))
+    } catch {
+      throw notWritten("\(path): \(error.localizedDescription)")
+    }
+  }
+}
+
+/// A fresh database for each world, if PostgreSQL is requested.
+final class Databases {
+  private let cluster: PostgresCluster?
+
+  init(store: String) throws {
+    cluster = store == "postgres" ? try PostgresCluster.shared() : nil
+  }
+
+  /// Returns a new database's URL; `nil` for the embedded store.
+  func next() throws -> String? { try cluster?.createDatabase() }
+}

@@ -1,0 +1,5 @@
+import FerryCommandLine
+import FerrySimulation
+
+World.dedicateProcess()
+await CommandRunner.main(SimCommand.specification)

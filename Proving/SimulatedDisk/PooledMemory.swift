@@ -1,0 +1,118 @@
+import CFerrySQLite
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// Memory for SQLite in a process in which one thread at a time uses it.
+///
+/// Blocks of one size are kept in a list of their own and used again. SQLite makes and frees
+/// thousands of small objects when it prepares statements and reads schemas. Distributions build
+/// SQLite without its own lists for them (SQLITE_OMIT_LOOKASIDE).
+enum PooledMemory {
+  /// Sizes are rounded up to this many bytes.
+  static let unit = 16
+  /// Larger blocks are the operating system's.
+  static let sizeMax = 8_192
+  /// Taken from the operating system at once: a huge page.
+  static let chunkSize = 1 << 21
+  /// In front of each block: its size.
+  static let headerSize = 16
+
+  /// Returns SQLite's table of functions (https://sqlite.org/c3ref/mem_methods.html).
+  static func methods() -> sqlite3_mem_methods {
+    sqlite3_mem_methods(
+      xMalloc: { PooledMemory.allocate(Int($0)) },
+      xFree: { if let block = $0 { PooledMemory.free(block) } },
+      xRealloc: { block, size in
+        guard let block else { return PooledMemory.allocate(Int(size)) }
+        return PooledMemory.resize(block, to: Int(size))
+      },
+      xSize: { block in block.map { Int32(PooledMemory.size(of: $0)) } ?? 0 },
+      xRoundup: { Int32(PooledMemory.rounded(Int($0))) },
+      xInit: { _ in SQLITE_OK }, xShutdown: { _ in }, pAppData: nil)
+  }
+
+  private static func rounded(_ size: Int) -> Int { (max(size, 1) + unit - 1) & ~(unit - 1) }
+
+  private static func size(of block: UnsafeMutableRawPointer) -> Int {
+    (block - headerSize).load(as: Int.self)
+  }
+
+  private static func allocate(_ wanted: Int) -> UnsafeMutableRawPointer? {
+    let size = rounded(wanted)
+    guard size <= sizeMax else { return begin(.allocate(byteCount: size + headerSize), size) }
+    if let block = pool.free[size / unit] {
+      pool.free[size / unit] = block.load(as: UnsafeMutableRawPointer?.self)
+      return block
+    }
+    if pool.room < size + headerSize {
+      pool.next = chunk()
+      pool.room = chunkSize
+    }
+    let start = pool.next
+    pool.next += size + headerSize
+    pool.room -= size + headerSize
+    return begin(start, size)
+  }
+
+  /// Returns the memory of one huge page, if the operating system has them: SQLite's objects are
+  /// far apart.
+  private static func chunk() -> UnsafeMutableRawPointer {
+    let chunk = UnsafeMutableRawPointer.allocate(byteCount: chunkSize, alignment: chunkSize)
+    #if os(Linux)
+      madvise(chunk, chunkSize, MADV_HUGEPAGE)
+    #endif
+    return chunk
+  }
+
+  private static func begin(
+    _ start: UnsafeMutableRawPointer, _ size: Int
+  ) -> UnsafeMutableRawPointer {
+    start.storeBytes(of: size, as: Int.self)
+    return start + headerSize
+  }
+
+  private static func free(_ block: UnsafeMutableRawPointer) {
+    let size = size(of: block)
+    guard size <= sizeMax else { return (block - headerSize).deallocate() }
+    block.storeBytes(of: pool.free[size / unit], as: UnsafeMutableRawPointer?.self)
+    pool.free[size / unit] = block
+  }
+
+  private static func resize(
+    _ block: UnsafeMutableRawPointer, to wanted: Int
+  ) -> UnsafeMutableRawPointer? {
+    let size = size(of: block)
+    if rounded(wanted) == size { return block }
+    guard let moved = allocate(wanted) else { return nil }
+    moved.copyMemory(from: block, byteCount: min(size, wanted))
+    free(block)
+    return moved
+  }
+
+  private struct Pool {
+    /// By size: a list of free blocks, each of which begins with the address of the next.
+    let free: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+    /// The rest of the newest chunk.
+    var next: UnsafeMutableRawPointer
+    var room = 0
+
+    init() {
+      let count = sizeMax / unit + 1
+      free = .allocate(capacity: count)
+      free.initialize(repeating: nil, count: count)
+      next = UnsafeMutableRawPointer(free)
+    }
+  }
+
+  // SAFETY: SQLite's functions take no context; the caller that installs them guarantees that one
+  // thread at a time uses SQLite.
+  nonisolated(unsafe) private static var pool = Pool()
+}
+
+extension UnsafeMutableRawPointer {
+  fileprivate static func allocate(byteCount: Int) -> UnsafeMutableRawPointer {
+    allocate(byteCount: byteCount, alignment: PooledMemory.unit)
+  }
+}

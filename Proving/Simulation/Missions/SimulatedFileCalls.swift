@@ -1,0 +1,175 @@
+import FerryMissions
+import FerrySimulatedDisk
+import Foundation
+
+/// A process's calls on the files of its machine, as ``SystemFileCalls`` are in the product. They
+/// fail once the process is dead.
+// SAFETY: touched on the scheduler's thread only.
+package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
+  /// Free bytes that a machine reports.
+  private static let freeBytes: UInt = 1 << 30
+
+  private let folders: SimulatedFolders
+  private let isAlive: () -> Bool
+
+  package init(_ folders: SimulatedFolders, isAlive: @escaping () -> Bool) {
+    (self.folders, self.isAlive) = (folders, isAlive)
+  }
+
+  private func call<T>(
+    or failure: T, _ body: () throws(SimulatedFolders.Failure) -> T
+  ) -> T {
+    guard isAlive() else {
+      errno = EIO
+      return failure
+    }
+    do {
+      return try body()
+    } catch {
+      errno = error.code
+      return failure
+    }
+  }
+
+  private func perform(_ body: () throws(SimulatedFolders.Failure) -> Void) -> Int32 {
+    call(or: -1) { () throws(SimulatedFolders.Failure) in
+      try body()
+      return 0
+    }
+  }
+
+  // MARK: Opening
+
+  package func open(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+    call(or: -1) { () throws(SimulatedFolders.Failure) in try folders.open(path, flags) }
+  }
+
+  package func openat(_ folder: Int32, _ name: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+    call(or: -1) { () throws(SimulatedFolders.Failure) in
+      try folders.open(in: folder, name, flags)
+    }
+  }
+
+  package func close(_ descriptor: Int32) { folders.close(descriptor) }
+
+  // MARK: Names
+
+  package func mkdir(_ path: String, _ mode: mode_t) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.makeFolder(path) }
+  }
+
+  package func mkdirat(_ folder: Int32, _ name: String, _ mode: mode_t) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.makeFolder(in: folder, name) }
+  }
+
+  package func unlink(_ path: String) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.remove(path) }
+  }
+
+  package func unlinkat(_ folder: Int32, _ name: String, _ flags: Int32) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in
+      try folders.remove(in: folder, name, isFolder: flags & AT_REMOVEDIR != 0)
+    }
+  }
+
+  package func renameat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in
+      try folders.move(in: folder, name, to: other, new)
+    }
+  }
+
+  package func linkat(_ folder: Int32, _ name: String, _ other: Int32, _ new: String) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in
+      try folders.link(in: folder, name, to: other, new)
+    }
+  }
+
+  // MARK: Looking
+
+  package func lstat(_ path: String, _ facts: inout stat) -> Int32 {
+    look(&facts) { () throws(SimulatedFolders.Failure) in try folders.facts(path) }
+  }
+
+  package func fstat(_ descriptor: Int32, _ facts: inout stat) -> Int32 {
+    look(&facts) { () throws(SimulatedFolders.Failure) in try folders.facts(of: descriptor) }
+  }
+
+  package func fstatat(_ folder: Int32, _ name: String, _ facts: inout stat, _ flags: Int32)
+    -> Int32
+  {
+    look(&facts) { () throws(SimulatedFolders.Failure) in try folders.facts(in: folder, name) }
+  }
+
+  private func look(
+    _ facts: inout stat, _ body: () throws(SimulatedFolders.Failure) -> SimulatedFolders.Facts
+  ) -> Int32 {
+    let found = call(or: nil) {
+      () throws(SimulatedFolders.Failure) -> SimulatedFolders.Facts? in try body()
+    }
+    guard let found else { return -1 }
+    facts.st_mode = found.isFolder ? S_IFDIR | 0o700 : S_IFREG | 0o600
+    facts.st_size = off_t(found.size)
+    facts.st_ino = ino_t(found.number)
+    return 0
+  }
+
+  package func room(_ path: String, _ facts: inout statvfs) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in
+      _ = try folders.facts(path)
+      facts.f_frsize = 1
+      facts.f_bavail = fsblkcnt_t(Self.freeBytes)
+    }
+  }
+
+  package func names(in folder: Int32) -> [String]? {
+    call(or: nil) { () throws(SimulatedFolders.Failure) -> [String]? in
+      try folders.names(in: folder)
+    }
+  }
+
+  // MARK: Content
+
+  package func pread(
+    _ descriptor: Int32, _ target: UnsafeMutableRawPointer?, _ count: Int, _ offset: Int64
+  ) -> Int {
+    guard let target, count > 0 else { return 0 }
+    return call(or: -1) { () throws(SimulatedFolders.Failure) in
+      try folders.read(descriptor, target, count, at: Int(offset))
+    }
+  }
+
+  package func pwrite(
+    _ descriptor: Int32, _ source: UnsafeRawPointer?, _ count: Int, _ offset: Int64
+  ) -> Int {
+    guard let source, count > 0 else { return 0 }
+    return call(or: -1) { () throws(SimulatedFolders.Failure) in
+      try folders.write(descriptor, source, count, at: Int(offset))
+    }
+  }
+
+  package func ftruncate(_ descriptor: Int32, _ size: Int64) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in
+      try folders.truncate(descriptor, to: Int(size))
+    }
+  }
+
+  package func fchmod(_ descriptor: Int32, _ mode: mode_t) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in _ = try folders.facts(of: descriptor) }
+  }
+
+  package func fsync(_ descriptor: Int32) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.sync(descriptor) }
+  }
+
+  package func sync() { if isAlive() { folders.syncAll() } }
+
+  // MARK: Locks
+
+  package func lock(_ descriptor: Int32) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor) }
+  }
+
+  package func lock(_ descriptor: Int32, byte: Int64) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor, byte: byte) }
+  }
+}

@@ -1,0 +1,304 @@
+import FerryConformance
+import FerryNetworking
+import FerryProtocol
+import FerrySQLite
+import FerrySyncClient
+
+/// One run of a device's process: opens the replica, sets it up, keeps it in step, and makes the
+/// user's transactions.
+// SAFETY: touched on the scheduler's thread only.
+final class DeviceProcess: @unchecked Sendable {
+  private let device: SimulatedDevice
+  private let setting: SimulatedDevice.Setting
+  private var random: SeededRandom
+  private var isAlive = true
+  private var isSyncLocked = false
+  private var tasks: [Task<Void, Never>] = []
+  private var replica: Replica?
+  /// `nil` in a world without missions, and until the replica is open.
+  private(set) var missions: DeviceMissions?
+  /// The process's own connection, on which others may look at the file between two transactions.
+  private(set) var connection: SQLiteConnection?
+  /// Whether the tables are known to be at the newest version of the application's schema.
+  private(set) var isUpgraded = false
+
+  init(_ device: SimulatedDevice, _ setting: SimulatedDevice.Setting, seed: UInt64) {
+    (self.device, self.setting) = (device, setting)
+    random = SeededRandom(seed, "process")
+  }
+
+  func run() { start { [self] in await live() } }
+
+  /// Ends its effects: it changes nothing from now on.
+  func die() {
+    isAlive = false
+    for task in tasks { task.cancel() }
+    tasks = []
+    missions?.die()
+    // They hold the replica, and its surroundings hold this process.
+    missions = nil
+    replica = nil
+    connection = nil
+  }
+
+  private func start(_ body: @escaping @Sendable () async -> Void) {
+    tasks.append(setting.scheduler.task(body))
+  }
+
+  // MARK: Living
+
+  private func live() async {
+    while isAlive && replica == nil {
+      do {
+        let opened = try await open()
+        try await setUp(opened)
+        guard isAlive else { return }
+        replica = opened
+      } catch {
+        fail("start", error)
+        try? await setting.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
+      }
+    }
+    guard let replica else { return }
+    if let shared = setting.missions, isAlive {
+      let missions = DeviceMissions(device, setting, shared, replica: replica, seed: random.next())
+      self.missions = missions
+      start { await missions.run() }
+    }
+    while isAlive { await keepInStep(replica) }
+  }
+
+  private func open() async throws -> Replica {
+    try await Replica.open(
+      device.path, transport: SimulatedTransport(setting.network, link: device.link),
+      in: surroundings)
+  }
+
+  /// Sets up the replica as an application does at its start: creates missing tables, tracks them,
+  /// and names the server.
+  private func setUp(_ replica: Replica) async throws {
+    let (isNew, isConnected) = try await replica.write { [self] database in
+      if isAlive { connection = database.connection }
+      let server = try database.query("SELECT server FROM ferry_replica").first
+      let isConnected = server.map { $0.values != [.null] } ?? false
+      guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
+        return (false, isConnected)
+      }
+      for statement in Workload.schema { try database.execute(statement) }
+      return (true, isConnected)
+    }
+    if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
+    try await replica.track(Workload.tables)
+    if isConnected { return }
+    try await replica.connect(to: "http://ferry.test", space: device.space.value)
+  }
+
+  private func keepInStep(_ replica: Replica) async {
+    do {
+      if device.watches {
+        try await replica.watch { _ in
+        } onEvent: { [self] event in
+          if case .synced(let report) = event { synced(report) }
+        }
+      } else {
+        let pause = device.syncPause / 2 + random.below(max(1, device.syncPause))
+        try await setting.scheduler.sleep(.milliseconds(pause))
+        let before = device.unconfirmedOperations()
+        let report = try await replica.sync()
+        if isAlive { judge(report, before) }
+        synced(report)
+      }
+    } catch {
+      fail("sync", error)
+      try? await setting.scheduler.sleep(.milliseconds(100 + random.below(1_000)))
+    }
+  }
+
+  private func judge(_ report: SyncReport, _ before: [OperationID]?) {
+    guard let before, let after = device.unconfirmedOperations() else { return }
+    setting.report(
+      device,
+      NothingLeftBehind.judge(
+        device: device.name, before: before, after: after, left: report.left))
+  }
+
+  private func synced(_ report: SyncReport) {
+    guard isAlive else { return }
+    setting.trace.note(
+      .synced, device.name,
+      "pushed \(report.pushed), pulled \(report.pulled), buffered \(report.buffered)")
+    if report.conflicts > 0 {
+      setting.trace.note(.conflict, device.name, "\(report.conflicts) values lost")
+    }
+    device.observe()
+  }
+
+  private func fail(_ what: String, _ error: any Error) {
+    guard isAlive else { return }
+    setting.trace.note(.syncFailed, device.name, "\(what): \(error)")
+  }
+
+  // MARK: The user
+
+  /// Makes one local transaction, if the process is ready for it.
+  func perform(_ planned: PlannedAction) {
+    guard let replica else { return }
+    start { [self] in
+      do {
+        let written = try await replica.write { [self] database in
+          try write(planned, on: database)
+        }
+        // A process that died has reported nothing, whether it committed or not.
+        guard isAlive, !written.isEmpty else { return }
+        setting.trace.note(
+          .wrote, device.name, "\(planned.action.rawValue): \(Self.list(written))")
+        device.committed(written)
+        if random.chance(1, in: 3) { device.observe() }
+      } catch {
+        fail("write", error)
+      }
+    }
+  }
+
+  /// Describes the operations of a transaction, for a person.
+  private static func list(_ operations: [LocalOperation]) -> String {
+    let shown = operations.prefix(4).map {
+      "\($0.kind.rawValue) \($0.key.table)/\($0.key.record)"
+    }
+    let rest = operations.count - shown.count
+    return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+  }
+
+  private func write(_ planned: PlannedAction, on database: Database) throws -> [LocalOperation] {
+    var sizes = Workload.Sizes()
+    sizes.largePost = setting.limits.operationsPerPacket * 11 / 10 + 3
+    let before = try RecordedOperations.lastSequence(database.connection)
+    let statements = try Workload.statements(
+      for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes
+    ) { try database.query($0).map(\.values) }
+    for statement in statements { try database.execute(statement) }
+    if let batch = Workload.batch(for: planned) {
+      try database.batch(batch.table, where: batch.predicate, set: batch.columns)
+    }
+    return try RecordedOperations.read(database.connection, after: before)
+  }
+
+  /// Brings the tables to the next version of the application's schema.
+  func upgrade() {
+    guard let replica, !isUpgraded else { return }
+    start { [self] in
+      do {
+        let version = try await replica.write { try Self.upgradeOnce($0) }
+        guard isAlive else { return }
+        if let version {
+          setting.trace.note(.upgraded, device.name, "schema \(version)")
+        }
+        isUpgraded = version == nil || version == Workload.upgrades.count
+      } catch {
+        fail("upgrade", error)
+      }
+    }
+  }
+
+  /// Changes a table in a way that the triggers do not see.
+  func migrate(_ random: inout SeededRandom) {
+    guard let replica else { return }
+    let plan = Migration.Plan(&random)
+    start { [self] in
+      do {
+        try await carryOut(plan, replica)
+        guard isAlive else { return }
+        setting.trace.note(.migrated, device.name, "\(plan.table) is \(plan.kind.rawValue)")
+      } catch {
+        fail("migrate", error)
+      }
+    }
+  }
+
+  /// Attaches another device's file and writes to a table that it tracks. Its triggers would record
+  /// that here, so the write is rejected.
+  func write(attaching other: SimulatedDevice, _ random: inout SeededRandom) {
+    guard let replica else { return }
+    let id = Workload.fresh("n-", &random)
+    start { [self] in
+      do {
+        try await replica.write { database in
+          try database.execute("ATTACH '\(other.path)' AS other")
+          try database.execute("INSERT INTO other.notes(id, title) VALUES ('\(id)', 'attached')")
+        }
+        if isAlive { setting.trace.note(.attached, device.name, "wrote to \(other.name)") }
+      } catch {
+        if isAlive { setting.trace.note(.attached, device.name, "\(other.name): \(error)") }
+      }
+      // The failed transaction leaves the file attached.
+      _ = try? await replica.write { try $0.execute("DETACH other") }
+    }
+  }
+
+  private func carryOut(_ plan: Migration.Plan, _ replica: Replica) async throws {
+    let table = Name(plan.table)
+    if plan.kind == .untracked { try await replica.untrack(table) }
+    if plan.kind == .rebuiltElsewhere {
+      let other = try SQLiteConnection(path: device.path, fileSystem: setting.disk.fileSystem)
+      let find = "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'"
+      try other.transaction {
+        let sql = try other.prepare(find).first { $0.text(0) } ?? ""
+        for statement in plan.statements(madeBy: sql) { try other.execute(statement) }
+      }
+    } else {
+      try await replica.write { database in
+        let found = try database.query(
+          "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'")
+        guard case .text(let sql)? = found.first?.values.first else { return }
+        for statement in plan.statements(madeBy: sql) { try database.execute(statement) }
+      }
+    }
+    if plan.kind == .untracked { try await replica.track(table) }
+  }
+
+  private static func upgradeOnce(_ database: Database) throws -> Int? {
+    let level = try level(of: database)
+    guard level < Workload.upgrades.count else { return nil }
+    try database.execute(Workload.upgrades[level])
+    try database.execute("PRAGMA user_version = \(level + 1)")
+    return level + 1
+  }
+
+  private static func level(of database: Database) throws -> Int {
+    guard case .integer(let level) = try database.query("PRAGMA user_version").first?.values.first
+    else { return 0 }
+    return Int(level)
+  }
+
+  // MARK: Surroundings
+
+  private var surroundings: ReplicaSurroundings {
+    let (scheduler, device, setting) = (setting.scheduler, device, setting)
+    let identifiers = Drawer(SeededRandom(random.next(), "identifiers"))
+    let seed = random.next()
+    var surroundings = ReplicaSurroundings(
+      wallClock: { device.clock.wall(at: scheduler.now) + setting.skipped.milliseconds },
+      random: { identifiers.next() },
+      sleep: { try await scheduler.sleep($0) },
+      makeExecutor: { [self] name in
+        Processor(scheduler, random: SeededRandom(seed, name)) { self.isAlive }
+      },
+      lock: { [self] _, patience in try await lock(patience) })
+    surroundings.fileSystem = setting.disk.fileSystem
+    surroundings.limits = setting.limits
+    surroundings.sync.pageSize = setting.limits.changesPerPage
+    surroundings.watch.localPoll = .milliseconds(700)
+    return surroundings
+  }
+
+  private func lock(_ patience: Duration) async throws -> SyncLock {
+    var waited: Duration = .zero
+    while isSyncLocked {
+      guard waited < patience else { throw ReplicaError.busy("another sync is under way") }
+      try await setting.scheduler.sleep(.milliseconds(20))
+      waited += .milliseconds(20)
+    }
+    isSyncLocked = true
+    return SyncLock { self.isSyncLocked = false }
+  }
+}

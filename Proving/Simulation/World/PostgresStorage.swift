@@ -1,0 +1,339 @@
+import FerryConformance
+import FerryPostgres
+import FerryProtocol
+import FerrySyncServer
+
+/// A database of its own on a real PostgreSQL. Virtual time stops while it works, so the run is as
+/// repeatable as with the embedded store.
+final class PostgresStorage: SimulatedStorage {
+  private let scheduler: Scheduler
+  private let url: String
+  private let limits: Limits
+  private let epochs: Drawer
+  private let randoms: Drawer
+  private var stores: [PostgresStore] = []
+
+  init(_ scheduler: Scheduler, url: String, limits: Limits, random: SeededRandom) {
+    (self.scheduler, self.url, self.limits) = (scheduler, url, limits)
+    epochs = Drawer(random)
+    var seeds = random
+    randoms = Drawer(SeededRandom(seeds.next(), "identifiers"))
+  }
+
+  func open(_ isAlive: @escaping () -> Bool) async throws -> any SyncStore {
+    let (url, limits, epochs, randoms) = (url, limits, epochs, randoms)
+    let store = try await scheduler.standStill { () async throws(StoreError) in
+      try await PostgresStore(
+        url: url, limits: limits, makeEpoch: { Epoch(epochs.next()) },
+        makeRandom: { randoms.next() })
+    }
+    stores.append(store)
+    return StandStillStore(scheduler, store)
+  }
+
+  /// Does nothing: a server's process that dies between two transactions leaves nothing behind. It
+  /// cannot die within one here, since virtual time stops then. ferry-chaos kills it there.
+  func kill() {}
+
+  /// Does nothing: PostgreSQL keeps its commits.
+  func losePower() {}
+
+  func makeCopy(_ name: String) -> String? { nil }
+
+  func goBack(to copy: String) {}
+
+  func forget(copy: String) {}
+
+  func evidence(of space: SpaceName) throws -> ServerEvidence {
+    try ServerEvidence.read(try PostgresConnection(url: url), space: space)
+  }
+
+  func keepPruned() throws { try PrunedHistory.keep(in: try PostgresConnection(url: url)) }
+
+  func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
+    let rows = try PostgresConnection(url: url).query(
+      .once("SELECT head, newest, history_hash FROM spaces WHERE name = $1"), [.text(space.value)])
+    guard let row = rows.first else { return (0, nil) }
+    let (head, historyHash) = (try row.int8(0), UInt64(bitPattern: try row.int8(2)))
+    guard !row.isNull(1), let id = try row.uuidBytes(1).withUnsafeBytes({ UniqueID(bytes: $0) })
+    else { return (head, nil) }
+    return (head, Cursor.Anchor(head: head, operation: OperationID(id), historyHash: historyHash))
+  }
+
+  func close() {
+    let (scheduler, stores) = (scheduler, stores)
+    scheduler.task {
+      for store in stores { await scheduler.standStill { await store.close() } }
+    }
+    _ = scheduler.run(limit: 100_000) { false }
+  }
+}
+
+/// A store outside of virtual time.
+private final class StandStillStore: SyncStore {
+  private let scheduler: Scheduler
+  private let store: PostgresStore
+  private let moves = HeadMoves()
+
+  init(_ scheduler: Scheduler, _ store: PostgresStore) {
+    (self.scheduler, self.store) = (scheduler, store)
+  }
+
+  private func still<T: Sendable>(
+    _ body: @Sendable (PostgresStore) async throws(StoreError) -> T
+  ) async throws(StoreError) -> T {
+    let store = store
+    return try await scheduler.standStill { () async throws(StoreError) in try await body(store) }
+  }
+
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark?
+  ) async throws(StoreError) -> SpaceSummary {
+    try await still { store async throws(StoreError) in
+      try await store.createSpace(name, by: mark)
+    }
+  }
+
+  func createSpace(
+    _ name: SpaceName, by mark: AuditMark, quota: Int64
+  ) async throws(StoreError) -> SpaceSummary? {
+    try await still { store async throws(StoreError) in
+      try await store.createSpace(name, by: mark, quota: quota)
+    }
+  }
+
+  func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
+    try await still { store async throws(StoreError) in try await store.space(named: name) }
+  }
+
+  func spaces() async throws(StoreError) -> [SpaceSummary] {
+    try await still { store async throws(StoreError) in try await store.spaces() }
+  }
+
+  func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    let batch = try await still { store async throws(StoreError) in
+      try await store.ingest(packets, into: space, now: now)
+    }
+    moves.tell(HeadMove(space: space, head: batch.head))
+    return batch
+  }
+
+  func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
+    try await still { store async throws(StoreError) in try await store.schema(of: space) }
+  }
+
+  func applySchema(
+    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    let answer = try await still { store async throws(StoreError) in
+      try await store.applySchema(
+        document, to: space, now: now, keepsRecords: keepsRecords, by: mark)
+    }
+    if let head = try await spaces().first(where: { $0.id == space })?.head {
+      moves.tell(HeadMove(space: space, head: head))
+    }
+    return answer
+  }
+
+  func changes(
+    in space: Int64, _ request: PullRequest, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.changes(in: space, request, now: now)
+    }
+  }
+
+  func records(
+    _ keys: [RecordKey], in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<[UInt8], Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.records(keys, in: space, now: now)
+    }
+  }
+
+  func digests(
+    in space: Int64, _ query: DigestQuery
+  ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.digests(in: space, query)
+    }
+  }
+
+  func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
+    try await still { store async throws(StoreError) in
+      try await store.foldDigests(in: space)
+    }
+  }
+
+  func buffered(
+    in space: Int64, of device: DeviceID
+  ) async throws(StoreError) -> (packets: Int, bytes: Int) {
+    try await still { store async throws(StoreError) in
+      try await store.buffered(in: space, of: device)
+    }
+  }
+
+  func usage(
+    in space: Int64
+  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
+    try await still { store async throws(StoreError) in try await store.usage(in: space) }
+  }
+
+  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
+    try await still { store async throws(StoreError) in
+      try await store.unpublishedBytes(in: space)
+    }
+  }
+
+  func addToken(
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
+  ) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.addToken(token, hash: hash, by: mark)
+    }
+  }
+
+  func token(hash: [UInt8]) async throws(StoreError) -> KnownToken? {
+    try await still { store async throws(StoreError) in try await store.token(hash: hash) }
+  }
+
+  func secretHashes() async throws(StoreError) -> [[UInt8]] {
+    try await still { store async throws(StoreError) in try await store.secretHashes() }
+  }
+
+  func tokens() async throws(StoreError) -> [StoredToken] {
+    try await still { store async throws(StoreError) in try await store.tokens() }
+  }
+
+  func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.removeToken(id, by: mark)
+    }
+  }
+
+  func rotateToken(
+    _ id: TokenID, hash: [UInt8], graceEnd: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.rotateToken(id, hash: hash, graceEnd: graceEnd, by: mark)
+    }
+  }
+
+  func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.noteTokenUses(uses) }
+  }
+
+  func hasEverHadTokens() async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in try await store.hasEverHadTokens() }
+  }
+
+  func note(_ entry: AuditEntry) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.note(entry) }
+  }
+
+  func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry] {
+    try await still { store async throws(StoreError) in try await store.audit(query) }
+  }
+
+  func endAudit(before moment: Int64) async throws(StoreError) -> Int {
+    try await still { store async throws(StoreError) in try await store.endAudit(before: moment) }
+  }
+
+  func setRetention(
+    _ retention: Retention, of space: Int64, by mark: AuditMark?
+  ) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.setRetention(retention, of: space, by: mark)
+    }
+  }
+
+  func raiseRetentionHorizon(
+    of space: Int64, _ request: HorizonRequest
+  ) async throws(StoreError) -> RaisedHorizon {
+    try await still { store async throws(StoreError) in
+      try await store.raiseRetentionHorizon(of: space, request)
+    }
+  }
+
+  func prune(_ slice: PruneSlice, of space: Int64) async throws(StoreError) -> PruneStep {
+    try await still { store async throws(StoreError) in try await store.prune(slice, of: space) }
+  }
+
+  func reclaim() async throws(StoreError) -> ReclaimStep {
+    try await still { store async throws(StoreError) in try await store.reclaim() }
+  }
+
+  /// Notifies of this process's commits: the database's own notices come in real time.
+  func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
+
+  func check() async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.check() }
+  }
+
+  func close() async { moves.finish() }
+}
+
+extension StandStillStore {
+  func mission(
+    _ id: MissionID, in space: Int64
+  ) async throws(StoreError) -> StoredMission? {
+    try await still { store async throws(StoreError) in try await store.mission(id, in: space) }
+  }
+
+  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    try await still { store async throws(StoreError) in try await store.missions(in: space) }
+  }
+
+  func publishMission(
+    _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
+    by mark: AuditMark?
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    try await still { store async throws(StoreError) in
+      try await store.publishMission(record, blobs: blobs, in: space, now: now, by: mark)
+    }
+  }
+
+  func retractMission(
+    _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.retractMission(id, in: space, now: now, by: mark)
+    }
+  }
+
+  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {
+    try await still { store async throws(StoreError) in
+      try await store.noteUpload(blob, in: space, now: now)
+    }
+  }
+
+  func heldBlobs(
+    among hashes: [ContentHash], in space: Int64
+  ) async throws(StoreError) -> [MissionBlob] {
+    try await still { store async throws(StoreError) in
+      try await store.heldBlobs(among: hashes, in: space)
+    }
+  }
+
+  func readableBlob(
+    _ hash: ContentHash, in pattern: SpacePattern
+  ) async throws(StoreError) -> MissionBlob? {
+    try await still { store async throws(StoreError) in
+      try await store.readableBlob(hash, in: pattern)
+    }
+  }
+
+  func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
+    try await still { store async throws(StoreError) in try await store.endBlobs(before: moment) }
+  }
+
+  func neededBlobs(
+    among hashes: [ContentHash]
+  ) async throws(StoreError) -> [ContentHash] {
+    try await still { store async throws(StoreError) in
+      try await store.neededBlobs(among: hashes)
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import FerryConformance
+import FerryProtocol
+
+extension World {
+  /// Returns whether every device has all changes and the server has every device's operations.
+  /// Devices with an older schema are upgraded now.
+  func isDrained() -> Bool {
+    var isDrained = true
+    for device in devices {
+      device.process?.upgrade()
+      if isDrained && whatIsLeft(on: device) != nil { isDrained = false }
+    }
+    return settleMissions(isDrained: isDrained)
+  }
+
+  /// Returns the work that has not drained, for a person.
+  func whatIsLeft() -> String {
+    let left = devices.compactMap { device in
+      whatIsLeft(on: device).map { "\(device.name): \($0)" }
+    }
+    return "after \(options.livenessSeconds) s without faults: "
+      + (left + missionsLeft()).joined(separator: "; ")
+  }
+
+  private func orphans(in space: SpaceName) -> Int {
+    (try? server.storage.evidence(of: space).orphans.count) ?? 0
+  }
+
+  private func whatIsLeft(on device: SimulatedDevice) -> String? {
+    guard device.isUp else { return "it does not run" }
+    guard device.process?.isUpgraded ?? false else { return "its tables are of an earlier version" }
+    guard let evidence = device.progress(), evidence.epoch != nil else {
+      return "it has not synced yet"
+    }
+    guard server.generation != nil, let newest = try? server.storage.newest(in: device.space)
+    else { return "no server" }
+    if evidence.unconfirmed > 0 { return "\(evidence.unconfirmed) operations are pending" }
+    // Whether orphans may be left is for the oracle to judge.
+    if evidence.refused > 0, evidence.refused > orphans(in: device.space) {
+      return "\(evidence.refused) records are refused"
+    }
+    if evidence.refreshing > 0 { return "\(evidence.refreshing) records are to be fetched" }
+    if evidence.unreconciled > 0 { return "\(evidence.unreconciled) tables are to be compared" }
+    if evidence.waiting > 0 { return "\(evidence.waiting) changes wait" }
+    if evidence.applied != newest.head {
+      return "it is at \(evidence.applied), the server at \(newest.head)"
+    }
+    if evidence.anchor != newest.anchor {
+      return "it is at \(newest.head) of a history that is gone"
+    }
+    // The server may have confirmed them before it was restored from a backup.
+    return evidence.pendingCount > 0 ? "\(evidence.pendingCount) operations are kept" : nil
+  }
+}

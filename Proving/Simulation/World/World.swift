@@ -1,0 +1,276 @@
+import FerryConformance
+import FerryProtocol
+import FerrySimulatedDisk
+import FerrySyncServer
+
+/// A whole world: devices, network, server and users, in virtual time on this thread.
+// SAFETY: touched on the scheduler's thread only.
+package final class World: @unchecked Sendable {
+  package let options: WorldOptions
+  let scheduler = Scheduler()
+  let trace: Trace
+  let dice: FaultDice
+  let disk: SimulatedDisk
+  let server: SimulatedServer
+  var devices: [SimulatedDevice] = []
+  /// By the paths of files.
+  var diskSites: [String: FaultDice.Site] = [:]
+  /// Called with each virtual second that has begun, for a progress bar.
+  package var onSecond: ((Int64) -> Void)?
+  private let seed: UInt64
+  private let plan: WorldPlan
+  let network: SimulatedNetwork
+  private let limits: Limits
+  private let stepsMax: Int
+  private var judges: [SpaceName: OracleBench] = [:]
+  private(set) var violations: [Violation] = []
+  /// Whether the run has ended. Events of the plan may be left, since a violation ends a run early.
+  private(set) var isOver = false
+  let skipped: SkippedTime
+  let nodeClocks: NodeClocks
+  private(set) var committed = 0
+  /// Both `nil` in a world without missions.
+  private(set) var missions: MissionSetting?
+  private(set) var publisher: MissionPublisher?
+
+  /// - Parameters:
+  ///   - keepsEvents: Whether the trace is kept for a report.
+  ///   - postgres: The URL of an empty database; without it, the embedded store on the world's disk
+  ///     is used.
+  ///   - stepsMax: A run that takes more steps than this runs in circles.
+  package init(
+    seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
+    postgres: String? = nil, stepsMax: Int = 50_000_000
+  ) throws {
+    (self.seed, self.options, self.stepsMax) = (seed, options, stepsMax)
+    self.plan = plan ?? WorldPlan(seed: seed, options: options)
+    var limits = Limits.standard
+    limits.operationsPerPacket = options.packetOperations
+    limits.changesPerPage = options.pageChanges
+    // Rows of a few texts come to their limit, and are larger than one operation before.
+    (limits.operationBytes, limits.recordStateBytes) = (16 << 10, 24 << 10)
+    self.limits = limits
+    let scheduler = scheduler
+    trace = Trace(scheduler, keepsEvents: keepsEvents)
+    dice = FaultDice(
+      seed: seed, ratios: options.ratios, allowed: self.plan.chances)
+    let disk = SimulatedDisk(
+      name: "world", clock: { DeviceClock.start + scheduler.now / 1_000 },
+      random: Drawer(SeededRandom(seed, "disk")).next)
+    self.disk = disk
+    let storage: any SimulatedStorage
+    if let postgres {
+      storage = PostgresStorage(
+        scheduler, url: postgres, limits: limits, random: SeededRandom(seed, "epochs"))
+    } else {
+      storage = EmbeddedStorage(
+        scheduler, disk: disk, limits: limits, random: SeededRandom(seed, "store"))
+    }
+    let skipped = SkippedTime()
+    self.skipped = skipped
+    let nodeClocks = NodeClocks(
+      scheduler, nodes: options.nodes, step: Int64(options.clockStep), skipped)
+    self.nodeClocks = nodeClocks
+    server = SimulatedServer(
+      scheduler, trace: trace, limits: limits, clocks: nodeClocks,
+      storage: storage,
+      spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
+      pruning: ServerPruning(options),
+      missions: try Self.makeServerMissions(seed: seed, options))
+    network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
+    connectDisk()
+    connectNetwork()
+    connectMissions()
+    for index in 0..<options.devices { addDevice(index) }
+  }
+
+  private func connectMissions() {
+    guard options.missions > 0 else { return }
+    let setting = MissionSetting(seed: seed, missions: options.missions) { [unowned self] in
+      report($0, by: $1)
+    }
+    missions = setting
+    publisher = MissionPublisher(
+      scheduler, trace: trace, server: server, setting: setting, options: options,
+      space: { Self.space($0) })
+  }
+
+  /// Makes worlds faster in a process that runs one at a time and uses SQLite for nothing else.
+  /// Call it first of all.
+  package static func dedicateProcess() { SimulatedDisk.dedicateProcess() }
+
+  // MARK: Making
+
+  @discardableResult
+  func addDevice(_ index: Int, to space: SpaceName? = nil) -> SimulatedDevice {
+    let name = index < 10 ? "device-0\(index)" : "device-\(index)"
+    var random = SeededRandom(seed, name)
+    let skew = options.clockSkew == 0 ? 0 : random.below(2 * options.clockSkew) - options.clockSkew
+    let drift =
+      options.clockDrift == 0 ? 0 : random.below(2 * options.clockDrift) - options.clockDrift
+    let link = NetworkLink(
+      device: name, random: SeededRandom(seed, "link-\(name)"),
+      delays: options.delayMin...max(options.delayMin, options.delayMax))
+    let setting = SimulatedDevice.Setting(
+      scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
+      skipped: skipped, missions: missions,
+      tell: { [unowned self] in tell($1, of: $0) },
+      report: { [unowned self] in report($1, by: $0.name) })
+    let device = SimulatedDevice(
+      name: name, space: space ?? Self.space(index % options.spaces), link: link,
+      clock: DeviceClock(
+        offset: Int64(skew), drift: Int64(drift), step: max(1, Int64(options.clockStep))),
+      watches: random.chance(options.watchers, in: 100), syncPause: options.syncPause,
+      random: random, setting: setting)
+    devices.append(device)
+    return device
+  }
+
+  private static func space(_ index: Int) -> SpaceName {
+    guard let name = SpaceName("space-\(index)") else { preconditionFailure("not a name") }
+    return name
+  }
+
+  /// Replaces all data of the server by a copy, and reports the lost operations to the oracles.
+  func setServerBack(to copy: String) {
+    let spaces = Set(devices.map(\.space)).sorted { $0.value < $1.value }
+    let before = spaces.map { history(of: $0) }
+    server.crash(losingPower: false)
+    trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
+    server.storage.goBack(to: copy)
+    missions?.tell(.serverWentBack, by: SimulatedServer.name)
+    for (space, before) in zip(spaces, before) {
+      let event = RunEvent.serverWentBack(from: before, to: history(of: space))
+      report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)
+    }
+  }
+
+  /// Whether the server has every space.
+  var hasAllSpaces: Bool {
+    devices.allSatisfy { device in
+      (try? dice.quietly { try server.storage.evidence(of: device.space) }) != nil
+    }
+  }
+
+  private func history(of space: SpaceName) -> [OperationID] {
+    let evidence = try? dice.quietly { try server.storage.evidence(of: space) }
+    return evidence?.history.map(\.id) ?? []
+  }
+
+  private func tell(_ event: RunEvent, of device: SimulatedDevice) {
+    if case .committed(_, let operations) = event { committed += operations.count }
+    report(judges[device.space, default: OracleBench()].see(event), by: device.name)
+  }
+
+  func report(_ found: [Violation], by actor: String = "world") {
+    for violation in found {
+      trace.note(.violation, actor, violation.description)
+      violations.append(violation)
+    }
+  }
+
+  // MARK: Running
+
+  /// Runs the world to its end, or to the first violation.
+  package func run() -> WorldResult {
+    defer { end() }
+    trace.note(.phase, "world", "safety")
+    server.start()
+    for device in devices { device.start() }
+    schedule()
+    let end = Int64(options.seconds) * 1_000_000
+    tick(1)
+    _ = scheduler.run(limit: stepsMax) { !violations.isEmpty || scheduler.now >= end }
+    reportCircles()
+    if violations.isEmpty { heal() }
+    if violations.isEmpty { judge() }
+    return WorldResult(
+      seed: seed, options: options, violations: violations, traceHash: trace.digest,
+      counts: trace.counts, happened: dice.happened, plannedFaults: plan.faults,
+      committed: committed, virtualTime: scheduler.now, steps: scheduler.steps,
+      actors: devices.map(\.name) + [SimulatedServer.name], events: trace.events)
+  }
+
+  private func reportCircles() {
+    guard violations.isEmpty, scheduler.steps >= stepsMax else { return }
+    let what = "\(scheduler.now / 1_000) ms took \(stepsMax) steps: it goes round in circles"
+    report([Violation(oracle: "liveness", what)])
+  }
+
+  /// Passes a virtual second to `onSecond`, if it is set. The last tick is the end of the safety
+  /// phase to the microsecond either way, since the run has to be the same.
+  private func tick(_ second: Int64) {
+    guard second <= options.seconds else { return }
+    scheduler.after(1_000_000) { [unowned self] in
+      onSecond?(second)
+      tick(second + 1)
+    }
+  }
+
+  private func schedule() {
+    for action in plan.actions {
+      scheduler.after(action.at * 1_000) { [unowned self] in
+        devices[action.device].process?.perform(action)
+      }
+    }
+    for fault in plan.faults {
+      scheduler.after(fault.at * 1_000) { [unowned self] in perform(fault) }
+    }
+    for planned in plan.missions {
+      scheduler.after(planned.at * 1_000) { [unowned self] in perform(planned) }
+    }
+  }
+
+  /// Ends all faults; within the bound all has to drain.
+  private func heal() {
+    trace.note(.phase, "world", "liveness")
+    dice.isActive = false
+    for device in devices { device.link.mendAll() }
+    if server.generation == nil { server.start() }
+    for device in devices { device.switchOnForGood() }
+    let end = scheduler.now + Int64(options.livenessSeconds) * 1_000_000
+    var isDone = false
+    func look() {
+      isDone = isDrained()
+      if !isDone && scheduler.now < end { scheduler.after(1_000_000, look) }
+    }
+    look()
+    _ = scheduler.run(limit: stepsMax - scheduler.steps) {
+      isDone || !violations.isEmpty || scheduler.now >= end
+    }
+    reportCircles()
+    if !isDone && violations.isEmpty {
+      report([Violation(oracle: "liveness", whatIsLeft())])
+    }
+  }
+
+  private func judge() {
+    trace.note(.phase, "world", "judgement")
+    for space in Set(devices.map(\.space)).sorted(by: { $0.value < $1.value }) {
+      do {
+        let final = FinalEvidence(
+          server: try server.storage.evidence(of: space),
+          replicas: Dictionary(
+            devices.filter { $0.space == space }.compactMap { device in
+              device.evidence(isApart: true).map { (device.name, $0) }
+            }, uniquingKeysWith: { first, _ in first }))
+        report(judges[space, default: OracleBench()].judge(final))
+        try judgeMissions(in: space)
+      } catch {
+        report([Violation(oracle: "evidence", "space \(space): \(error)")])
+      }
+    }
+  }
+
+  /// Ends all processes, so that the world can be forgotten.
+  private func end() {
+    isOver = true
+    disk.faults = { _ in nil }
+    for device in devices { device.retire() }
+    publisher?.stop()
+    server.retire()
+    _ = scheduler.run(limit: stepsMax) { false }
+    server.storage.close()
+    removeServerMissions()
+  }
+}

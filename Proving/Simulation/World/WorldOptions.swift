@@ -1,0 +1,246 @@
+import FerryConformance
+import FerryProtocol
+
+/// The parts of a world and its faults. Everything is a whole number, so that a world is the same
+/// on every machine.
+package struct WorldOptions: Sendable, Equatable {
+  // MARK: The world
+
+  /// Devices at the start; copies of their files come on top.
+  package var devices = 20
+  /// Spaces; devices belong to them in turn.
+  package var spaces = 1
+  /// Local transactions that users make.
+  package var operations = 1_000
+  /// Nodes of the server, each with a clock of its own. Devices go from one to another.
+  package var nodes = 1
+  /// Virtual seconds of the safety phase, in which faults happen.
+  package var seconds = 240
+  /// Virtual seconds after the heal in which everything has to drain and converge.
+  package var livenessSeconds = 600
+  /// Devices of 100 that watch; the others sync now and then.
+  package var watchers = 30
+  /// Mean pause between two syncs of a device that does not watch, milliseconds.
+  package var syncPause = 4_000
+  /// Devices that get the newer schema in the course of the run, of 100.
+  package var upgrades = 50
+  /// Transactions of a thousand that add to counters.
+  package var counters = Workload.Mix().counters
+  /// Transactions of a thousand that are a batch.
+  package var batches = Workload.Mix().batches
+  /// Transactions of a thousand that the space's schema may forbid.
+  package var claims = Workload.Mix().claims
+  /// Transactions of a thousand that edit drafts, whose conflicts users are asked about.
+  package var drafts = Workload.Mix().drafts
+  /// Transactions of a thousand that move unique values.
+  package var moves = Workload.Mix().moves
+  /// Transactions of a thousand that let rows grow.
+  package var growth = Workload.Mix().growth
+  /// Transactions of a thousand that write to a table whose column is renamed.
+  package var paints = Workload.Mix().paints
+  /// Transactions of a thousand that change values which other rows refer to.
+  package var labels = Workload.Mix().labels
+  /// Transactions of a thousand that write to columns with policies of their own.
+  package var sheets = Workload.Mix().sheets
+  /// Missions that the server publishes, in several versions, and retracts.
+  package var missions = 0
+
+  // MARK: Limits that are made small, so that few operations reach them
+
+  /// Operations in a packet at most.
+  package var packetOperations = 1_000
+  /// Changes in a page of a pull list at most.
+  package var pageChanges = 5_000
+
+  // MARK: Network: of a million messages each
+
+  package var drop = 0
+  package var duplicate = 0
+  package var corrupt = 0
+  /// The connection stays and no bytes come.
+  package var stall = 0
+  /// A slow reader: the response takes seconds.
+  package var slow = 0
+  package var reset = 0
+  /// Delay of a message, milliseconds; later messages may arrive earlier.
+  package var delayMin = 1
+  package var delayMax = 20
+
+  // MARK: Storage: of a million steps each
+
+  package var diskFull = 0
+  package var syncFailure = 0
+  package var diskFailure = 0
+  /// The process dies within a write.
+  package var tornWrite = 0
+
+  // MARK: Processes: of a million steps of their network and storage
+
+  /// A process dies at the step.
+  package var crash = 0
+
+  // MARK: Events: how many in a run
+
+  /// Links cut both ways for a while.
+  package var partitions = 0
+  /// Links on which only one way is cut.
+  package var oneWayPartitions = 0
+  package var deviceCrashes = 0
+  package var devicePowerLosses = 0
+  package var serverCrashes = 0
+  package var serverPowerLosses = 0
+  /// A device's wall clock leaps, up to years, either way.
+  package var clockJumps = 0
+  /// A device's file is copied, and both continue.
+  package var copies = 0
+  /// A device's file is restored from an earlier copy.
+  package var restores = 0
+  /// The server's data is restored from an earlier copy.
+  package var serverRestores = 0
+  /// Devices that are switched off for months.
+  package var absences = 0
+  /// A device's file is copied right after a batch; the copy is started when the batch was sent,
+  /// and perhaps pruned.
+  package var batchCopies = 0
+  /// A node's wall clock steps, up to a day, either way.
+  package var nodeClockJumps = 0
+  /// Tables that are created again, lose a column, or are not tracked for a time.
+  package var migrations = 0
+  /// Users that attach another device's file and write to its tables.
+  package var attachments = 0
+
+  // MARK: The server's memory
+
+  /// Seconds for which the server keeps history and tombstones; 0 for the default of new spaces.
+  package var retention = 0
+  /// Seconds between two runs of its pruner.
+  package var pruneEvery = 600
+
+  // MARK: Clocks
+
+  /// How far a device's clock is off at the start, milliseconds either way.
+  package var clockSkew = 0
+  /// How fast it drifts, millionths either way.
+  package var clockDrift = 0
+  /// The step of a device's clock, milliseconds: coarse steps make writes concurrent in one moment.
+  package var clockStep = 1
+
+  package init() {}
+}
+
+extension WorldOptions {
+  /// Sets of options for one kind of place.
+  package enum Profile: String, Sendable, CaseIterable {
+    /// No faults.
+    case calm
+    /// Phones: slow and lossy links, processes that come and go, clocks that are a little off.
+    case mobile
+    /// Every kind of fault, often.
+    case hostile
+  }
+
+  /// The frequency of actions that need the space's schema.
+  var mix: Workload.Mix {
+    var mix = Workload.Mix()
+    mix.counters = counters
+    mix.batches = batches
+    mix.claims = claims
+    mix.drafts = drafts
+    mix.moves = moves
+    mix.growth = growth
+    mix.paints = paints
+    mix.labels = labels
+    mix.sheets = sheets
+    return mix
+  }
+
+  package init(_ profile: Profile) {
+    self.init()
+    switch profile {
+    case .calm: break
+    case .mobile: setMobile()
+    case .hostile:
+      setMobile()
+      setHostile()
+    }
+  }
+
+  private mutating func setMobile() {
+    (drop, duplicate, stall, slow, reset) = (10_000, 2_000, 2_000, 5_000, 10_000)
+    (delayMin, delayMax) = (20, 800)
+    (partitions, oneWayPartitions) = (10, 2)
+    (deviceCrashes, devicePowerLosses, serverCrashes) = (10, 2, 1)
+    (clockJumps, clockSkew, clockDrift) = (1, 3_000, 100)
+  }
+
+  private mutating func setHostile() {
+    (drop, duplicate, corrupt, stall) = (40_000, 40_000, 10_000, 10_000)
+    (slow, reset) = (20_000, 40_000)
+    (diskFull, syncFailure, diskFailure, tornWrite) = (150, 150, 100, 150)
+    crash = 1_000
+    (partitions, oneWayPartitions) = (20, 10)
+    (deviceCrashes, devicePowerLosses) = (20, 10)
+    (serverCrashes, serverPowerLosses) = (5, 3)
+    (clockJumps, copies, restores, absences) = (8, 2, 3, 1)
+    serverRestores = 1
+    (clockSkew, clockDrift) = (600_000, 1_000)
+    (packetOperations, pageChanges, spaces) = (12, 25, 2)
+    (nodes, nodeClockJumps, batchCopies) = (2, 3, 1)
+    (migrations, attachments) = (3, 2)
+  }
+
+  /// Draws small worlds of every kind from the seed, for a swarm.
+  package static func drawn(seed: UInt64, devices: Int, operations: Int) -> WorldOptions {
+    var random = SeededRandom(seed, "options")
+    var options = WorldOptions(.hostile)
+    options.devices = 2 + random.below(max(1, 2 * devices - 3))
+    options.operations = operations / 2 + random.below(max(1, operations))
+    options.seconds = 30 + random.below(120)
+    options.spaces = random.chance(1, in: 4) ? 2 : 1
+    options.watchers = random.below(101)
+    options.syncPause = 200 + random.below(6_000)
+    options.packetOperations = [3, 12, 40, 120][random.below(4)]
+    options.pageChanges = [2, 5, 25, 5_000][random.below(4)]
+    options.delayMin = 1 + random.below(30)
+    options.delayMax = options.delayMin + random.below(1_500)
+    options.clockSkew = [0, 1_000, 600_000, 86_400_000][random.below(4)]
+    for field in Field.all where field.isFault && !drawnApart.contains(field.name) {
+      // A third of all faults is absent in a world, the rest is between 0 and twice as much.
+      let usual = field.get(options)
+      field.set(&options, random.chance(1, in: 3) ? 0 : random.below(2 * usual + 2))
+    }
+    options.clockStep = [1, 1, 1_000, 60_000][random.below(4)]
+    // After a restore of the server, oracles accept more: so not in every world. These have streams
+    // of their own, so that they change no other draw.
+    var setBacks = SeededRandom(seed, "server-restores")
+    options.serverRestores = setBacks.chance(1, in: 3) ? 1 + setBacks.below(3) : 0
+    // A device keeps a version that is later than the catalogue's until its number comes again.
+    // After a restore of the server, the publisher may not publish that often: such a world would
+    // not drain.
+    var missions = SeededRandom(seed, "missions")
+    if missions.chance(1, in: 6), options.serverRestores == 0 {
+      options.missions = 1 + missions.below(3)
+    }
+    options.drawRetention(seed: seed)
+    options.drawNodes(seed: seed)
+    var copies = SeededRandom(seed, "batch-copies")
+    options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
+    var migrations = SeededRandom(seed, "migrations")
+    options.migrations = migrations.chance(1, in: 3) ? 1 + migrations.below(5) : 0
+    var attachments = SeededRandom(seed, "attachments")
+    options.attachments = attachments.chance(1, in: 3) ? 1 + attachments.below(3) : 0
+    return options
+  }
+
+  /// Faults with streams of their own, so that they change no other draw.
+  private static let drawnApart: Set<String> = [
+    "server-restores", "batch-copies", "node-clock-jumps", "migrations",
+    "attachments",
+  ]
+
+  private mutating func drawNodes(seed: UInt64) {
+    var random = SeededRandom(seed, "nodes")
+    nodes = 1 + random.below(3)
+    nodeClockJumps = random.chance(1, in: 2) ? 1 + random.below(6) : 0
+  }
+}

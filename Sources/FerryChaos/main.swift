@@ -1,3 +1,0 @@
-import CommandLineKit
-
-await CommandRunner.main(ChaosCommand.specification)

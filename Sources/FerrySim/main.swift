@@ -1,5 +1,0 @@
-import CommandLineKit
-import Simulation
-
-World.dedicateProcess()
-await CommandRunner.main(SimCommand.specification)

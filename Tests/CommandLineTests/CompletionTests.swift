@@ -1,0 +1,101 @@
+import FerryCommandLine
+import FerryTestSupport
+import Foundation
+import Testing
+
+@Suite("Completion in a real bash", .hangLimit)
+struct CompletionTests {
+  /// Makes a folder with two files and a folder, and runs the script that `completion bash` prints.
+  private static func completions(of words: [String]) async throws -> [String] {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(
+      at: folder.appending(path: "data"), withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    for name in ["dump one.csv", "dump.json"] {
+      try Data().write(to: folder.appending(path: name))
+    }
+    let script = Collected()
+    let runner = CommandRunner(Sample.ferry(), output: script.output)
+    #expect(await runner.run(["completion", "bash"]) == 0)
+    try script.text.write(
+      to: folder.appending(path: ".script"), atomically: true, encoding: .utf8)
+    return try await bash(
+      """
+      source ./.script && complete -p ferry >/dev/null || exit 9
+      COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ferry
+      (( ${#COMPREPLY[@]} )) && printf '%s\\n' "${COMPREPLY[@]}"; exit 0
+      """, words, in: folder)
+  }
+
+  private static func bash(
+    _ script: String, _ words: [String], in folder: URL
+  ) async throws -> [String] {
+    let finished = try await ChildProcess.run(
+      URL(filePath: "/bin/bash"), ["--norc", "-c", script, "bash"] + words, directory: folder)
+    #expect(finished.status == .exited(0))
+    #expect(finished.error == "")
+    return finished.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test(
+    "commands, options, values and files are completed in their places",
+    arguments: [
+      (["ferry", ""], ["init", "import", "track", "log", "token", "help", "completion"]),
+      (["ferry", "i"], ["init", "import"]),
+      (["ferry", "--replica", "x.db", "to"], ["token"]),
+      (["ferry", "--replica=x.db", "to"], ["token"]),
+      (["ferry", "--replica", "=", "x.db", "to"], ["token"]),
+      (["ferry", "token", ""], ["create"]),
+      (["ferry", "--"], ["--replica", "--json", "--no-json", "--verbose", "--help", "--version"]),
+      (["ferry", "log", "--l"], ["--limit"]),
+      (["ferry", "log", "tasks", "--r"], ["--replica"]),
+      (["ferry", "token", "create", "--role", ""], ["reader", "writer", "admin"]),
+      (["ferry", "token", "create", "--role", "=", "w"], ["writer"]),
+      (["ferry", "token", "create", "--role", "="], ["reader", "writer", "admin"]),
+      (["ferry", "-r", "dump"], ["dump one.csv", "dump.json"]),
+      (["ferry", "log", "-r", "da"], ["data"]),
+      (["ferry", "log", "--into", "d"], ["data"]),
+      (["ferry", "import", "tasks", "dump."], ["dump.json"]),
+      (["ferry", "import", "d"], []),
+      (["ferry", "import", "log", "dump."], ["dump.json"]),
+      (["ferry", "log", "--limit", ""], []),
+      (["ferry", "track", "--", "--"], []),
+      (["ferry", "help", "t"], ["track", "token"]),
+      (["ferry", "help", "track", "l"], ["log"]),
+      (["ferry", "completion", ""], ["bash", "zsh"]),
+    ])
+  func completes(words: [String], expected: [String]) async throws {
+    #expect(Set(try await Self.completions(of: words)) == Set(expected))
+  }
+
+  @Test("the script leaves nothing behind in the shell but its functions")
+  func leavesNothing() async throws {
+    let names = try await Self.bash(
+      """
+      before=$(compgen -v); eval "$1"
+      COMP_WORDS=(ferry lo); COMP_CWORD=1; _ferry
+      compgen -v | grep -vxF -e "$before" -e before -e COMPREPLY; exit 0
+      """, [Sample.ferry().completionScript(for: .bash)],
+      in: FileManager.default.temporaryDirectory)
+    #expect(Set(names).isSubset(of: ["BASH_REMATCH", "COMP_CWORD", "COMP_WORDS", "PIPESTATUS"]))
+  }
+
+  @Test("the zsh script describes every visible command and option")
+  func zsh() {
+    let script = Sample.ferry().completionScript(for: .zsh)
+    #expect(script.hasPrefix("#compdef ferry\n"))
+    #expect(script.contains("'init:Make the file a replica.'"))
+    #expect(
+      script.contains("'(-r --replica)'{-r+,--replica=}'[The replica'\\''s file.]:FILE:_files'"))
+    #expect(script.contains("'--role=''[What it may do.]:ROLE:(reader writer admin)'"))
+    #expect(script.contains("_ferry__token__create()"))
+    #expect(!script.contains("secret"))
+    #expect(!script.contains("trace"))
+  }
+
+  @Test("a program's name becomes a valid function name")
+  func functionName() {
+    let spec = CommandSpec("ferry-bench", summary: "Measure.") { _ in .done }
+    #expect(spec.completionScript(for: .bash).contains("complete -F _ferry_bench ferry-bench\n"))
+  }
+}
