@@ -40,14 +40,14 @@ enum DaemonCommands {
     ])
 
   private static let migrate = CommandSpec(
-    "migrate", summary: "Bring the store's schema up to this version, and end.",
+    "migrate", summary: "Create the store's tables if there are none, and end.",
     discussion: """
       `ferryd serve` does the same when it starts, and several servers can start at once. Use this \
       command if the server's own user may not change the schema.
       """
   ) { arguments in
     try await StoreOptions.withStore(arguments, createsIfMissing: true) { _, location in
-      try TextOutput.standardError.line("ferryd: the schema is up to date (\(location))")
+      try TextOutput.standardError.line("ferryd: the store is ready (\(location))")
     }
     return .done
   }

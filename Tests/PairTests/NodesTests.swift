@@ -9,7 +9,7 @@ struct NodesTests {
   private func makeNodes() async throws -> (Server, Server) {
     let database = try PostgresCluster.shared().createDatabase()
     let nodes = (try Server(database: database), try Server(database: database))
-    // At once: both migrate the empty database.
+    // At once: both create the tables in the empty database.
     async let first = nodes.0.start()
     async let second = nodes.1.start()
     _ = try await (first, second)

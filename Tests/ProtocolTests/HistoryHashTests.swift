@@ -79,12 +79,11 @@ struct HistoryHashTests {
     }
   }
 
-  @Test("a cursor's anchor has a hash and a timeline, only a hash, or neither")
+  @Test("a cursor's anchor has a hash, and may have a timeline")
   func cursors() {
     let (epoch, id) = (Epoch(0x5F3C), Self.ids[0])
     let anchors: [Cursor.Anchor?] = [
-      nil, Cursor.Anchor(head: 12, operation: id),
-      Cursor.Anchor(head: 12, operation: id, historyHash: 0),
+      nil, Cursor.Anchor(head: 12, operation: id, historyHash: 0),
       Cursor.Anchor(head: 13, operation: id, historyHash: .max),
       Cursor.Anchor(head: 13, operation: id, historyHash: 0, timeline: Timeline(0)),
       Cursor.Anchor(head: 14, operation: id, historyHash: 7, timeline: Timeline(.max)),
@@ -94,19 +93,22 @@ struct HistoryHashTests {
       #expect(Cursor(cursor.description) == cursor)
       let list = Cursor(epoch: epoch, applied: 0, received: 12, anchor: anchor, began: 11)
       #expect(Cursor(list.description) == list)
-      #expect(list.began == (anchor?.historyHash == nil ? nil : 11))
+      #expect(list.began == (anchor == nil ? nil : 11))
     }
-    let cursor = Cursor(epoch: epoch, applied: 12, anchor: anchors[2])
+    let cursor = Cursor(epoch: epoch, applied: 12, anchor: anchors[1])
     let text = "0000000000005f3c.12.12.12.\(id)"
     #expect(cursor.description == text + ".0000000000000000")
     let zeros = ".0000000000000000"
     for end in [
-      ".", ".0", ".000000000000000g", "\(zeros)0", "\(zeros).", "\(zeros).1", "\(zeros)\(zeros).",
+      "", ".", ".0", ".000000000000000g", "\(zeros)0", "\(zeros).", "\(zeros).1",
+      "\(zeros)\(zeros).",
       "\(zeros)\(zeros).1", "\(zeros)..1", "\(zeros)\(zeros)\(zeros)",
     ] {
       #expect(Cursor(text + end) == nil, "\(end)")
     }
     #expect(Cursor(text + zeros + zeros)?.anchor?.timeline == Timeline(0))
+    let place = Cursor.Anchor(head: 12, operation: id)
+    #expect(Cursor(epoch: epoch, applied: 7, anchor: place).description == "0000000000005f3c.7.7")
   }
 
   @Test("a receipt contains the hashes around its packet only if it has them")

@@ -20,8 +20,6 @@ extension StoreContract {
         try await other.send(second.packet(inserting: ["f"]))
         try require(try await space.problem(given), is: nil, "the anchor in its own history")
         try require(try await other.problem(given), is: .historyLost, "the anchor in another one")
-        let old = Cursor.Anchor(head: given.head, operation: given.operation)
-        try require(try await other.problem(old), is: nil, "a cursor that has no history hash")
         try await space.prune()
         let newest = try unwrap(try await space.page(after: nil).head.cursor.anchor, "no anchor")
         try require(try await space.problem(newest), is: nil, "the anchor at the retention horizon")

@@ -151,7 +151,8 @@ struct IngestSpace {
         }
       }
       history[row.id] = KnownOperation(
-        sequence: row.sequence, device: row.device, outcome: outcome ?? .applied)
+        sequence: row.sequence, device: row.device, outcome: outcome ?? .applied,
+        historyHash: row.historyHash)
     }
     for row in effects.records {
       records[row.key] = row.state.withUnsafeBytes {

@@ -50,11 +50,15 @@ struct RetentionTests {
   func horizons() {
     let request = HorizonRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: Self.hour))
     let mark = HeadTime(sequence: 7, at: 9 * Self.hour)
-    #expect(Self.state(head: 9, oldEnough: mark).raised(request) == 7)
-    #expect(Self.state(head: 9, retentionHorizon: 8, oldEnough: mark).raised(request) == 8)
-    #expect(Self.state(head: 9).raised(request) == 0)
+    func expect(_ state: HorizonState, _ request: HorizonRequest, _ horizon: Int64, _ at: Int64?) {
+      let raised = RaisedHorizon(retentionHorizon: horizon, head: 9, at: at)
+      #expect(state.raised(request) == raised)
+    }
+    expect(Self.state(head: 9, oldEnough: mark), request, 7, mark.at)
+    expect(Self.state(head: 9, retentionHorizon: 8, oldEnough: mark), request, 8, mark.at)
+    expect(Self.state(head: 9), request, 0, nil)
     let all = HorizonRequest(now: 10 * Self.hour, keeping: Retention(milliseconds: 0))
-    #expect(Self.state(head: 9).raised(all) == 9)
+    expect(Self.state(head: 9), all, 9, 10 * Self.hour)
     #expect(HorizonRequest(now: 5, keeping: .forever).cutoff == .min)
   }
 }

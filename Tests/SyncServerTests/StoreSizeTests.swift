@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The remains of many updates of few records, and the search for tombstones of older stores.
+/// The remains of many updates of few records.
 @Suite("The size of a store", .serialized, .hangLimit)
 struct StoreSizeTests {
   static let records = 500
@@ -73,53 +73,5 @@ struct StoreSizeTests {
     }
     let (once, often) = (try await size(times: 1), try await size(times: 80))
     #expect(often <= 2 * once + 1 << 20, "\(often) bytes, \(once) with one write each")
-  }
-
-  /// Writes a record that exists, a deleted one, one deleted and inserted again, and one that never
-  /// existed.
-  static func writeTombstones(_ store: any SyncStore) async throws {
-    let space = try await store.createSpace(try #require(SpaceName("old")))
-    var maker = PacketMaker(1)
-    let operations = [
-      maker.operation(.insert, "alive", [Column("kind", .text("delete")), Column("t", "\u{0}")]),
-      maker.operation(.insert, "dead", [Column("kind", .text("insert")), Column("t", "\"kind\"")]),
-      maker.operation(.insert, "back"), maker.operation(.delete, "dead"),
-      maker.operation(.delete, "back"), maker.operation(.insert, "back", [Column("v", 1)]),
-      maker.operation(.update, "never", [Column("v", 1)]),
-    ]
-    let packet = IncomingPacket(maker.packet(operations), byteCount: 9)
-    _ = try await store.ingest([packet], into: space.id, now: 1)
-    await store.close()
-  }
-
-  @Test("SQLite: the migration finds the same tombstones that new writes mark")
-  func embeddedTombstones() async throws {
-    let directory = try TemporaryDirectory()
-    try await Self.writeTombstones(try await SQLiteStore(directory: directory.url.path))
-    let file = try SQLiteStoreFile(
-      path: directory.file("ferry.sqlite").path, limits: .standard)
-    let dead = "SELECT record FROM records WHERE dead ORDER BY record"
-    let marked = try file.connection.prepare(dead).rows { $0.text(0) }
-    #expect(marked == ["dead", "never"])
-    try file.connection.execute("UPDATE records SET dead = 0")
-    try file.connection.execute(SQLiteStoreSchema.markTombstones)
-    #expect(try file.connection.prepare(dead).rows { $0.text(0) } == marked)
-  }
-
-  @Test("PostgreSQL: the migration finds the same tombstones that new writes mark")
-  func postgresTombstones() async throws {
-    let url = try PostgresCluster.shared().createDatabase()
-    try await Self.writeTombstones(try await PostgresStore(url: url))
-    let pool = try PostgresPool(url: url, connections: 1)
-    let (marked, found) = try await pool.run { connection in
-      let dead = "SELECT record FROM records WHERE dead ORDER BY record"
-      let marked = try connection.query(.once(dead)).map { try $0.text(0) }
-      try connection.execute("UPDATE records SET dead = false")
-      try connection.execute(PostgresStoreSchema.markTombstones)
-      return (marked, try connection.query(.once(dead)).map { try $0.text(0) })
-    }
-    await pool.close()
-    #expect(marked == ["dead", "never"])
-    #expect(found == marked)
   }
 }

@@ -9,8 +9,8 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
     /// The operation at that sequence.
     public let operation: OperationID
     /// The history hash after it. A device may upload an operation again, so that it comes to its
-    /// old place behind other operations than before. `nil` in a cursor of a server without history
-    /// hashes.
+    /// old place behind other operations than before. `nil` if only the place matters: a cursor does
+    /// not contain such an anchor.
     public let historyHash: UInt64?
     /// The timeline of the history when the anchor was issued. `nil` if the server keeps no
     /// timelines, or the history has none yet.
@@ -57,7 +57,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// Parses the wire form.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard [3, 5, 6, 7, 8].contains(parts.count), let epoch = Epoch(parts[0]),
+    guard [3, 6, 7, 8].contains(parts.count), let epoch = Epoch(parts[0]),
       let applied = Self.place(parts[1]), let received = Self.place(parts[2]),
       received >= applied
     else { return nil }
@@ -70,13 +70,9 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
       began = head
     }
     if parts.count > 3 {
-      guard let head = Self.place(parts[3]), head >= received, let id = UniqueID(String(parts[4]))
+      guard let head = Self.place(parts[3]), head >= received, let id = UniqueID(String(parts[4])),
+        let historyHash = HistoryHash.parse(parts[5])
       else { return nil }
-      var historyHash: UInt64?
-      if parts.count > 5 {
-        historyHash = HistoryHash.parse(parts[5])
-        if historyHash == nil { return nil }
-      }
       var timeline: Timeline?
       if hasTimeline {
         timeline = Timeline(parts[6])
@@ -95,11 +91,9 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     let place = "\(epoch).\(applied).\(received)"
-    guard let anchor else { return place }
-    let known = "\(place).\(anchor.head).\(anchor.operation)"
-    guard let historyHash = anchor.historyHash else { return known }
-    let printed = "\(known).\(HistoryHash.text(historyHash))"
-    let whole = anchor.timeline.map { "\(printed).\($0)" } ?? printed
+    guard let anchor, let historyHash = anchor.historyHash else { return place }
+    let known = "\(place).\(anchor.head).\(anchor.operation).\(HistoryHash.text(historyHash))"
+    let whole = anchor.timeline.map { "\(known).\($0)" } ?? known
     return began.map { "\(whole).\($0)" } ?? whole
   }
 }

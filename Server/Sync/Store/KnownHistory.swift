@@ -46,10 +46,7 @@ struct KnownHistory {
         .historyLost,
         "operation \(anchor.operation) is not at \(anchor.head): this server lost operations")
     }
-    // Cursors and operations from before there were history hashes are compared by the operation
-    // alone.
-    guard let known = anchor.historyHash, let historyHash = found.historyHash, known != historyHash
-    else { return nil }
+    if anchor.historyHash == found.historyHash { return nil }
     return Problem(
       .historyLost,
       "the operations before \(anchor.operation) at \(anchor.head) have changed: this server "
@@ -60,8 +57,8 @@ struct KnownHistory {
 /// The place of an operation in the history.
 struct HistoryPlace {
   let sequence: SequenceNumber
-  /// The history hash after it; `nil` for an operation from before there were history hashes.
-  let historyHash: UInt64?
+  /// The history hash after it.
+  let historyHash: UInt64
 }
 
 extension Cursor {

@@ -120,6 +120,9 @@ package enum StoreError: Error, Sendable, Equatable {
   case readOnly(String)
   /// The database failed unexpectedly: a fault of Ferry's or of the disk's.
   case failed(String)
+
+  /// The error of a change to a space that was deleted meanwhile.
+  static let spaceGone = StoreError.failed("the space does not exist any more")
 }
 
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract

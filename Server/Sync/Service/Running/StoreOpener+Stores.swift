@@ -1,5 +1,5 @@
 extension StoreOpener {
-  /// Opens and migrates the store; throws the reason if that is not possible now.
+  /// Opens the store; throws the reason if that is not possible now.
   func openOnce() async throws(StoreError) -> any SyncStore {
     switch location {
     case .embedded(let directory):
@@ -7,8 +7,7 @@ extension StoreOpener {
     case .postgres(let url):
       try await PostgresStore(
         url: url, limits: limits, quotas: quotas, connections: connections,
-        createsIfMissing: createsIfMissing,
-        report: { [log] in log.write(.info, "migrating the database", detail: $0) })
+        createsIfMissing: createsIfMissing)
     }
   }
 }

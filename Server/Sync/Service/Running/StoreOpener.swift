@@ -43,7 +43,7 @@ package struct StoreOpener: Sendable {
     self.log = log
   }
 
-  /// Returns the store, migrated to this version's schema.
+  /// Returns the store.
   package func open() async throws(FerryServerError) -> any SyncStore {
     if case .embedded(let directory) = location { try DataDirectory.prepare(directory) }
     return try await retry { () async throws(StoreError) in try await openOnce() }

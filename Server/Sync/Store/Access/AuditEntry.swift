@@ -36,6 +36,13 @@ package struct AuditMark: Sendable, Equatable {
   }
 }
 
+extension StoredToken {
+  /// Returns the entry of a change of this token; `nil` without a mark.
+  func entry(_ action: AuditAction, by mark: AuditMark?) -> AuditEntry? {
+    mark?.entry(action, space: grants.onlySpace, text)
+  }
+}
+
 /// One line of the audit log.
 package struct AuditEntry: Sendable, Equatable {
   /// Its place in the log, from 1; given by the store.

@@ -388,9 +388,6 @@ package final class SharedMatcher: Sendable {
 package enum IngestAttempt: Sendable {
   case done(before: SequenceNumber, IngestBatch)
   case needsMatches(BatchesToMatch)
-
-  /// Attempts before the space counts as busy: its other writers are faster.
-  package static let roundsMax = 8
 }
 
 extension IngestContext {

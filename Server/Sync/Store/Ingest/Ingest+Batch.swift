@@ -23,7 +23,8 @@ extension Ingest {
       outcome.records = ordinal + 1
       if known[id]?.outcome.isOverruled == true { outcome.isOverruled = true }
     }
-    known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
+    known[operation.id] = KnownOperation(
+      sequence: sequence, device: device, outcome: outcome, historyHash: historyHash)
     let row = IngestEffects.OperationRow(
       id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
       key: operation.key,

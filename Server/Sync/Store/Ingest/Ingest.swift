@@ -174,11 +174,12 @@ package struct Ingest {
       rules: context.schema?.rules(for: operation.key.table) ?? .standard)
     noteWriter(operation, named: batch, at: index)
     effects.notifyLosers(of: operation, outcome, at: sequence)
-    known[operation.id] = KnownOperation(sequence: sequence, device: device, outcome: outcome)
+    let historyHash = effects.space.historyHash
+    known[operation.id] = KnownOperation(
+      sequence: sequence, device: device, outcome: outcome, historyHash: historyHash)
     effects.operations.append(
       IngestEffects.OperationRow(
-        id: operation.id, sequence: sequence, historyHash: effects.space.historyHash,
-        device: device,
+        id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
         key: operation.key, kind: operation.kind, time: time, base: operation.base,
         data: operation.kind == .delete ? nil : operation.encodedColumns(),
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),

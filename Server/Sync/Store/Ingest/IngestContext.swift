@@ -235,16 +235,17 @@ package struct KnownOperation: Sendable, Equatable {
   /// The device of the chain with which it came.
   package let device: DeviceID
   package let outcome: Outcome
-  /// The history hash after it. `nil` for an operation of this batch, or one from before there were
-  /// history hashes.
-  package let historyHash: UInt64?
+  /// The history hash after it.
+  package let historyHash: UInt64
 
   package init(
-    sequence: SequenceNumber, device: DeviceID, outcome: Outcome, historyHash: UInt64? = nil
+    sequence: SequenceNumber, device: DeviceID, outcome: Outcome, historyHash: UInt64
   ) {
     self.sequence = sequence
     self.device = device
     self.outcome = outcome
     self.historyHash = historyHash
   }
+
+  var place: HistoryPlace { HistoryPlace(sequence: sequence, historyHash: historyHash) }
 }

@@ -157,11 +157,7 @@ struct IngestPlanner {
   /// others.
   private func lostHistory(_ cursor: Cursor) -> Problem? {
     let space = context.space
-    let place = cursor.anchor.flatMap { anchor in
-      context.known[anchor.operation].map {
-        HistoryPlace(sequence: $0.sequence, historyHash: $0.historyHash)
-      }
-    }
+    let place = cursor.anchor.flatMap { context.known[$0.operation]?.place }
     let end = cursor.anchor?.timeline.flatMap { context.timelineEnds[$0] }
     return KnownHistory(
       epoch: space.epoch, head: space.head, retentionHorizon: space.retentionHorizon,

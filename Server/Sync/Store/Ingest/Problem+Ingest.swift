@@ -1,6 +1,9 @@
 import FerryProtocol
 
 extension Problem {
+  /// The problem of a reader whose space was deleted meanwhile.
+  static let spaceGone = Problem(.unknownSpace, "the space does not exist any more")
+
   /// Returns the problem of a packet with operations that can never be applied.
   static func operationRefused(_ refusals: [Refusal]) -> Problem {
     let count =

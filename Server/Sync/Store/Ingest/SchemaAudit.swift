@@ -49,14 +49,33 @@ package struct SchemaAudit: Sendable {
     }
   }
 
-  /// Checks one record; one that does not exist breaks nothing.
+  /// Checks one record, and lets it claim new keys. A record that does not exist breaks nothing.
+  /// Returns its claims.
   ///
-  /// - Parameter taken: New keys whose values another record has, with that record.
+  /// - Parameter holder: Returns the record that holds a unique key; `nil` if none does.
   mutating func look(
     at record: Name, _ state: RecordState, of table: Table,
-    taken: [(key: [Name], holder: Name)]
+    holder: (UniqueClaim) throws -> Name?
+  ) rethrows -> [IngestEffects.ClaimRow] {
+    guard state.isAlive else { return [] }
+    var claims: [IngestEffects.ClaimRow] = []
+    var taken: [(key: [Name], holder: Name)] = []
+    for key in table.keys {
+      guard let claim = state.claims(in: table.name, [key]).first else { continue }
+      if let holder = try holder(claim) {
+        taken.append((key, holder))
+      } else {
+        claims.append(IngestEffects.ClaimRow(claim: claim, record: record))
+      }
+    }
+    note(taken, of: record, state, of: table)
+    return claims
+  }
+
+  /// - Parameter taken: New keys whose values another record has, with that record.
+  private mutating func note(
+    _ taken: [(key: [Name], holder: Name)], of record: Name, _ state: RecordState, of table: Table
   ) {
-    guard state.isAlive else { return }
     var faults = table.columns.compactMap { Self.fault(in: $0, of: state) }
     faults += taken.map {
       "it has the same \($0.key.map(\.text).joined(separator: ", ")) as \($0.holder)"

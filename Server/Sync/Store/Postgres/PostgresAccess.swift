@@ -36,10 +36,7 @@ enum PostgresAccess {
         pipeline.add(add, parameters)
         pipeline.add(addSecret, [.bytea(hash), .text(token.id.text)])
         pipeline.add(noteFirst)
-        if let mark {
-          append(
-            mark.entry(.tokenCreated, space: token.grants.onlySpace, token.text), to: &pipeline)
-        }
+        append(token.entry(.tokenCreated, by: mark), to: &pipeline)
         pipeline.commit()
       }
     }
@@ -95,10 +92,7 @@ enum PostgresAccess {
         if let token {
           pipeline.add(removeSecrets, [.text(id.text)])
           pipeline.add(remove, [.text(id.text)])
-          if let mark {
-            append(
-              mark.entry(.tokenRevoked, space: token.grants.onlySpace, token.text), to: &pipeline)
-          }
+          append(token.entry(.tokenRevoked, by: mark), to: &pipeline)
         }
         pipeline.commit()
       }
@@ -120,10 +114,7 @@ enum PostgresAccess {
         if let token {
           pipeline.add(endSecrets, [.int8(graceEnd), .text(id.text)])
           pipeline.add(addSecret, [.bytea(hash), .text(id.text)])
-          if let mark {
-            append(
-              mark.entry(.tokenRotated, space: token.grants.onlySpace, token.text), to: &pipeline)
-          }
+          append(token.entry(.tokenRotated, by: mark), to: &pipeline)
         }
         pipeline.commit()
       }
@@ -163,7 +154,8 @@ enum PostgresAccess {
     SELECT $1, $2, $3, name, $5 FROM spaces WHERE id = $4
     """)
 
-  static func append(_ entry: AuditEntry, to pipeline: inout PostgresPipeline) {
+  static func append(_ entry: AuditEntry?, to pipeline: inout PostgresPipeline) {
+    guard let entry else { return }
     pipeline.add(
       append,
       [

@@ -63,7 +63,7 @@ struct PostgresDigestFold {
         pipeline.add(Self.ends, [.int8(space)])
       }
       guard let ends = opened[2].first, let state = opened[1].first else {
-        throw StoreError.failed("the space does not exist any more")
+        throw StoreError.spaceGone
       }
       let (head, newest) = (try ends.int8(0), try ends.int8(1))
       let known = try state.int8(0)
@@ -72,8 +72,7 @@ struct PostgresDigestFold {
       guard before < head else { return before }
       let fold = try changed(after: before, on: connection)
       let effects = try effects(of: fold, on: connection)
-      let last = fold.last ?? before
-      let after = last >= newest ? max(head, last) : last
+      let after = fold.reached(from: before, head: head, newest: newest)
       _ = try connection.pipeline { pipeline in
         PostgresDigestWrites(space: space).add(effects, folded: after, to: &pipeline)
         pipeline.commit()

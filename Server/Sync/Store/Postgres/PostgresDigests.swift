@@ -61,7 +61,7 @@ struct PostgresDigests {
       }
     }
     guard let state = results[0].first else {
-      return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+      return .failure(.spaceGone)
     }
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
@@ -69,15 +69,14 @@ struct PostgresDigests {
       historyHash: UInt64(bitPattern: try state.int8(6)),
       anchored: try HistoryPlace(state, 3, historyHash: 5),
       timelineEnd: try state.timelineEnd(8, 9), retentionHorizon: try state.int8(7))
-    if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
-    let folded = state.isNull(4) ? 0 : max(0, try state.int8(4))
-    var answer = DigestAnswer(
-      epoch: snapshot.epoch, head: snapshot.head, folded: folded, content: .behind)
-    if folded < query.cursor.applied { return .success(answer) }
-    answer.content =
-      query.table == nil
-      ? .tables(try tables(results[1])) : .nodes(try nodes(query, results[1], results[2]))
-    return .success(answer)
+    var nodes: [DigestNode: NodeDigests]?
+    return try query.answer(in: snapshot, folded: try state.ifPresent(4)) {
+      try tables(results[1])
+    } digests: { node in
+      let read = try nodes ?? self.nodes(query, results[1], results[2])
+      nodes = read
+      return read[node] ?? .records([])
+    }
   }
 
   private func add(_ query: DigestQuery, to pipeline: inout PostgresPipeline) {
@@ -110,7 +109,7 @@ struct PostgresDigests {
 
   private func nodes(
     _ query: DigestQuery, _ sums: PostgresRows, _ records: PostgresRows
-  ) throws -> [DigestAnswer.Node] {
+  ) throws -> [DigestNode: NodeDigests] {
     let inner = query.nodes.filter { !$0.isLeaf }
     var children = inner.map { _ in [Digest](repeating: .zero, count: 16) }
     for row in sums {
@@ -122,15 +121,8 @@ struct PostgresDigests {
       listed[Int(try row.int8(0)), default: []].append(
         NodeDigests.RecordDigest(record: try row.name(1), digest: try row.digest(2)))
     }
-    var nodes: [DigestAnswer.Node] = []
-    var (place, bytes) = (0, 0)
-    for node in query.nodes where bytes < DigestQuery.answerBytesMax {
-      let digests: NodeDigests =
-        node.isLeaf ? .records(listed[node.prefix] ?? []) : .children(children[place])
-      if !node.isLeaf { place += 1 }
-      bytes += digests.byteCount
-      nodes.append(DigestAnswer.Node(node: node, digests: digests))
-    }
+    var nodes = Dictionary(zip(inner, children.map(NodeDigests.children))) { first, _ in first }
+    for (leaf, records) in listed { nodes[.leaf(leaf)] = .records(records) }
     return nodes
   }
 }

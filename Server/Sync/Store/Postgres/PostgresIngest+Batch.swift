@@ -23,42 +23,35 @@ extension PostgresIngest {
     SELECT tbl, record, state FROM records WHERE space = $1 AND sequence > $2 ORDER BY sequence
     """)
 
-  /// Hands over the matches of a plan's batch operations, found outside of this transaction, and
-  /// looks again at records that changed since. Throws ``BatchesToMatch`` if some are missing.
+  /// Hands over the matches of a plan's batch operations.
   func match(
     _ wanted: BatchMatcher, _ matches: BatchMatches, _ context: inout IngestContext,
     on connection: PostgresConnection
   ) throws {
-    var matcher = wanted
-    let place = try place(of: matches.origin?.newest, on: connection)
-    let kept = matches.kept(in: context.space, place: place)
-    guard let origin = kept.origin, matcher.adopt(kept) else {
-      throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)
-    }
-    if origin.head < context.space.head {
-      for row in try connection.query(Self.changed, [.int8(space), .int8(origin.head)]) {
+    try wanted.handOver(matches, to: &context) { operation in
+      try place(of: operation, on: connection)
+    } changed: { head, revise in
+      for row in try connection.query(Self.changed, [.int8(space), .int8(head)]) {
         let key = RecordKey(table: try row.name(0), record: try row.name(1))
-        try row.bytes(2) { try matcher.revise(key, $0) }
+        try row.bytes(2) { try revise(key, $0) }
+      }
+    } load: { keys, context in
+      for row in try Self.states(of: keys, in: space, on: connection) {
+        let key = RecordKey(table: try row.name(0), record: try row.name(1))
+        context.records[key] = try row.bytes(2) {
+          context.recordBytes[key] = $0.count
+          return try RecordState(decoding: $0, limits: .stored)
+        }
       }
     }
-    let lacking = matcher.finish(into: &context)
-    for row in try Self.states(of: lacking, in: space, on: connection) {
-      let key = RecordKey(table: try row.name(0), record: try row.name(1))
-      context.records[key] = try row.bytes(2) {
-        context.recordBytes[key] = $0.count
-        return try RecordState(decoding: $0, limits: .stored)
-      }
-    }
-    context.dropAbsentMatches()
   }
 
   private static let place = PostgresStatement(
     "history_place", "SELECT sequence, history_hash FROM operations WHERE space = $1 AND id = $2")
 
   private func place(
-    of operation: OperationID?, on connection: PostgresConnection
+    of operation: OperationID, on connection: PostgresConnection
   ) throws -> HistoryPlace? {
-    guard let operation else { return nil }
     var parameters: PostgresParameters = [.int8(space)]
     parameters.append(uuidBytes: operation.value.bytes)
     return try connection.query(Self.place, parameters).first.flatMap {

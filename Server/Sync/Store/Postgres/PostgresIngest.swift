@@ -185,7 +185,7 @@ struct PostgresIngest {
         row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
       context.known[id] = KnownOperation(
         sequence: try row.int8(1), device: device, outcome: outcome,
-        historyHash: row.isNull(4) ? nil : UInt64(bitPattern: try row.int8(4)))
+        historyHash: UInt64(bitPattern: try row.int8(4)))
     }
     for row in records {
       if row.isNull(2) { context.lacksStates = true }

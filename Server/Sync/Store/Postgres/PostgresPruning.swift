@@ -7,11 +7,6 @@ import FerryProtocol
 struct PostgresPruning {
   let space: Int64
 
-  /// Buffered packets that one slice deletes at most: each may have 8 MiB.
-  private static let bufferedRows = 50
-  /// Rows of devices that one slice changes at most.
-  private static let deviceRows = 1_000
-
   // MARK: Retention horizon
 
   private static let lock = PostgresStatement(
@@ -43,26 +38,24 @@ struct PostgresPruning {
         pipeline.add(Self.newestMark, [.int8(space), .int8(request.cutoff)])
       }
       guard let row = found[0].first else {
-        throw StoreError.failed("the space does not exist any more")
+        throw StoreError.spaceGone
       }
       let state = HorizonState(
         head: try row.int8(0), retentionHorizon: try row.int8(1),
         newest: try found[1].first.map { try HeadTime($0) },
         oldEnough: try found[2].first.map { try HeadTime($0) })
-      let retentionHorizon = state.raised(request)
+      let raised = state.raised(request)
       _ = try connection.pipeline { pipeline in
         if let mark = state.dueMark(request) {
           pipeline.add(Self.mark, [.int8(space), .int8(mark.sequence), .int8(mark.at)])
         }
-        if retentionHorizon > state.retentionHorizon {
-          pipeline.add(Self.raise, [.int8(space), .int8(retentionHorizon)])
-          pipeline.add(Self.forget, [.int8(space), .int8(retentionHorizon)])
+        if raised.retentionHorizon > state.retentionHorizon {
+          pipeline.add(Self.raise, [.int8(space), .int8(raised.retentionHorizon)])
+          pipeline.add(Self.forget, [.int8(space), .int8(raised.retentionHorizon)])
         }
         pipeline.commit()
       }
-      let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
-      return RaisedHorizon(
-        retentionHorizon: retentionHorizon, head: state.head, at: retentionHorizon > 0 ? at : nil)
+      return raised
     }
   }
 
@@ -79,7 +72,7 @@ struct PostgresPruning {
 
   private static let operations = PostgresStatement(
     "prune_operations",
-    "DELETE FROM operations WHERE space + 0 = $1 AND sequence > $2 AND sequence <= $3")
+    "DELETE FROM operations WHERE space + 0 = $1 AND sequence >= $2 AND sequence < $3")
 
   // Goes by the rows' own addresses, which no statistics can turn into a scan. Rows that a writer
   // holds are left for the next time; other rows are locked until they are deleted.
@@ -152,66 +145,55 @@ struct PostgresPruning {
       let found = try connection.query(
         Self.claim, [.int8(space), .bool(slice.after == nil)])
       guard let row = found.first else {
-        throw StoreError.failed("the space does not exist any more")
+        throw StoreError.spaceGone
       }
       guard try row.bool(0) else { return .busy }
-      let retentionHorizon = try row.int8(1)
-      // The operation at the retention horizon stays: cursors at the horizon are checked against
-      // it.
-      let last = retentionHorizon - 1
-      let start = try slice.after ?? row.ifPresent(2, as: Int64.self).map { $0 - 1 } ?? last
-      let reached = min(last, start + SequenceNumber(slice.rows))
-      var rows = PrunedRows()
-      if reached > start {
-        rows.operations = try connection.query(
-          Self.operations, [.int8(space), .int8(start), .int8(reached)]
-        ).affected
+      var work = PruneWork(
+        slice, retentionHorizon: try row.int8(1), first: try row.ifPresent(2))
+      if !work.operations.isEmpty {
+        work.rows.operations = try delete(
+          Self.operations, work.operations.lowerBound, work.operations.upperBound, on: connection)
       }
-      let room = slice.rows - rows.operations
-      if reached >= last, room > 0 {
-        rows.tombstones = try connection.query(
-          Self.tombstones, [.int8(space), .int8(retentionHorizon), .int8(Int64(room))]
-        ).affected
-        rows.notices = try connection.query(
-          Self.notices,
-          [.int8(space), .int8(retentionHorizon), .int8(Int64(room - rows.tombstones))]
-        ).affected
+      if work.room > 0 {
+        work.rows.tombstones = try delete(
+          Self.tombstones, work.retentionHorizon, work.room, on: connection)
+        work.rows.notices = try delete(
+          Self.notices, work.retentionHorizon, work.room, on: connection)
       }
-      guard reached >= last, rows.count == 0 else {
-        return .pruned(rows, reached: reached, isLast: false)
-      }
-      (rows.buffered, rows.devices) = try pruneDevices(
-        slice, retentionHorizon: retentionHorizon, on: connection)
-      return .pruned(
-        rows, reached: reached,
-        isLast: rows.buffered < Self.bufferedRows && rows.devices < Self.deviceRows / 2)
+      if work.reachesDevices { try pruneDevices(slice, &work, on: connection) }
+      return work.step
     }
   }
 
+  private func delete(
+    _ statement: PostgresStatement, _ second: Int64, _ third: Int64,
+    on connection: PostgresConnection
+  ) throws -> Int {
+    try connection.query(statement, [.int8(space), .int8(second), .int8(third)]).affected
+  }
+
   /// Runs under the space's lock: a writer may be about to apply a buffered packet, or to follow a
-  /// chain. Nothing else was deleted in this transaction, so no writer can wait for it and block
-  /// it.
+  /// chain.
   private func pruneDevices(
-    _ slice: PruneSlice, retentionHorizon: SequenceNumber, on connection: PostgresConnection
-  ) throws -> (buffered: Int, devices: Int) {
+    _ slice: PruneSlice, _ work: inout PruneWork, on connection: PostgresConnection
+  ) throws {
     let found = try connection.pipeline { pipeline in
       pipeline.add(Self.lock, [.int8(space)])
       pipeline.add(
-        Self.buffered, [.int8(space), .int8(slice.bufferedBefore), .int8(Int64(Self.bufferedRows))])
-      // While all history is kept, each operation is known by its identifier; nothing is forgotten.
-      guard retentionHorizon > 0 else { return }
-      pipeline.add(
-        Self.forgetDevices,
-        [.int8(space), .int8(slice.devicesBefore), .int8(Int64(Self.deviceRows / 2))])
+        Self.buffered,
+        [.int8(space), .int8(slice.bufferedBefore), .int8(Int64(PruneWork.bufferedRows))])
+      guard work.forgetsDevices else { return }
+      let room = PostgresValue.int8(Int64(PruneWork.deviceRows))
+      pipeline.add(Self.forgetDevices, [.int8(space), .int8(slice.devicesBefore), room])
       pipeline.add(
         Self.trim,
         [
-          .int8(space), .int8(slice.chainsBefore), .int8(Int64(Self.deviceRows / 2)),
+          .int8(space), .int8(slice.chainsBefore), room,
           .int8(Int64(DeviceChain.trimmedCount * 16)),
         ])
     }
     let counts = try found.dropFirst().map { Int(try $0[0].int8(0)) }
-    return (counts.first ?? 0, counts.dropFirst().reduce(0, +))
+    (work.rows.buffered, work.rows.devices) = (counts[0], counts.dropFirst().reduce(0, +))
   }
 }
 

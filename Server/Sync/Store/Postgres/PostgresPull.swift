@@ -71,7 +71,7 @@ struct PostgresPull {
       }
     }
     guard let state = results[0].first else {
-      return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+      return .failure(.spaceGone)
     }
     let snapshot = SpaceSnapshot(
       epoch: Epoch(UInt64(bitPattern: try state.int8(0))), head: try state.int8(1),
@@ -119,8 +119,7 @@ extension HistoryPlace {
   init?(_ row: PostgresRow, _ sequence: Int, historyHash: Int) throws {
     if row.isNull(sequence) { return nil }
     self.init(
-      sequence: try row.int8(sequence),
-      historyHash: row.isNull(historyHash) ? nil : UInt64(bitPattern: try row.int8(historyHash)))
+      sequence: try row.int8(sequence), historyHash: UInt64(bitPattern: try row.int8(historyHash)))
   }
 }
 

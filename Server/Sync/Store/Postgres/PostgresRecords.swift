@@ -47,7 +47,7 @@ struct PostgresRecords {
       }
     }
     guard let state = results[0].first else {
-      return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+      return .failure(.spaceGone)
     }
     let epoch = Epoch(UInt64(bitPattern: try state.int8(0)))
     return .success(try page(results[1], epoch, try state.int8(1)))

@@ -124,25 +124,14 @@ struct PostgresSchemaChange {
         state: try row.bytes(1) { try RecordState(decoding: $0, limits: .stored) }
       )
     }
-    let claims = records.map { record in
-      table.keys.compactMap { key in
-        record.state.claims(in: table.name, [key]).first.map { (key: key, claim: $0) }
-      }
-    }
     var holders = try PostgresClaims.holders(
-      claims.flatMap { $0.map(\.claim) }, in: space, on: connection)
+      records.flatMap { $0.state.claims(in: table.name, table.keys) }, in: space, on: connection)
     var rows: [IngestEffects.ClaimRow] = []
-    for (record, claims) in zip(records, claims) {
-      var taken: [(key: [Name], holder: Name)] = []
-      for (key, claim) in claims {
-        if let holder = holders[claim] {
-          taken.append((key, holder))
-        } else {
-          holders[claim] = record.id
-          rows.append(IngestEffects.ClaimRow(claim: claim, record: record.id))
-        }
+    for record in records {
+      for row in audit.look(at: record.id, record.state, of: table, holder: { holders[$0] }) {
+        holders[row.claim] = row.record
+        rows.append(row)
       }
-      audit.look(at: record.id, record.state, of: table, taken: taken)
     }
     if !rows.isEmpty {
       _ = try connection.pipeline { PostgresClaims.add(rows, in: space, to: &$0) }

@@ -38,21 +38,19 @@ package final class PostgresStore: SyncStore {
   let limits: Limits
   private let quotas: Quotas
 
-  /// Connects and migrates.
+  /// Connects, and creates the tables if there are none.
   package convenience init(url: String) async throws(StoreError) {
     try await self.init(url: url, limits: .standard)
   }
 
   /// - Parameters:
   ///   - connections: How many at most, besides one that listens and one that checks.
-  ///   - report: Takes a description of each step of a migration.
   ///   - createsIfMissing: Whether a store is made in a database that has none.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     url: String, limits: Limits, quotas: Quotas = .standard,
     connections: Int = PostgresStore.connectionsStandard, createsIfMissing: Bool = true,
-    report: @escaping @Sendable (String) -> Void = { _ in },
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
@@ -65,11 +63,13 @@ package final class PostgresStore: SyncStore {
     let moves = HeadMoves()
     self.moves = moves
     do {
-      try await PostgresStoreSchema.migrate(url, createsIfMissing: createsIfMissing, report: report)
       let pool = try PostgresPool(
         url: url, connections: connections,
         prepareConnection: PostgresStoreSchema.connectionSettings,
         options: Self.options(connections))
+      try await pool.run {
+        try PostgresStoreSchema.prepare($0, createsIfMissing: createsIfMissing)
+      }
       self.pool = pool
       checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions)
       listener = try PostgresListener(url: url, channels: [Self.channel]) { event in
@@ -153,38 +153,20 @@ package final class PostgresStore: SyncStore {
     let ingest = PostgresIngest(
       space: space, limits: limits, quotas: quotas, now: now, schemas: schemas,
       timelines: timelines)
-    var matches = BatchMatches()
-    for _ in 0..<IngestAttempt.roundsMax {
-      let known = matches
-      let attempt = try await run { [moves] connection in
-        let attempt = try ingest.run(packets, known, on: connection)
+    return try await IngestAttempt.repeated { [moves] matches async throws(StoreError) in
+      try await run { connection in
+        let attempt = try ingest.run(packets, matches, on: connection)
         if case .done(let before, let batch) = attempt, batch.head > before {
           Self.tell(HeadMove(space: space, head: batch.head), moves, connection)
         }
         return attempt
       }
-      switch attempt {
-      case .done(_, let batch): return batch
-      case .needsMatches(let wanted):
-        matches = wanted.kept
-        matches.merge(try await find(wanted, in: space))
-      }
-    }
-    throw .busy("the space changes faster than the server can match its batches")
-  }
-
-  /// Finds the matches of batch operations, without the space's lock and a slice at a time: the
-  /// connection is released after each.
-  private func find(
-    _ wanted: BatchesToMatch, in space: Int64
-  ) async throws(StoreError) -> BatchMatches {
-    let shared = SharedMatcher(wanted.matcher)
-    while !shared.isDone {
+    } slice: { matcher async throws(StoreError) in
+      // Without the space's lock; the connection is released after each slice.
       try await run(in: .upkeep) { connection in
-        try shared.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
+        try matcher.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
       }
-    }
-    return shared.matches(since: wanted.origin)
+    }.batch
   }
 
   /// Notifies the other nodes; the move is durable whether or not they receive it.

@@ -3,16 +3,27 @@ import FerryPostgres
 /// The PostgreSQL store's tables. Every key starts with the space, so that the schema distributes
 /// by it as it is.
 enum PostgresStoreSchema {
-  /// Each step raises the version by one; steps that have been released are never changed.
-  private static let migrations: [PostgresMigration.Step] = [
-    """
+  private static let tables = """
+    CREATE TABLE ferry_schema(version integer NOT NULL);
+    -- `newest` is the operation at the head, by which a cursor knows its history again.
+    -- `history_hash` distinguishes that history from another with the same operation in that place.
     CREATE TABLE spaces(
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       name text COLLATE "C" NOT NULL UNIQUE,
       epoch bigint NOT NULL,
       head bigint NOT NULL DEFAULT 0,
-      clock bigint NOT NULL DEFAULT 0
+      clock bigint NOT NULL DEFAULT 0,
+      newest uuid,
+      schema_version bigint NOT NULL DEFAULT 0,
+      minimum_protocol bigint NOT NULL DEFAULT 1,
+      retention_horizon bigint NOT NULL DEFAULT 0,
+      retention bigint,
+      history_hash bigint NOT NULL DEFAULT 0,
+      timeline bigint,
+      creator text COLLATE "C"
     ) WITH (fillfactor = 50);
+    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
+    -- `marks`: values that are increments, and the former values of texts.
     CREATE TABLE operations(
       space bigint NOT NULL,
       id uuid NOT NULL,
@@ -26,8 +37,13 @@ enum PostgresStoreSchema {
       data text,
       times text,
       outcome text,
+      marks text,
+      history_hash bigint,
       PRIMARY KEY(space, id)
     );
+    -- By an expression, so that only the pruner's statements can use them: without statistics a
+    -- planner may take them for a look-up by identifier, and read all of a space for each.
+    CREATE INDEX operations_by_sequence ON operations((space + 0), sequence);
     CREATE TABLE records(
       space bigint NOT NULL,
       tbl text COLLATE "C" NOT NULL,
@@ -35,16 +51,37 @@ enum PostgresStoreSchema {
       sequence bigint NOT NULL,
       whole_below bigint NOT NULL,
       state text NOT NULL,
+      dead boolean NOT NULL DEFAULT false,
       PRIMARY KEY(space, tbl, record)
     );
     CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
+    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    -- The times of heads, by which history gets old.
+    CREATE TABLE head_times(
+      space bigint NOT NULL,
+      sequence bigint NOT NULL,
+      at bigint NOT NULL,
+      PRIMARY KEY(space, sequence)
+    );
+    -- The run of a server that wrote the history behind each place: it identifies a cursor whose
+    -- place was pruned.
+    CREATE TABLE timelines(
+      space bigint NOT NULL,
+      began bigint NOT NULL,
+      timeline bigint NOT NULL,
+      PRIMARY KEY(space, began)
+    );
+    CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
+    -- A device of which nothing was applied yet has no tail.
     CREATE TABLE devices(
       space bigint NOT NULL,
       device uuid NOT NULL,
-      tail uuid NOT NULL,
-      recent bytea NOT NULL,
-      operations bigint NOT NULL,
+      tail uuid,
+      recent bytea NOT NULL DEFAULT '',
+      operations bigint NOT NULL DEFAULT 0,
       seen_at bigint NOT NULL,
+      principal text COLLATE "C" NOT NULL DEFAULT 'anonymous',
+      trimmed boolean NOT NULL DEFAULT false,
       PRIMARY KEY(space, device)
     ) WITH (fillfactor = 50);
     CREATE TABLE buffered(
@@ -56,24 +93,24 @@ enum PostgresStoreSchema {
       bytes bigint NOT NULL,
       body bytea NOT NULL,
       arrival bigint GENERATED ALWAYS AS IDENTITY,
+      role text NOT NULL DEFAULT 'writer',
+      arrived_at bigint NOT NULL DEFAULT 0,
       PRIMARY KEY(space, device, tail)
     );
-    CREATE TABLE tokens(
-      hash bytea PRIMARY KEY,
-      space text COLLATE "C" NOT NULL,
-      role text NOT NULL,
-      created_at bigint NOT NULL
-    );
-    CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
-    """,
-    // The operation at the head, by which a cursor knows its history again.
-    """
-    ALTER TABLE spaces ADD COLUMN newest uuid;
-    UPDATE spaces SET newest =
-      (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
-    """,
-    // Notices for devices whose values lost.
-    """
+    -- The use of a space by principals; the empty name stands for all of them.
+    CREATE TABLE usage(
+      space bigint NOT NULL,
+      principal text COLLATE "C" NOT NULL,
+      bytes bigint NOT NULL DEFAULT 0,
+      records bigint NOT NULL DEFAULT 0,
+      devices bigint NOT NULL DEFAULT 0,
+      packets bigint NOT NULL DEFAULT 0,
+      packet_bytes bigint NOT NULL DEFAULT 0,
+      day bigint NOT NULL DEFAULT 0,
+      written bigint NOT NULL DEFAULT 0,
+      PRIMARY KEY(space, principal)
+    ) WITH (fillfactor = 50);
+    -- Notices for devices whose values lost.
     CREATE TABLE notices(
       space bigint NOT NULL,
       device uuid NOT NULL,
@@ -81,12 +118,8 @@ enum PostgresStoreSchema {
       body text NOT NULL,
       PRIMARY KEY(space, device, sequence)
     );
-    """,
-    // The schema of a space, and the unique keys that its records hold.
-    """
-    ALTER TABLE spaces ADD COLUMN schema_version bigint NOT NULL DEFAULT 0;
-    ALTER TABLE spaces ADD COLUMN minimum_protocol bigint NOT NULL DEFAULT 1;
-    ALTER TABLE buffered ADD COLUMN role text NOT NULL DEFAULT 'writer';
+    CREATE INDEX notices_by_sequence ON notices((space + 0), sequence);
+    -- The unique keys that records hold.
     CREATE TABLE unique_keys(
       space bigint NOT NULL,
       tbl text COLLATE "C" NOT NULL,
@@ -95,9 +128,6 @@ enum PostgresStoreSchema {
       record text COLLATE "C" NOT NULL,
       PRIMARY KEY(space, tbl, key_columns, value)
     );
-    """,
-    retention,
-    """
     CREATE TABLE record_digests(
       space bigint NOT NULL,
       tbl text COLLATE "C" NOT NULL,
@@ -119,7 +149,7 @@ enum PostgresStoreSchema {
       space bigint PRIMARY KEY,
       sequence bigint NOT NULL
     ) WITH (fillfactor = 50);
-    -- What goes before it was folded would stay in the sums: they begin anew.
+    -- A record that goes before it was folded would stay in the sums: they begin from scratch.
     CREATE FUNCTION digests_lost() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       UPDATE digest_states SET sequence = -1
       WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
@@ -127,26 +157,15 @@ enum PostgresStoreSchema {
     END $$;
     CREATE TRIGGER digests_lost AFTER DELETE ON records
       FOR EACH ROW EXECUTE FUNCTION digests_lost();
-    """,
-    // The values of an operation that are increments, and the former values of texts.
-    "ALTER TABLE operations ADD COLUMN marks text",
-    // The history hash, by which a cursor distinguishes its history from another with the same
-    // operation in the same place. Existing rows have none: the hash begins with the next
-    // operation.
-    """
-    ALTER TABLE spaces ADD COLUMN history_hash bigint NOT NULL DEFAULT 0;
-    ALTER TABLE operations ADD COLUMN history_hash bigint;
-    """,
-    // The last version of each mission, also of retracted ones, and the content that each space may
-    // read. `ended` is `NULL` for content of a version in force, or milliseconds since 1970.
-    // Unpublished uploads have no mission.
-    """
+    -- The last version of each mission, also of retracted ones.
     CREATE TABLE missions(
       space bigint NOT NULL,
       mission text COLLATE "C" NOT NULL,
       version bigint NOT NULL,
       PRIMARY KEY(space, mission)
     );
+    -- The content that each space may read. `ended` is null for content of a version in force, or
+    -- milliseconds since 1970. Unpublished uploads have no mission.
     CREATE TABLE mission_blobs(
       space bigint NOT NULL,
       mission text COLLATE "C" NOT NULL,
@@ -157,58 +176,7 @@ enum PostgresStoreSchema {
     );
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
-    """,
-    // The run of a server that wrote the history behind each place: it identifies a cursor whose
-    // place was pruned. Existing rows have none.
-    """
-    ALTER TABLE spaces ADD COLUMN timeline bigint;
-    CREATE TABLE timelines(
-      space bigint NOT NULL,
-      began bigint NOT NULL,
-      timeline bigint NOT NULL,
-      PRIMARY KEY(space, began)
-    );
-    CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
-    """,
-    // The principals that use devices, even if nothing of a device was applied yet. The use of a
-    // space by principals; the empty name stands for all of them. Devices from before there were
-    // owners go to the first principal with a credential that uses them.
-    """
-    ALTER TABLE devices ALTER COLUMN tail DROP NOT NULL;
-    ALTER TABLE devices ALTER COLUMN recent SET DEFAULT '';
-    ALTER TABLE devices ALTER COLUMN operations SET DEFAULT 0;
-    ALTER TABLE devices ADD COLUMN principal text COLLATE "C" NOT NULL DEFAULT 'anonymous';
-    ALTER TABLE devices ADD COLUMN trimmed boolean NOT NULL DEFAULT false;
-    CREATE TABLE usage(
-      space bigint NOT NULL,
-      principal text COLLATE "C" NOT NULL,
-      bytes bigint NOT NULL DEFAULT 0,
-      records bigint NOT NULL DEFAULT 0,
-      devices bigint NOT NULL DEFAULT 0,
-      packets bigint NOT NULL DEFAULT 0,
-      packet_bytes bigint NOT NULL DEFAULT 0,
-      day bigint NOT NULL DEFAULT 0,
-      written bigint NOT NULL DEFAULT 0,
-      PRIMARY KEY(space, principal)
-    ) WITH (fillfactor = 50);
-    INSERT INTO devices(space, device, seen_at)
-      SELECT space, device, max(arrived_at) FROM buffered GROUP BY space, device
-      ON CONFLICT DO NOTHING;
-    INSERT INTO usage(space, principal, devices, packets, packet_bytes)
-      SELECT id, 'anonymous', (SELECT count(*) FROM devices WHERE space = id), count(p.space),
-        coalesce(sum(p.bytes), 0)
-      FROM spaces LEFT JOIN buffered AS p ON p.space = id GROUP BY id;
-    INSERT INTO usage(space, principal, records, bytes)
-      SELECT space, '', count(*), sum(octet_length(state)) FROM records
-      WHERE NOT dead AND left(lower(tbl), 6) <> 'ferry_' GROUP BY space;
-    ALTER TABLE spaces ADD COLUMN creator text COLLATE "C";
-    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
-    """,
-    access,
-  ]
-
-  /// Tokens apart from their secrets, which can be replaced, and the audit log.
-  private static let access: PostgresMigration.Step = """
+    -- Tokens apart from their secrets, which can be replaced.
     CREATE TABLE access_tokens(
       id text COLLATE "C" PRIMARY KEY,
       name text NOT NULL,
@@ -224,12 +192,6 @@ enum PostgresStoreSchema {
       expires_at bigint
     );
     CREATE INDEX token_secrets_by_token ON token_secrets(token);
-    INSERT INTO access_tokens(id, name, grants, created_at)
-      SELECT encode(substring(hash FROM 1 FOR 8), 'hex'), '',
-        json_build_object(space, role)::text, created_at FROM tokens;
-    INSERT INTO token_secrets(hash, token)
-      SELECT hash, encode(substring(hash FROM 1 FOR 8), 'hex') FROM tokens;
-    DROP TABLE tokens;
     CREATE TABLE audit(
       number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       at bigint NOT NULL,
@@ -240,47 +202,9 @@ enum PostgresStoreSchema {
     );
     CREATE INDEX audit_by_space ON audit(space, number);
     CREATE INDEX audit_by_time ON audit(at);
+    CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
+    INSERT INTO ferry_schema VALUES (\(StoreFormat.version))
     """
-
-  /// Spaces that are there already go on keeping everything.
-  private static let retention = PostgresMigration.Step(
-    """
-    ALTER TABLE spaces ADD COLUMN retention_horizon bigint NOT NULL DEFAULT 0;
-    ALTER TABLE spaces ADD COLUMN retention bigint;
-    CREATE TABLE head_times(
-      space bigint NOT NULL,
-      sequence bigint NOT NULL,
-      at bigint NOT NULL,
-      PRIMARY KEY(space, sequence)
-    );
-    -- By an expression, so that only the pruner's statements can use them: without statistics a
-    -- planner may take them for a look-up by identifier, and read all of a space for each.
-    CREATE INDEX operations_by_sequence ON operations((space + 0), sequence);
-    CREATE INDEX notices_by_sequence ON notices((space + 0), sequence);
-    ALTER TABLE records ADD COLUMN dead boolean NOT NULL DEFAULT false;
-    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
-    ALTER TABLE buffered ADD COLUMN arrived_at bigint NOT NULL DEFAULT 0;
-    UPDATE buffered SET arrived_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
-    """,
-    slice: PostgresMigration.slice(
-      """
-      \(markTombstones)
-      AND (space, tbl, record) IN (SELECT space, tbl, record FROM part)
-      """))
-
-  /// The statement that marks tombstones. It finds them by the stamps of their insert and delete. A
-  /// user's columns are sorted by name, so this form occurs nowhere else.
-  static let markTombstones = """
-    UPDATE records SET dead = true WHERE
-      coalesce(substring(state FROM \(stamp("insert"))) COLLATE "C", '')
-      <= coalesce(substring(state FROM \(stamp("delete"))) COLLATE "C", '')
-    """
-
-  private static func stamp(_ kind: String) -> String {
-    #"""
-    '\{"sequence":"[0-9]+","time":"([0-9a-f]{16}","device":"[0-9a-f-]{36})","kind":"\#(kind)"'
-    """#
-  }
 
   /// The settings of every connection. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole. A space's lock
@@ -294,32 +218,28 @@ enum PostgresStoreSchema {
     """
   ]
 
-  /// Migrates the database, on a separate connection. Several nodes may start at once.
+  private static let lockKey: Int64 = 7_380_945_921
+
+  /// Creates the tables in a database that has none. Several nodes may start at once.
   ///
   /// - Parameter createsIfMissing: Whether a store is made if there is none.
-  static func migrate(
-    _ url: String, createsIfMissing: Bool, report: @escaping @Sendable (String) -> Void
-  ) async throws {
-    var options = PostgresPool.Options()
-    options.feelsPulse = true
-    options.needsWrites = true
-    let pool = try PostgresPool(
-      url: url, connections: 1, prepareConnection: PostgresMigration.connectionSettings,
-      options: options)
-    let migration = PostgresMigration(
-      steps: migrations, createsIfMissing: createsIfMissing, report: report)
-    let result = await Result { try await pool.run { try migration.run(on: $0) } }
-    await pool.close()
-    try result.get()
-  }
-}
-
-extension Result where Failure == any Error {
-  fileprivate init(_ body: () async throws -> Success) async {
-    do {
-      self = .success(try await body())
-    } catch {
-      self = .failure(error)
+  static func prepare(_ connection: PostgresConnection, createsIfMissing: Bool) throws {
+    try connection.transaction { connection in
+      // One node at a time creates the tables; others wait until it has committed.
+      try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey))")
+      if let found = try version(on: connection) { return try StoreFormat.check(found) }
+      guard createsIfMissing else {
+        throw StoreError.failed("the database contains no store of Ferry")
+      }
+      try connection.execute(tables)
     }
+  }
+
+  /// Returns the version of the data's format; `nil` if there is no store in the database.
+  private static func version(on connection: PostgresConnection) throws -> Int? {
+    let table = try connection.query(.once("SELECT to_regclass('ferry_schema') IS NOT NULL"))
+    guard try table[0].bool(0) else { return nil }
+    let found = try connection.query(.once("SELECT coalesce(max(version), 0) FROM ferry_schema"))
+    return Int(try found[0].int8(0))
   }
 }

@@ -38,7 +38,7 @@ struct PostgresTimelines {
 
   /// Reads the space from the rows that ``addLock(to:)`` asked for.
   func state(_ rows: PostgresRows) throws -> SpaceState {
-    guard let row = rows.first else { throw StoreError.failed("the space does not exist any more") }
+    guard let row = rows.first else { throw StoreError.spaceGone }
     var state = SpaceState(
       epoch: Epoch(UInt64(bitPattern: try row.int8(0))), head: try row.int8(1),
       newest: row.isNull(3) ? nil : OperationID(uuidBytes: try row.uuidBytes(3)),

@@ -3,16 +3,11 @@ import FerryProtocol
 
 /// The use of a space by principals, read and written with the packets that change it.
 enum PostgresUsage {
-  /// The name of all principals together.
-  private static let everybody = ""
-
-  private static let columns = "bytes, records, devices, packets, packet_bytes, day, written"
-
   private static let find = PostgresStatement(
     "usage",
     """
     SELECT found.* FROM unnest($2::text[]) AS wanted(principal) CROSS JOIN LATERAL (
-      SELECT u.principal, \(columns) FROM usage AS u
+      SELECT u.principal, \(Usage.columns) FROM usage AS u
       WHERE u.space = $1 AND u.principal = wanted.principal OFFSET 0
     ) AS found
     """)
@@ -20,7 +15,7 @@ enum PostgresUsage {
   private static let save = PostgresStatement(
     "usage_save",
     """
-    INSERT INTO usage(space, principal, \(columns))
+    INSERT INTO usage(space, principal, \(Usage.columns))
     SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
       $7::bigint[], $8::bigint[], $9::bigint[])
     ON CONFLICT (space, principal) DO UPDATE SET bytes = excluded.bytes,
@@ -29,7 +24,8 @@ enum PostgresUsage {
     """)
 
   private static let list = PostgresStatement(
-    "usage_list", "SELECT principal, \(columns) FROM usage WHERE space = $1 ORDER BY principal")
+    "usage_list",
+    "SELECT principal, \(Usage.columns) FROM usage WHERE space = $1 ORDER BY principal")
 
   // MARK: Packets
 
@@ -38,7 +34,7 @@ enum PostgresUsage {
   ) {
     var names = PostgresArray<String>()
     for name in Set(principals + [.anonymous]) { names.append(utf8: name.id.utf8) }
-    names.append(utf8: everybody.utf8)
+    names.append(utf8: Usage.total.utf8)
     pipeline.add(find, [.int8(space), .array(names)])
   }
 
@@ -57,7 +53,7 @@ enum PostgresUsage {
     _ effects: IngestEffects, in space: Int64, to pipeline: inout PostgresPipeline
   ) {
     var rows = effects.usage.map { ($0.key.id, $0.value) }
-    if let total = effects.total { rows.append((everybody, total)) }
+    if let total = effects.total { rows.append((Usage.total, total)) }
     if rows.isEmpty { return }
     var principals = PostgresArray<String>()
     var numbers = Array(repeating: PostgresArray<Int64>(), count: 7)
@@ -81,12 +77,6 @@ enum PostgresUsage {
 extension Usage {
   fileprivate init(_ row: PostgresRow) throws {
     self.init()
-    bytes = try row.int8(1)
-    records = try row.int8(2)
-    devices = try row.int8(3)
-    packets = try row.int8(4)
-    packetBytes = try row.int8(5)
-    day = try row.int8(6)
-    written = try row.int8(7)
+    stored = try (1...7).map { try row.int8($0) }
   }
 }

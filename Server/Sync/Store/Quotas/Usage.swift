@@ -18,6 +18,21 @@ package struct Usage: Sendable, Equatable {
 
   package init() {}
 
+  /// The name in a store of the use by all principals together.
+  static let total = ""
+  /// The columns of ``stored``.
+  static let columns = "bytes, records, devices, packets, packet_bytes, day, written"
+
+  /// The numbers as they are stored, one after the other.
+  var stored: [Int64] {
+    get { [bytes, records, devices, packets, packetBytes, day, written] }
+    set {
+      precondition(newValue.count == 7, "a use has 7 numbers")
+      (bytes, records, devices, packets) = (newValue[0], newValue[1], newValue[2], newValue[3])
+      (packetBytes, day, written) = (newValue[4], newValue[5], newValue[6])
+    }
+  }
+
   /// Milliseconds of a day.
   package static let dayLength: Int64 = 86_400_000
 
@@ -40,9 +55,6 @@ package struct Usage: Sendable, Equatable {
     self.packets = max(0, self.packets + packets)
     packetBytes = max(0, packetBytes + bytes)
   }
-
-  /// The numbers as they are stored, one after the other.
-  var stored: [Int64] { [bytes, records, devices, packets, packetBytes, day, written] }
 
   /// Counts device identifiers.
   package mutating func add(devices: Int64) { self.devices = max(0, self.devices + devices) }

@@ -7,7 +7,7 @@ package struct Retention: Sendable, Equatable {
 
   package init(milliseconds: Int64?) { self.milliseconds = milliseconds.map { max(0, $0) } }
 
-  /// Nothing is ever pruned. Spaces that were made before there was a retention have this.
+  /// Nothing is ever pruned.
   package static let forever = Retention(milliseconds: nil)
 
   /// The retention of new spaces: 90 days. A device that was away for longer pulls everything
@@ -108,9 +108,11 @@ package struct HorizonState: Sendable, Equatable {
   }
 
   /// Returns the retention horizon from now on; never lower than it was.
-  package func raised(_ request: HorizonRequest) -> SequenceNumber {
-    if request.olderThan == 0 { return head }
-    return max(retentionHorizon, oldEnough?.sequence ?? 0)
+  package func raised(_ request: HorizonRequest) -> RaisedHorizon {
+    let goesWhole = request.olderThan == 0
+    let raised = goesWhole ? head : max(retentionHorizon, oldEnough?.sequence ?? 0)
+    let at = goesWhole ? request.now : oldEnough?.at
+    return RaisedHorizon(retentionHorizon: raised, head: head, at: raised > 0 ? at : nil)
   }
 }
 

@@ -29,7 +29,7 @@ extension SQLiteStore {
   }
 
   /// Runs one of the server's own operations, and reports the head if it moved.
-  private func change<T: Sendable>(
+  func change<T: Sendable>(
     _ space: Int64, _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
   ) async throws(StoreError) -> T {
     let random = makeRandom()

@@ -100,32 +100,15 @@ package final class SQLiteStore: SyncStore {
     if PlantedFault.headBeforeChanges.isPlanted {
       try await writer.run { try $0.tellHead(of: packets, in: space) }
     }
-    var matches = BatchMatches()
-    for _ in 0..<IngestAttempt.roundsMax {
-      let known = matches
-      let attempt = try await writer.run { try $0.ingest(packets, into: space, now: now, known) }
-      switch attempt {
-      case .done(let before, let batch):
-        if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
-        return batch
-      case .needsMatches(let wanted):
-        matches = wanted.kept
-        matches.merge(try await find(wanted, in: space))
-      }
+    let (before, batch) = try await IngestAttempt.repeated {
+      matches async throws(StoreError) in
+      try await writer.run { try $0.ingest(packets, into: space, now: now, matches) }
+    } slice: { matcher async throws(StoreError) in
+      // Beside the writer; other readers do not wait for long either.
+      try await read { file in try matcher.slice { try file.show(&$0, in: space) } }
     }
-    throw .busy("the space changes faster than the server can match its batches")
-  }
-
-  /// Finds the matches of batch operations, beside the writer and a slice at a time. So neither
-  /// other writers nor other readers wait for long.
-  private func find(
-    _ wanted: BatchesToMatch, in space: Int64
-  ) async throws(StoreError) -> BatchMatches {
-    let shared = SharedMatcher(wanted.matcher)
-    while !shared.isDone {
-      try await read { file in try shared.slice { try file.show(&$0, in: space) } }
-    }
-    return shared.matches(since: wanted.origin)
+    if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
+    return batch
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
@@ -135,17 +118,10 @@ package final class SQLiteStore: SyncStore {
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let random = makeRandom()
-    let (before, answer, head) = try await writer.run { file in
-      (
-        try file.head(of: space),
-        try file.applySchema(
-          document, to: space, now: now, keepsRecords: keepsRecords, random: random, by: mark),
-        try file.head(of: space)
-      )
+    try await change(space) { file, random in
+      try file.applySchema(
+        document, to: space, now: now, keepsRecords: keepsRecords, random: random, by: mark)
     }
-    if head > before { moves.tell(HeadMove(space: space, head: head)) }
-    return answer
   }
 
   package func changes(

@@ -3,7 +3,8 @@ import FerrySQLite
 
 extension SQLiteStoreFile {
   /// Appends an entry to the audit log, within the transaction under way.
-  func append(_ entry: AuditEntry) throws {
+  func append(_ entry: AuditEntry?) throws {
+    guard let entry else { return }
     try connection.run(
       "INSERT INTO audit(at, principal, action, space, detail) VALUES (?, ?, ?, ?, ?)", entry.at,
       entry.principal, entry.action, entry.space?.value, entry.detail)

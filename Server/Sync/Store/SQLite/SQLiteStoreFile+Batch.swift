@@ -3,31 +3,22 @@ import FerrySQLite
 import FerryStoredValues
 
 extension SQLiteStoreFile {
-  /// Hands over the matches of a plan's batch operations, found outside of this transaction, and
-  /// looks again at records that changed since. Throws ``BatchesToMatch`` if some are missing.
+  /// Hands over the matches of a plan's batch operations.
   func match(
     _ wanted: BatchMatcher, _ matches: BatchMatches, in space: Int64,
     _ context: inout IngestContext
   ) throws {
-    var matcher = wanted
-    let newest = try matches.origin?.newest.flatMap { try known($0, in: space) }
-    let place = newest.map { HistoryPlace(sequence: $0.sequence, historyHash: $0.historyHash) }
-    let kept = matches.kept(in: context.space, place: place)
-    guard let origin = kept.origin, matcher.adopt(kept) else {
-      throw BatchesToMatch(matcher: wanted, origin: HistoryOrigin(context.space), kept: kept)
-    }
-    if origin.head < context.space.head {
+    try wanted.handOver(matches, to: &context) { operation in
+      try known(operation, in: space)?.place
+    } changed: { head, revise in
       try connection.forEach(
-        "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?", space,
-        origin.head
+        "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?", space, head
       ) { row in
-        try matcher.revise(RecordKey(table: row.name(0), record: row.name(1)), row.textBytes(2))
+        try revise(RecordKey(table: row.name(0), record: row.name(1)), row.textBytes(2))
       }
+    } load: { keys, context in
+      for key in keys { try loadRecord(key, in: space, into: &context) }
     }
-    for key in matcher.finish(into: &context) {
-      try loadRecord(key, in: space, into: &context)
-    }
-    context.dropAbsentMatches()
   }
 
   /// Shows a matcher one slice of the records that it asks for.

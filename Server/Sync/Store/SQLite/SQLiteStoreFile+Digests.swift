@@ -13,8 +13,7 @@ extension SQLiteStoreFile {
       guard before < head else { return before }
       let fold = try changed(in: space, after: before)
       try save(try effects(of: fold, in: space), in: space)
-      let last = fold.last ?? before
-      let after = last >= newest ? max(head, last) : last
+      let after = fold.reached(from: before, head: head, newest: newest)
       try connection.run("UPDATE digest_states SET sequence = ? WHERE space = ?", after, space)
       return after
     }
@@ -24,19 +23,22 @@ extension SQLiteStoreFile {
   func digests(in space: Int64, _ query: DigestQuery) throws -> Result<DigestAnswer, Problem> {
     try connection.transaction(.deferred) {
       guard let (snapshot, folded) = try snapshot(of: space, query.cursor) else {
-        return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+        return .failure(.spaceGone)
       }
-      if let fault = PageBuilder.fault(in: query.asPull, snapshot) { return .failure(fault) }
-      var answer = DigestAnswer(
-        epoch: snapshot.epoch, head: snapshot.head, folded: folded, content: .behind)
-      if folded >= query.cursor.applied { answer.content = try content(of: query, in: space) }
-      return .success(answer)
+      return try query.answer(in: snapshot, folded: folded) {
+        try tableDigests(in: space)
+      } digests: { node in
+        guard let table = query.table else { return .records([]) }
+        return node.isLeaf
+          ? try records(of: node.prefix, of: table, in: space)
+          : try children(of: node, of: table, in: space)
+      }
     }
   }
 
   private func snapshot(
     of space: Int64, _ cursor: Cursor
-  ) throws -> (SpaceSnapshot, folded: SequenceNumber)? {
+  ) throws -> (SpaceSnapshot, folded: SequenceNumber?)? {
     let found = try connection.first(
       """
       SELECT epoch, head, newest, o.sequence,
@@ -51,7 +53,7 @@ extension SQLiteStoreFile {
           newest: row.uniqueID(2).map(OperationID.init),
           historyHash: UInt64(bitPattern: row.int64(6)),
           anchored: HistoryPlace(row, 3, historyHash: 5), retentionHorizon: row.int64(7)),
-        max(0, row.optionalInt64(4) ?? 0)
+        row.optionalInt64(4)
       )
     }
     guard var found else { return nil }
@@ -171,21 +173,6 @@ extension SQLiteStoreFile {
   }
 
   // MARK: Reading
-
-  private func content(of query: DigestQuery, in space: Int64) throws -> DigestAnswer.Content {
-    guard let table = query.table else { return .tables(try tableDigests(in: space)) }
-    var nodes: [DigestAnswer.Node] = []
-    var bytes = 0
-    for node in query.nodes where bytes < DigestQuery.answerBytesMax {
-      let digests =
-        node.isLeaf
-        ? try records(of: node.prefix, of: table, in: space)
-        : try children(of: node, of: table, in: space)
-      bytes += digests.byteCount
-      nodes.append(DigestAnswer.Node(node: node, digests: digests))
-    }
-    return .nodes(nodes)
-  }
 
   private func tableDigests(in space: Int64) throws -> [DigestAnswer.TableDigest] {
     var builder = TableDigestBuilder()

@@ -77,7 +77,7 @@ extension SQLiteStoreFile {
         schemaVersion: row.int64(4), minimumProtocol: Int(row.int64(5)),
         retentionHorizon: row.int64(6), timeline: row.timeline(8))
     }
-    guard var state else { throw StoreError.failed("the space does not exist any more") }
+    guard var state else { throw StoreError.spaceGone }
     state.nextTimeline = timelines.next(in: space, head: state.head)
     return state
   }
@@ -166,7 +166,7 @@ extension SQLiteStoreFile {
       return row.uniqueID(1).map {
         KnownOperation(
           sequence: row.int64(0), device: DeviceID($0), outcome: outcome,
-          historyHash: row.optionalInt64(3).map(UInt64.init(bitPattern:)))
+          historyHash: UInt64(bitPattern: row.int64(3)))
       }
     } ?? nil
   }

@@ -13,7 +13,7 @@ extension SQLiteStoreFile {
         (Epoch(UInt64(bitPattern: row.int64(0))), row.int64(1))
       }
       guard let (epoch, head) = found else {
-        return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+        return .failure(.spaceGone)
       }
       var page = PageBuilder(records: keys.count, byteLimit: limits.pageBytes)
       for key in keys where page.hasRoomForRecord {

@@ -2,10 +2,6 @@ import FerryProtocol
 import FerrySQLite
 
 extension SQLiteStoreFile {
-  /// Buffered packets that one slice deletes at most: each may have 8 MiB.
-  private static let bufferedRows = 50
-  /// Rows of devices that one slice changes at most.
-  private static let deviceRows = 1_000
   /// Pages that one call frees at most.
   private static let reclaimedPages: Int64 = 1_000
 
@@ -25,16 +21,14 @@ extension SQLiteStoreFile {
       if let mark = state.dueMark(request) {
         try connection.run("INSERT INTO head_times VALUES (?, ?, ?)", space, mark.sequence, mark.at)
       }
-      let retentionHorizon = state.raised(request)
-      if retentionHorizon > state.retentionHorizon {
+      let raised = state.raised(request)
+      if raised.retentionHorizon > state.retentionHorizon {
         try connection.run(
-          "UPDATE spaces SET retention_horizon = ? WHERE id = ?", retentionHorizon, space)
+          "UPDATE spaces SET retention_horizon = ? WHERE id = ?", raised.retentionHorizon, space)
         try connection.run(
-          "DELETE FROM head_times WHERE space = ? AND sequence < ?", space, retentionHorizon)
+          "DELETE FROM head_times WHERE space = ? AND sequence < ?", space, raised.retentionHorizon)
       }
-      let at = request.olderThan == 0 ? request.now : state.oldEnough?.at
-      return RaisedHorizon(
-        retentionHorizon: retentionHorizon, head: state.head, at: retentionHorizon > 0 ? at : nil)
+      return raised
     }
   }
 
@@ -45,7 +39,7 @@ extension SQLiteStoreFile {
       ($0.int64(0), $0.int64(1))
     }
     guard let (head, retentionHorizon) = found else {
-      throw StoreError.failed("the space does not exist any more")
+      throw StoreError.spaceGone
     }
     return HorizonState(
       head: head, retentionHorizon: retentionHorizon,
@@ -66,38 +60,29 @@ extension SQLiteStoreFile {
 
   func prune(_ slice: PruneSlice, of space: Int64) throws -> PruneStep {
     try connection.transaction {
-      let retentionHorizon = try retentionHorizon(of: space)
-      var rows = PrunedRows()
-      // The operation at the retention horizon stays: cursors at the horizon are checked against
-      // it.
-      let last = retentionHorizon - 1
-      let start = try slice.after ?? firstOperation(in: space).map { $0 - 1 } ?? last
-      let reached = min(last, start + SequenceNumber(slice.rows))
-      if reached > start {
-        rows.operations = try delete(
-          "operations WHERE space = ?1 AND sequence > ?2 AND sequence <= ?3", space, start, reached)
+      var work = PruneWork(
+        slice, retentionHorizon: try retentionHorizon(of: space),
+        first: slice.after == nil ? try firstOperation(in: space) : nil)
+      if !work.operations.isEmpty {
+        work.rows.operations = try delete(
+          "operations WHERE space = ?1 AND sequence >= ?2 AND sequence < ?3", space,
+          work.operations.lowerBound, work.operations.upperBound)
       }
-      let room = slice.rows - rows.operations
-      if reached >= last, room > 0 {
-        rows.tombstones = try delete(
+      if work.room > 0 {
+        work.rows.tombstones = try delete(
           """
           records WHERE rowid IN (SELECT rowid FROM records
             WHERE space = ?1 AND sequence <= ?2 AND dead ORDER BY sequence LIMIT ?3)
-          """, space, retentionHorizon, Int64(room))
-        rows.notices = try delete(
+          """, space, work.retentionHorizon, work.room)
+        work.rows.notices = try delete(
           """
           notices WHERE (space, device, sequence) IN (SELECT space, device, sequence FROM notices
             WHERE space = ?1 AND sequence <= ?2 ORDER BY sequence LIMIT ?3)
-          """, space, retentionHorizon, Int64(room - rows.tombstones))
+          """, space, work.retentionHorizon, work.room)
       }
-      guard reached >= last, rows.count == 0 else {
-        return .pruned(rows, reached: reached, isLast: false)
-      }
-      rows.buffered = try pruneBuffered(slice, of: space)
-      if retentionHorizon > 0 { rows.devices = try pruneDevices(slice, of: space) }
-      return .pruned(
-        rows, reached: reached,
-        isLast: rows.buffered < Self.bufferedRows && rows.devices < Self.deviceRows / 2)
+      if work.reachesDevices { work.rows.buffered = try pruneBuffered(slice, of: space) }
+      if work.forgetsDevices { work.rows.devices = try pruneDevices(slice, of: space) }
+      return work.step
     }
   }
 
@@ -111,24 +96,23 @@ extension SQLiteStoreFile {
           ORDER BY rowid LIMIT ?3) AS p
         JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY d.principal) AS gone
       WHERE space = ?1 AND principal = gone.name
-      """, space, slice.bufferedBefore, Int64(Self.bufferedRows))
+      """, space, slice.bufferedBefore, PruneWork.bufferedRows)
     return try delete(
       """
       buffered WHERE rowid IN (SELECT rowid FROM buffered
         WHERE space = ?1 AND arrived_at <= ?2 ORDER BY rowid LIMIT ?3)
-      """, space, slice.bufferedBefore, Int64(Self.bufferedRows))
+      """, space, slice.bufferedBefore, Int64(PruneWork.bufferedRows))
   }
 
   /// Forgets devices that were not seen for very long, and trims the chains of those that were not
-  /// seen for long. While all history is kept, each operation is known by its identifier, and
-  /// nothing is forgotten.
+  /// seen for long.
   private func pruneDevices(_ slice: PruneSlice, of space: Int64) throws -> Int {
     let old = """
       SELECT device FROM devices AS d WHERE space = ?1 AND seen_at <= ?2 AND NOT EXISTS (
         SELECT 1 FROM buffered AS p WHERE p.space = ?1 AND p.device = d.device)
       ORDER BY device LIMIT ?3
       """
-    let room = Int64(Self.deviceRows / 2)
+    let room = Int64(PruneWork.deviceRows)
     try connection.run(
       """
       UPDATE usage SET devices = max(0, devices - gone.count)
@@ -167,13 +151,10 @@ extension SQLiteStoreFile {
   // MARK: Room
 
   /// Cuts free pages off the file while they are more than a quarter of it; fewer pages are soon
-  /// used again. A file made before this version keeps its size, and its free pages are filled
-  /// again.
+  /// used again.
   func reclaim() throws -> ReclaimStep {
     let free = try pragma("freelist_count")
-    guard try pragma("auto_vacuum") == 2, free > Self.reclaimedPages,
-      free > (try pragma("page_count")) / 4
-    else { return .done }
+    guard free > Self.reclaimedPages, free > (try pragma("page_count")) / 4 else { return .done }
     try connection.execute("PRAGMA incremental_vacuum(\(Self.reclaimedPages))")
     return try pragma("freelist_count") < free ? .more : .done
   }

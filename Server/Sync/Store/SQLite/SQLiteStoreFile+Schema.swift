@@ -65,18 +65,11 @@ extension SQLiteStoreFile {
     defer { rows.reset() }
     rows.bind(space, table.name)
     while try rows.step() {
-      let record = rows.name(0)
       let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)
-      var taken: [(key: [Name], holder: Name)] = []
-      for key in table.keys {
-        guard let claim = state.claims(in: table.name, [key]).first else { continue }
-        if let holder = try holder(of: claim, in: space) {
-          taken.append((key, holder))
-        } else {
-          try saveClaims([IngestEffects.ClaimRow(claim: claim, record: record)], in: space)
-        }
+      let claims = try audit.look(at: rows.name(0), state, of: table) {
+        try holder(of: $0, in: space)
       }
-      audit.look(at: record, state, of: table, taken: taken)
+      try saveClaims(claims, in: space)
     }
   }
 

@@ -22,9 +22,7 @@ extension SQLiteStoreFile {
       try addSecret(hash, of: token.id)
       try connection.execute(
         "INSERT INTO meta(key, value) VALUES ('had_tokens', '1') ON CONFLICT DO NOTHING")
-      if let mark {
-        try append(mark.entry(.tokenCreated, space: token.grants.onlySpace, token.text))
-      }
+      try append(token.entry(.tokenCreated, by: mark))
     }
   }
 
@@ -77,9 +75,7 @@ extension SQLiteStoreFile {
       ] {
         try connection.run(sql, id.text)
       }
-      if let mark {
-        try append(mark.entry(.tokenRevoked, space: token.grants.onlySpace, token.text))
-      }
+      try append(token.entry(.tokenRevoked, by: mark))
       return true
     }
   }
@@ -94,9 +90,7 @@ extension SQLiteStoreFile {
         UPDATE token_secrets SET expires_at = min(coalesce(expires_at, ?1), ?1) WHERE token = ?2
         """, graceEnd, id.text)
       try addSecret(hash, of: id)
-      if let mark {
-        try append(mark.entry(.tokenRotated, space: token.grants.onlySpace, token.text))
-      }
+      try append(token.entry(.tokenRotated, by: mark))
       return true
     }
   }

@@ -13,7 +13,7 @@ package final class SQLiteStoreFile {
   /// The space as the transaction under way leaves it.
   var unsettled: SpaceState?
 
-  /// Opens and migrates the file.
+  /// Opens the file, and creates it with its tables if there is none.
   package init(
     path: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
     timelines: OwnTimelines = OwnTimelines()
@@ -23,7 +23,7 @@ package final class SQLiteStoreFile {
     self.timelines = timelines
     connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
     try connection.execute(SQLiteStoreSchema.settings)
-    try SQLiteStoreSchema.migrate(connection)
+    try SQLiteStoreSchema.prepare(connection)
   }
 
   // MARK: Spaces
@@ -111,7 +111,7 @@ package final class SQLiteStoreFile {
         )
       }
       guard let (stored, newest) = found else {
-        return .failure(Problem(.unknownSpace, "the space does not exist any more"))
+        return .failure(.spaceGone)
       }
       var snapshot = stored
       try snapshot.noteEnd(of: request.cursor) { try end(of: $0, in: space) }
@@ -149,8 +149,7 @@ extension HistoryPlace {
   /// Reads a place from the columns that hold its parts; `nil` if there is no such operation.
   init?(_ row: SQLiteStatement, _ sequence: Int32, historyHash: Int32) {
     guard let place = row.optionalInt64(sequence) else { return nil }
-    self.init(
-      sequence: place, historyHash: row.optionalInt64(historyHash).map(UInt64.init(bitPattern:)))
+    self.init(sequence: place, historyHash: UInt64(bitPattern: row.int64(historyHash)))
   }
 }
 

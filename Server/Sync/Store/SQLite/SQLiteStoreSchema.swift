@@ -1,16 +1,27 @@
 import FerrySQLite
 
-/// The embedded store's tables. Each step of `migrations` raises `user_version` by one.
+/// The embedded store's tables.
 enum SQLiteStoreSchema {
-  private static let migrations = [
-    """
+  private static let tables = """
+    -- `newest` is the operation at the head, by which a cursor knows its history again.
+    -- `history_hash` distinguishes that history from another with the same operation in that place.
     CREATE TABLE spaces(
       id INTEGER PRIMARY KEY,
       name TEXT NOT NULL UNIQUE,
       epoch INTEGER NOT NULL,
       head INTEGER NOT NULL DEFAULT 0,
-      clock INTEGER NOT NULL DEFAULT 0
+      clock INTEGER NOT NULL DEFAULT 0,
+      newest BLOB,
+      schema_version INTEGER NOT NULL DEFAULT 0,
+      minimum_protocol INTEGER NOT NULL DEFAULT 1,
+      retention_horizon INTEGER NOT NULL DEFAULT 0,
+      retention INTEGER,
+      history_hash INTEGER NOT NULL DEFAULT 0,
+      timeline INTEGER,
+      creator TEXT
     );
+    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
+    -- `marks`: values that are increments, and the former values of texts.
     CREATE TABLE operations(
       space INTEGER NOT NULL,
       id BLOB NOT NULL,
@@ -24,8 +35,11 @@ enum SQLiteStoreSchema {
       data TEXT,
       times TEXT,
       outcome TEXT,
+      marks TEXT,
+      history_hash INTEGER,
       PRIMARY KEY(space, id)
     ) WITHOUT ROWID;
+    CREATE INDEX operations_by_sequence ON operations(space, sequence);
     CREATE TABLE records(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
@@ -33,16 +47,37 @@ enum SQLiteStoreSchema {
       sequence INTEGER NOT NULL,
       whole_below INTEGER NOT NULL,
       state TEXT NOT NULL,
+      dead INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY(space, tbl, record)
     );
     CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
+    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    -- The times of heads, by which history gets old.
+    CREATE TABLE head_times(
+      space INTEGER NOT NULL,
+      sequence INTEGER NOT NULL,
+      at INTEGER NOT NULL,
+      PRIMARY KEY(space, sequence)
+    ) WITHOUT ROWID;
+    -- The run of a server that wrote the history behind each place: it identifies a cursor whose
+    -- place was pruned.
+    CREATE TABLE timelines(
+      space INTEGER NOT NULL,
+      began INTEGER NOT NULL,
+      timeline INTEGER NOT NULL,
+      PRIMARY KEY(space, began)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
+    -- A device of which nothing was applied yet has no tail.
     CREATE TABLE devices(
       space INTEGER NOT NULL,
       device BLOB NOT NULL,
-      tail BLOB NOT NULL,
-      recent BLOB NOT NULL,
-      operations INTEGER NOT NULL,
+      tail BLOB,
+      recent BLOB NOT NULL DEFAULT x'',
+      operations INTEGER NOT NULL DEFAULT 0,
       seen_at INTEGER NOT NULL,
+      principal TEXT NOT NULL DEFAULT 'anonymous',
+      trimmed INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY(space, device)
     ) WITHOUT ROWID;
     CREATE TABLE buffered(
@@ -54,24 +89,23 @@ enum SQLiteStoreSchema {
       bytes INTEGER NOT NULL,
       body BLOB NOT NULL,
       arrived_at INTEGER NOT NULL,
+      role TEXT NOT NULL DEFAULT 'writer',
       PRIMARY KEY(space, device, tail)
     );
-    CREATE TABLE tokens(
-      hash BLOB PRIMARY KEY,
-      space TEXT NOT NULL,
-      role TEXT NOT NULL,
-      created_at INTEGER NOT NULL
+    -- The use of a space by principals; the empty name stands for all of them.
+    CREATE TABLE usage(
+      space INTEGER NOT NULL,
+      principal TEXT NOT NULL,
+      bytes INTEGER NOT NULL DEFAULT 0,
+      records INTEGER NOT NULL DEFAULT 0,
+      devices INTEGER NOT NULL DEFAULT 0,
+      packets INTEGER NOT NULL DEFAULT 0,
+      packet_bytes INTEGER NOT NULL DEFAULT 0,
+      day INTEGER NOT NULL DEFAULT 0,
+      written INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY(space, principal)
     ) WITHOUT ROWID;
-    CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    """,
-    // The operation at the head, by which a cursor knows its history again.
-    """
-    ALTER TABLE spaces ADD COLUMN newest BLOB;
-    UPDATE spaces SET newest =
-      (SELECT id FROM operations WHERE space = spaces.id AND sequence = spaces.head);
-    """,
-    // Notices for devices whose values lost.
-    """
+    -- Notices for devices whose values lost.
     CREATE TABLE notices(
       space INTEGER NOT NULL,
       device BLOB NOT NULL,
@@ -79,12 +113,8 @@ enum SQLiteStoreSchema {
       body TEXT NOT NULL,
       PRIMARY KEY(space, device, sequence)
     ) WITHOUT ROWID;
-    """,
-    // The schema of a space, and the unique keys that its records hold.
-    """
-    ALTER TABLE spaces ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE spaces ADD COLUMN minimum_protocol INTEGER NOT NULL DEFAULT 1;
-    ALTER TABLE buffered ADD COLUMN role TEXT NOT NULL DEFAULT 'writer';
+    CREATE INDEX notices_by_sequence ON notices(space, sequence);
+    -- The unique keys that records hold.
     CREATE TABLE unique_keys(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
@@ -93,9 +123,6 @@ enum SQLiteStoreSchema {
       record TEXT NOT NULL,
       PRIMARY KEY(space, tbl, key_columns, value)
     ) WITHOUT ROWID;
-    """,
-    retention,
-    """
     CREATE TABLE record_digests(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
@@ -112,35 +139,22 @@ enum SQLiteStoreSchema {
       records INTEGER NOT NULL,
       PRIMARY KEY(space, tbl, leaf)
     ) WITHOUT ROWID;
-    CREATE TABLE digest_states(
-      space INTEGER PRIMARY KEY,
-      sequence INTEGER NOT NULL               -- the sums hold every change up to here
-    );
-    -- What goes before it was folded would stay in the sums: they begin anew.
+    -- The sums hold every change up to the sequence.
+    CREATE TABLE digest_states(space INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
+    -- A record that goes before it was folded would stay in the sums: they begin from scratch.
     CREATE TRIGGER digests_lost AFTER DELETE ON records BEGIN
       UPDATE digest_states SET sequence = -1
       WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
     END;
-    """,
-    // The values of an operation that are increments, and the former values of texts.
-    "ALTER TABLE operations ADD COLUMN marks TEXT",
-    // The history hash, by which a cursor distinguishes its history from another with the same
-    // operation in the same place. Existing rows have none: the hash begins with the next
-    // operation.
-    """
-    ALTER TABLE spaces ADD COLUMN history_hash INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE operations ADD COLUMN history_hash INTEGER;
-    """,
-    // The last version of each mission, also of retracted ones, and the content that each space may
-    // read. `ended` is `NULL` for content of a version in force, or milliseconds since 1970.
-    // Unpublished uploads have no mission.
-    """
+    -- The last version of each mission, also of retracted ones.
     CREATE TABLE missions(
       space INTEGER NOT NULL,
       mission TEXT NOT NULL,
       version INTEGER NOT NULL,
       PRIMARY KEY(space, mission)
     ) WITHOUT ROWID;
+    -- The content that each space may read. `ended` is null for content of a version in force, or
+    -- milliseconds since 1970. Unpublished uploads have no mission.
     CREATE TABLE mission_blobs(
       space INTEGER NOT NULL,
       mission TEXT NOT NULL,
@@ -151,67 +165,7 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
-    """,
-    // The run of a server that wrote the history behind each place: it identifies a cursor whose
-    // place was pruned. Existing rows have none.
-    """
-    ALTER TABLE spaces ADD COLUMN timeline INTEGER;
-    CREATE TABLE timelines(
-      space INTEGER NOT NULL,
-      began INTEGER NOT NULL,
-      timeline INTEGER NOT NULL,
-      PRIMARY KEY(space, began)
-    ) WITHOUT ROWID;
-    CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
-    """,
-    // The principals that use devices, even if nothing of a device was applied yet. The use of a
-    // space by principals; the empty name stands for all of them. Devices from before there were
-    // owners go to the first principal with a credential that uses them.
-    """
-    ALTER TABLE devices RENAME TO devices_before;
-    CREATE TABLE devices(
-      space INTEGER NOT NULL,
-      device BLOB NOT NULL,
-      tail BLOB,
-      recent BLOB NOT NULL DEFAULT x'',
-      operations INTEGER NOT NULL DEFAULT 0,
-      seen_at INTEGER NOT NULL,
-      principal TEXT NOT NULL DEFAULT 'anonymous',
-      trimmed INTEGER NOT NULL DEFAULT 0,
-      PRIMARY KEY(space, device)
-    ) WITHOUT ROWID;
-    INSERT INTO devices(space, device, tail, recent, operations, seen_at)
-      SELECT space, device, tail, recent, operations, seen_at FROM devices_before;
-    INSERT OR IGNORE INTO devices(space, device, seen_at)
-      SELECT space, device, max(arrived_at) FROM buffered GROUP BY space, device;
-    DROP TABLE devices_before;
-    CREATE TABLE usage(
-      space INTEGER NOT NULL,
-      principal TEXT NOT NULL,
-      bytes INTEGER NOT NULL DEFAULT 0,
-      records INTEGER NOT NULL DEFAULT 0,
-      devices INTEGER NOT NULL DEFAULT 0,
-      packets INTEGER NOT NULL DEFAULT 0,
-      packet_bytes INTEGER NOT NULL DEFAULT 0,
-      day INTEGER NOT NULL DEFAULT 0,
-      written INTEGER NOT NULL DEFAULT 0,
-      PRIMARY KEY(space, principal)
-    ) WITHOUT ROWID;
-    INSERT INTO usage(space, principal, devices, packets, packet_bytes)
-      SELECT id, 'anonymous', (SELECT count(*) FROM devices WHERE space = id),
-        (SELECT count(*) FROM buffered WHERE space = id),
-        (SELECT coalesce(sum(bytes), 0) FROM buffered WHERE space = id) FROM spaces;
-    INSERT INTO usage(space, principal, records, bytes)
-      SELECT space, '', count(*), sum(length(CAST(state AS BLOB))) FROM records
-      WHERE NOT dead AND substr(lower(tbl), 1, 6) <> 'ferry_' GROUP BY space;
-    ALTER TABLE spaces ADD COLUMN creator TEXT;
-    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
-    """,
-    access,
-  ]
-
-  /// Tokens apart from their secrets, which can be replaced, and the audit log.
-  private static let access = """
+    -- Tokens apart from their secrets, which can be replaced.
     CREATE TABLE access_tokens(
       id TEXT PRIMARY KEY,
       name TEXT NOT NULL,
@@ -227,10 +181,6 @@ enum SQLiteStoreSchema {
       expires_at INTEGER
     ) WITHOUT ROWID;
     CREATE INDEX token_secrets_by_token ON token_secrets(token);
-    INSERT INTO access_tokens(id, name, grants, created_at)
-      SELECT lower(hex(substr(hash, 1, 8))), '', json_object(space, role), created_at FROM tokens;
-    INSERT INTO token_secrets(hash, token) SELECT hash, lower(hex(substr(hash, 1, 8))) FROM tokens;
-    DROP TABLE tokens;
     CREATE TABLE audit(
       number INTEGER PRIMARY KEY AUTOINCREMENT,
       at INTEGER NOT NULL,
@@ -241,32 +191,8 @@ enum SQLiteStoreSchema {
     );
     CREATE INDEX audit_by_space ON audit(space, number);
     CREATE INDEX audit_by_time ON audit(at);
-    """
-
-  /// Spaces that are there already go on keeping everything.
-  private static let retention = """
-    ALTER TABLE spaces ADD COLUMN retention_horizon INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE spaces ADD COLUMN retention INTEGER;
-    CREATE TABLE head_times(
-      space INTEGER NOT NULL,
-      sequence INTEGER NOT NULL,
-      at INTEGER NOT NULL,
-      PRIMARY KEY(space, sequence)
-    ) WITHOUT ROWID;
-    CREATE INDEX operations_by_sequence ON operations(space, sequence);
-    CREATE INDEX notices_by_sequence ON notices(space, sequence);
-    ALTER TABLE records ADD COLUMN dead INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
-    \(markTombstones);
-    """
-
-  /// The statement that marks tombstones, by the stamps of their insert and delete.
-  static let markTombstones = """
-    UPDATE records SET dead = 1 WHERE
-      coalesce((SELECT max((w.value ->> 'time') || (w.value ->> 'device'))
-        FROM json_each(state) AS w WHERE w.value ->> 'kind' = 'insert'), '')
-      <= coalesce((SELECT max((w.value ->> 'time') || (w.value ->> 'device'))
-        FROM json_each(state) AS w WHERE w.value ->> 'kind' = 'delete'), '')
+    CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version=\(StoreFormat.version)
     """
 
   static let settings = """
@@ -276,20 +202,15 @@ enum SQLiteStoreSchema {
     PRAGMA journal_size_limit=134217728;
     """
 
-  /// Migrates the file; several processes may do so at once.
-  static func migrate(_ connection: SQLiteConnection) throws {
+  /// Creates the tables in a new file; several processes may do so at once.
+  static func prepare(_ connection: SQLiteConnection) throws {
     // Takes effect in a new file only, before anything else is written to it.
     try connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     try connection.execute("PRAGMA journal_mode=WAL")
     try connection.transaction {
-      let version = try connection.prepare("PRAGMA user_version").first { Int($0.int64(0)) } ?? 0
-      guard version <= migrations.count else {
-        throw StoreError.failed(
-          "a newer ferryd wrote the data (format \(version)); this version supports "
-            + "\(migrations.count)")
-      }
-      for step in migrations[version...] { try connection.execute(step) }
-      try connection.execute("PRAGMA user_version=\(migrations.count)")
+      let found = try connection.prepare("PRAGMA user_version").first { Int($0.int64(0)) } ?? 0
+      if found == 0 { return try connection.execute(tables) }
+      try StoreFormat.check(found)
     }
   }
 }

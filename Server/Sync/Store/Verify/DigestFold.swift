@@ -88,6 +88,18 @@ package struct DigestFold {
     last = sequence
   }
 
+  /// Returns the sequence up to which the sums hold every change with these records.
+  ///
+  /// - Parameters:
+  ///   - before: The same without them.
+  ///   - newest: The last changed record's sequence, from the same snapshot as the head.
+  func reached(
+    from before: SequenceNumber, head: SequenceNumber, newest: SequenceNumber
+  ) -> SequenceNumber {
+    let last = last ?? before
+    return last >= newest ? max(head, last) : last
+  }
+
   /// Returns the changes, from the digests of these records in the sums and the sums themselves.
   func effects(known: [RecordKey: Digest], sums: [LeafKey: LeafSum]) -> Effects {
     var effects = Effects()
@@ -110,6 +122,38 @@ package struct DigestFold {
     }
     effects.leaves = touched.sorted().map { ($0, sums[$0] ?? LeafSum()) }
     return effects
+  }
+}
+
+extension DigestQuery {
+  /// Returns the answer from one snapshot of a space.
+  ///
+  /// - Parameters:
+  ///   - folded: The sums hold every change up to here. `nil` or negative if they have to be summed
+  ///     up from scratch.
+  ///   - digests: Reads the digests below a node of the table.
+  func answer(
+    in space: SpaceSnapshot, folded: SequenceNumber?,
+    tables: () throws -> [DigestAnswer.TableDigest], digests: (DigestNode) throws -> NodeDigests
+  ) rethrows -> Result<DigestAnswer, Problem> {
+    if let fault = PageBuilder.fault(in: asPull, space) { return .failure(fault) }
+    let folded = max(0, folded ?? 0)
+    var answer = DigestAnswer(
+      epoch: space.epoch, head: space.head, folded: folded, content: .behind)
+    if folded < cursor.applied { return .success(answer) }
+    if table == nil {
+      answer.content = .tables(try tables())
+      return .success(answer)
+    }
+    var answered: [DigestAnswer.Node] = []
+    var bytes = 0
+    for node in nodes where bytes < Self.answerBytesMax {
+      let digests = try digests(node)
+      bytes += digests.byteCount
+      answered.append(DigestAnswer.Node(node: node, digests: digests))
+    }
+    answer.content = .nodes(answered)
+    return .success(answer)
   }
 }
 
