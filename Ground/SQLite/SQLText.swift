@@ -21,7 +21,26 @@ struct SQLText: Hashable {
     }
   }
 
-  func hash(into hasher: inout Hasher) { withBytes { hasher.combine(bytes: $0) } }
+  /// Hashes the length and a few words: texts are long, and ``==(_:_:)`` compares all their bytes.
+  func hash(into hasher: inout Hasher) {
+    withBytes { bytes in
+      let word = MemoryLayout<UInt64>.size
+      hasher.combine(bytes.count)
+      guard bytes.count > 4 * word else { return hasher.combine(bytes: bytes) }
+      for part in 1...4 {
+        let offset = (bytes.count - word) * part / 4
+        hasher.combine(bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+      }
+    }
+  }
+
+  /// Whether the text contains U+0000.
+  var containsZero: Bool {
+    withBytes { bytes in
+      guard let start = bytes.baseAddress else { return false }
+      return memchr(start, 0, bytes.count) != nil
+    }
+  }
 
   private func withBytes<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T {
     var text = text

@@ -127,7 +127,7 @@ package final class SQLiteConnection {
   /// Throws if the text contains U+0000: SQLite reads a text up to the first one and ignores the
   /// rest.
   private func checkText(_ sql: String) throws(SQLiteError) {
-    guard sql.utf8.contains(0) else { return }
+    guard SQLText(sql).containsZero else { return }
     throw SQLiteError(
       code: SQLITE_MISUSE, message: "the SQL contains U+0000, at which SQLite would stop reading")
   }

@@ -30,7 +30,10 @@ enum PooledMemory {
       },
       xSize: { block in block.map { Int32(PooledMemory.size(of: $0)) } ?? 0 },
       xRoundup: { Int32(PooledMemory.rounded(Int($0))) },
-      xInit: { _ in SQLITE_OK }, xShutdown: { _ in }, pAppData: nil)
+      xInit: { _ in
+        PooledMemory.prepare()
+        return SQLITE_OK
+      }, xShutdown: { _ in }, pAppData: nil)
   }
 
   private static func rounded(_ size: Int) -> Int { (max(size, 1) + unit - 1) & ~(unit - 1) }
@@ -39,20 +42,34 @@ enum PooledMemory {
     (block - headerSize).load(as: Int.self)
   }
 
+  /// SQLite calls it before it asks for memory.
+  private static func prepare() {
+    guard lists == nil else { return }
+    let count = sizeMax / unit + 1
+    let lists = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: count)
+    lists.initialize(repeating: nil, count: count)
+    self.lists = lists
+  }
+
   private static func allocate(_ wanted: Int) -> UnsafeMutableRawPointer? {
     let size = rounded(wanted)
-    guard size <= sizeMax else { return begin(.allocate(byteCount: size + headerSize), size) }
-    if let block = pool.free[size / unit] {
-      pool.free[size / unit] = block.load(as: UnsafeMutableRawPointer?.self)
+    guard size <= sizeMax, let lists else {
+      return begin(.allocate(byteCount: size + headerSize), size)
+    }
+    if let block = lists[size / unit] {
+      let next = block.load(as: UnsafeMutableRawPointer?.self)
+      // A block that was freed long ago is in no cache. The next call would wait for it.
+      ferry_prefetch(next)
+      lists[size / unit] = next
       return block
     }
-    if pool.room < size + headerSize {
-      pool.next = chunk()
-      pool.room = chunkSize
+    if room < size + headerSize {
+      next = chunk()
+      room = chunkSize
     }
-    let start = pool.next
-    pool.next += size + headerSize
-    pool.room -= size + headerSize
+    guard let start = next else { return nil }
+    next = start + size + headerSize
+    room -= size + headerSize
     return begin(start, size)
   }
 
@@ -75,9 +92,9 @@ enum PooledMemory {
 
   private static func free(_ block: UnsafeMutableRawPointer) {
     let size = size(of: block)
-    guard size <= sizeMax else { return (block - headerSize).deallocate() }
-    block.storeBytes(of: pool.free[size / unit], as: UnsafeMutableRawPointer?.self)
-    pool.free[size / unit] = block
+    guard size <= sizeMax, let lists else { return (block - headerSize).deallocate() }
+    block.storeBytes(of: lists[size / unit], as: UnsafeMutableRawPointer?.self)
+    lists[size / unit] = block
   }
 
   private static func resize(
@@ -91,24 +108,15 @@ enum PooledMemory {
     return moved
   }
 
-  private struct Pool {
-    /// By size: a list of free blocks, each of which begins with the address of the next.
-    let free: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-    /// The rest of the newest chunk.
-    var next: UnsafeMutableRawPointer
-    var room = 0
-
-    init() {
-      let count = sizeMax / unit + 1
-      free = .allocate(capacity: count)
-      free.initialize(repeating: nil, count: count)
-      next = UnsafeMutableRawPointer(free)
-    }
-  }
-
   // SAFETY: SQLite's functions take no context; the caller that installs them guarantees that one
-  // thread at a time uses SQLite.
-  nonisolated(unsafe) private static var pool = Pool()
+  // thread at a time uses SQLite. They have constant first values, so that no access checks whether
+  // they have been set.
+
+  /// By size: a list of free blocks, each of which begins with the address of the next.
+  nonisolated(unsafe) private static var lists: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+  /// The rest of the newest chunk.
+  nonisolated(unsafe) private static var next: UnsafeMutableRawPointer?
+  nonisolated(unsafe) private static var room = 0
 }
 
 extension UnsafeMutableRawPointer {

@@ -108,8 +108,10 @@ extension ReplicaEvidence {
     let tables = try connection.rows(
       """
       SELECT name, signature, since IS NOT NULL FROM ferry_tables
-      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema)
-        AND 'ferry_insert_' || name IN (SELECT name FROM sqlite_schema) ORDER BY name
+      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema WHERE type = 'table')
+        AND 'ferry_insert_' || name IN (
+          SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'ferry_insert_*')
+      ORDER BY name
       """
     ) { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
     for table in tables {
@@ -130,11 +132,12 @@ extension ReplicaEvidence {
   /// and columns, quoted. The marks before columns that are more than values are removed.
   private static func columnList(_ signature: String) -> String {
     var isQuoted = false
-    let list = signature.unicodeScalars.drop { $0 != "\"" }.filter { character in
-      if character == "\"" { isQuoted.toggle() }
-      return isQuoted || character != "+" && character != "~"
+    let (quote, marks) = (UInt8(ascii: "\""), Array("+~".utf8))
+    let list = Array(signature.utf8).drop { $0 != quote }.filter { byte in
+      if byte == quote { isQuoted.toggle() }
+      return isQuoted || !marks.contains(byte)
     }
-    return String(String.UnicodeScalarView(list))
+    return String(decoding: list, as: UTF8.self)
   }
 
   private static func identifiers(

@@ -47,7 +47,7 @@ struct TimerQueue {
     var parent = 0
     while true {
       var smallest = parent
-      for child in [2 * parent + 1, 2 * parent + 2]
+      for child in (2 * parent + 1)..<(2 * parent + 3)
       where child < heap.count && isEarlier(child, smallest) { smallest = child }
       if smallest == parent { return first }
       heap.swapAt(parent, smallest)
