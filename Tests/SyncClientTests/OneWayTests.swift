@@ -196,6 +196,33 @@ struct OneWayTests {
     #expect(try sent(replica) == packet)
   }
 
+  @Test("a retried operation at the queue's end does not set the clock back")
+  func clock() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    replica.clock.now += 1_000
+    try replica.run("INSERT INTO tasks(id) VALUES ('later')")
+    let later = try #require(try replica.pending.last?.time)
+    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try replica.pending.map(\.key.record) == ["later", "a"])
+    let stored = try replica.rows("SELECT clock FROM ferry_replica")
+    #expect(stored == [[.integer(Int64(bitPattern: later.rawValue))]])
+  }
+
+  @Test("a retried operation goes to the queue's end, also without SQLite's row of sequences")
+  func sequences() throws {
+    let replica = try outbox()
+    try replica.run("INSERT INTO messages VALUES ('a', 'x')")
+    try fail(replica)
+    #expect(try sent(replica).isEmpty)
+    try replica.run("INSERT INTO tasks(id) VALUES ('b')")
+    try replica.run("DELETE FROM sqlite_sequence")
+    #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
+    #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b", "a"])
+  }
+
   @Test("retried operations keep their identifiers and times, and new ones are later")
   func sameIdentifiers() throws {
     let replica = try outbox()

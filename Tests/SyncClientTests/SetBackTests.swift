@@ -214,6 +214,22 @@ struct SetBackTests {
     _ = try replica.file.receive(answer)
     #expect(try archived() == 1)
   }
+
+  @Test("a server's clock that was ahead once keeps no operation longer")
+  func archiveAfterLeap() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    func confirmNext(_ record: String, at time: Int64, place: SequenceNumber) throws -> Int {
+      try replica.run("INSERT INTO tasks(id) VALUES ('\(record)')")
+      var answer = try replica.receipt(try replica.freeze()[0], first: place)
+      answer.serverTime = time
+      _ = try replica.file.receive(answer)
+      return try replica.file.count("SELECT count(*) FROM ferry_archive")
+    }
+    #expect(try confirmNext("a", at: 400 * 86_400_000, place: 1) == 1)
+    #expect(try confirmNext("b", at: 1, place: 2) == 2)
+    #expect(try confirmNext("c", at: ReplicaFile.archiveAgeMax + 2, place: 3) == 1)
+  }
 }
 
 extension SetBackTests {

@@ -125,7 +125,14 @@ extension SyncEngine {
             inFlight += 1
             group.addTask { try await send(packet, api) }
           }
-          guard let ended = try await group.next() else {
+          let ended: SentPacket?
+          do {
+            ended = try await group.next()
+          } catch {
+            // A rejection that is known is handled, whatever else failed.
+            throw refusal?.error ?? error
+          }
+          guard let ended else {
             if let refusal { throw refusal.error }
             return next.buffered
           }

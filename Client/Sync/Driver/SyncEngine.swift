@@ -63,9 +63,9 @@ package struct SyncEngine: Sendable {
     } round: { api, start, round in
       if let start { try await pull(api, &round.report, start, progress) }
       var first: PushStart? = try await reconcile(api, &round)
-      for _ in 0..<pushesMax {
+      for attempt in 0..<pushesMax {
         round.sentThrough = try await push(
-          api, &round.report, first, inFlight: first == nil ? 1 : nil, progress)
+          api, &round.report, first, inFlight: attempt == 0 ? nil : 1, progress)
         first = nil
         guard let start = try await thread.run({ try $0.isBehind() ? $0.beginPull() : nil })
         else { break }

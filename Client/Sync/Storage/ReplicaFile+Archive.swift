@@ -14,9 +14,13 @@ extension ReplicaFile {
   /// - Parameter now: the server's clock in milliseconds; this device's own may jump by years.
   func archive(through order: Int64, now: Int64) throws {
     // Until now the archive ended here; the queue begins after it.
-    let end = try connection.first(
-      "SELECT to_order FROM ferry_archived_packets ORDER BY number DESC LIMIT 1"
-    ) { $0.int64(0) }
+    let last = try connection.first(
+      "SELECT to_order, archived FROM ferry_archived_packets ORDER BY number DESC LIMIT 1"
+    ) { (order: $0.int64(0), at: $0.int64(1)) }
+    // The server's clock was ahead: earlier packets are no younger than these.
+    if let last, last.at > now {
+      try connection.run("UPDATE ferry_packets SET archived = ?1 WHERE archived > ?1", now)
+    }
     try connection.run(
       "UPDATE ferry_packets SET archived = ?2 WHERE archived IS NULL AND to_order <= ?1",
       order, now)
@@ -24,7 +28,7 @@ extension ReplicaFile {
     try connection.run(
       PlantedFault.archiveForgotten.isPlanted
         ? "DELETE FROM ferry_operations \(confirmed)"
-        : "UPDATE ferry_operations SET state = 1 \(confirmed)", end ?? 0, order)
+        : "UPDATE ferry_operations SET state = 1 \(confirmed)", last?.order ?? 0, order)
     try trimArchive(below: order - Self.archiveLength, now: now)
   }
 
@@ -143,8 +147,9 @@ extension ReplicaFile {
       UPDATE ferry_packets SET state = 'frozen', first = NULL, last = NULL, clean = 0, applied = 0,
         history_hash_before = NULL, history_hash = NULL, timeline = NULL
       WHERE archived IS NULL AND state = 'acknowledged' AND number > \(number);
-      UPDATE ferry_operations SET concurrent = 2 WHERE state = 0 AND concurrent = 0 AND seq <=
-        (SELECT max(to_order) FROM ferry_current_packets WHERE number > \(number))
+      UPDATE ferry_operations SET concurrent = 2 WHERE concurrent = 0 AND seq IN (
+        SELECT seq FROM ferry_pending
+        WHERE seq <= (SELECT max(to_order) FROM ferry_current_packets WHERE number > \(number)))
       """)
     try noteSetBack(count)
   }

@@ -16,10 +16,7 @@ extension ReplicaFile {
     let device = try takeNewName()
     // Others may know all of this under the former identifier.
     try connection.execute(
-      """
-      UPDATE ferry_operations SET concurrent = 1
-      WHERE state = 0 AND seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0)
-      """)
+      "UPDATE ferry_operations SET concurrent = 1 WHERE \(Self.isUnfrozen)")
     guard let first = packets.first, let last = packets.last else { return device }
     let move = try connection.statement(
       """

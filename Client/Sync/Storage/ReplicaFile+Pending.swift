@@ -26,10 +26,21 @@ extension ReplicaFile {
 
   /// Returns the place of the newest operation ever recorded.
   func newestRecorded() throws -> Int64 {
-    try connection.first("SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations'") {
-      $0.int64(0)
-    } ?? 0
+    try connection.first("SELECT \(Self.newestOrder)") { $0.int64(0) } ?? 0
   }
+
+  /// The place of the newest operation ever recorded. A user may have changed `sqlite_sequence`.
+  static let newestOrder = """
+    max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations'), 0),
+      coalesce((SELECT max(seq) FROM ferry_operations), 0))
+    """
+
+  /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
+  /// order of their operations, so that the scan begins after the last one.
+  static let isUnfrozen = """
+    state = 0 AND seq > coalesce(
+      (SELECT to_order FROM ferry_packets ORDER BY number DESC LIMIT 1), 0)
+    """
 
   /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
   /// upload-only operations that wait for the user.
@@ -49,9 +60,8 @@ extension ReplicaFile {
     try connection.exists(
       """
       SELECT 1 FROM ferry_current_packets WHERE state = 'frozen'
-      UNION ALL SELECT 1 FROM ferry_pending
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0)
-        AND NOT EXISTS (SELECT 1 FROM ferry_failed AS f WHERE f.seq = ferry_pending.seq) LIMIT 1
+      UNION ALL SELECT 1 FROM ferry_operations AS o WHERE \(Self.isUnfrozen)
+        AND NOT EXISTS (SELECT 1 FROM ferry_failed AS f WHERE f.seq = o.seq) LIMIT 1
       """)
   }
 
@@ -115,8 +125,10 @@ extension ReplicaFile {
       """, key.record, key.table)
   }
 
-  static let selectPending =
-    "SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks FROM ferry_pending"
+  private static let columns =
+    "seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks"
+
+  static let selectPending = "SELECT \(columns) FROM ferry_pending"
 
   /// Returns the schema by which a packet was merged; the present one for operations in no packet.
   private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
@@ -204,10 +216,7 @@ extension ReplicaFile {
     var group: [PendingOperation] = []
     var isFull = false
     let waiting = try connection.statement(
-      """
-      \(Self.selectPending)
-      WHERE seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0) ORDER BY seq
-      """)
+      "SELECT \(Self.columns) FROM ferry_operations WHERE \(Self.isUnfrozen) ORDER BY seq")
     defer { waiting.reset() }
     while try !isFull && waiting.step() {
       let next = try pending(waiting)

@@ -185,7 +185,8 @@ extension ReplicaFile {
     try connection.run(
       """
       INSERT INTO ferry_failures(seq, entry, code, detail, holder, at)
-      SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures),
+      SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures
+          WHERE entry IS NOT NULL),
         iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4, NULL),
         iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
       FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)

@@ -27,7 +27,9 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more), or has no
   ///   value left to undo.
   func undo(_ id: OperationID) throws -> Int {
-    let own = try connection.first("\(Self.select) WHERE state <= 1 AND id = ? LIMIT 1", id.value) {
+    let own = try connection.first(
+      "\(Self.select) WHERE state <= 1 AND id = ? ORDER BY state LIMIT 1", id.value
+    ) {
       try ownOperation($0)
     }
     guard let own else {

@@ -232,17 +232,20 @@ extension ReplicaFile {
     }
   }
 
-  /// Moves an operation that failed to the queue's end.
+  /// Moves an operation that failed to the queue's end. The clock is stored before: the operation at
+  /// the end has an old time then.
   ///
   /// - Parameter changes: the columns that change with its state.
   private func requeue(_ order: Int64, _ changes: String) throws {
+    try rememberClock()
     try connection.run(
       """
       UPDATE ferry_operations SET state = 0, concurrent = 1, apart = 0, \(changes),
-        seq = (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations') + 1
+        seq = \(Self.newestOrder) + 1
       WHERE seq = ?
       """, order)
-    try connection.run("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'ferry_operations'")
+    try connection.run(
+      "UPDATE sqlite_sequence SET seq = \(Self.newestOrder) WHERE name = 'ferry_operations'")
     try connection.run("DELETE FROM ferry_failures WHERE seq = ?", order)
   }
 
