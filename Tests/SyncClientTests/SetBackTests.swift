@@ -11,7 +11,7 @@ struct SetBackTests {
   private let maker = PageMaker()
 
   /// Returns a replica with two confirmed packets, the first of them behind the cursor.
-  private func confirmed() throws -> (ReplicaFixture, [Packet]) {
+  func confirmed() throws -> (ReplicaFixture, [Packet]) {
     let replica = try ReplicaFixture.withTasks()
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
@@ -192,43 +192,6 @@ struct SetBackTests {
     #expect(next.first?.dependency == nil)
     // The copy may have displaced operations that the cursor had not passed: they are sent again.
     #expect(next.flatMap(\.operations).map(\.key.record) == ["b", "c"])
-  }
-
-  @Test("confirmed operations are kept up to the stated age")
-  func archiveIsBounded() throws {
-    let (replica, packets) = try confirmed()
-    try replica.apply([], head: 3, tail: packets[1].tail)
-    func archived() throws -> Int { try replica.file.count("SELECT count(*) FROM ferry_archive") }
-    #expect(try archived() == 2)
-    // This device's clock may leap: the server's counts.
-    replica.clock.now += ReplicaFile.archiveAgeMax + 1
-    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
-    let third = try replica.freeze()[0]
-    var answer = try replica.receipt(third, first: 4)
-    _ = try replica.file.receive(answer)
-    #expect(try archived() == 3)
-    answer.serverTime = ReplicaFile.archiveAgeMax + 1
-    try replica.run("INSERT INTO tasks(id, title) VALUES ('d', 'new')")
-    let fourth = try replica.freeze()[0]
-    answer.receipt = try replica.receipt(fourth, first: 5).receipt
-    _ = try replica.file.receive(answer)
-    #expect(try archived() == 1)
-  }
-
-  @Test("a server's clock that was ahead once keeps no operation longer")
-  func archiveAfterLeap() throws {
-    let replica = try ReplicaFixture.withTasks()
-    try replica.apply([], head: 0)
-    func confirmNext(_ record: String, at time: Int64, place: SequenceNumber) throws -> Int {
-      try replica.run("INSERT INTO tasks(id) VALUES ('\(record)')")
-      var answer = try replica.receipt(try replica.freeze()[0], first: place)
-      answer.serverTime = time
-      _ = try replica.file.receive(answer)
-      return try replica.file.count("SELECT count(*) FROM ferry_archive")
-    }
-    #expect(try confirmNext("a", at: 400 * 86_400_000, place: 1) == 1)
-    #expect(try confirmNext("b", at: 1, place: 2) == 2)
-    #expect(try confirmNext("c", at: ReplicaFile.archiveAgeMax + 2, place: 3) == 1)
   }
 }
 

@@ -81,9 +81,8 @@ actor DownloadSession {
   func next(after range: FetchRange) async throws(DownloadError) -> FetchRange? {
     if !checksChunks, map.validator == nil, plan.kept(of: 0) > 0 { try await forgetPrefix() }
     plan.ended(range)
-    let own = failure == nil && !Task.isCancelled && !plan.isComplete ? plan.next() : nil
+    // The awakened tasks run after this one, which goes on without a pause.
     wake()
-    if let own { return own }
     return await next()
   }
 

@@ -37,10 +37,11 @@ extension ReplicaFile {
 
   /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
   /// order of their operations, so that the scan begins after the last one.
-  static let isUnfrozen = """
-    state = 0 AND seq > coalesce(
-      (SELECT to_order FROM ferry_packets ORDER BY number DESC LIMIT 1), 0)
-    """
+  static let isUnfrozen = "state = 0 AND seq > \(frozenOrder)"
+
+  /// The place of the last operation in a packet; 0 without packets.
+  static let frozenOrder =
+    "coalesce((SELECT to_order FROM ferry_packets ORDER BY number DESC LIMIT 1), 0)"
 
   /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
   /// upload-only operations that wait for the user.
@@ -120,7 +121,7 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_operations
-      SET concurrent = iif(seq > coalesce((SELECT max(to_order) FROM ferry_current_packets), 0), 1, 2)
+      SET concurrent = iif(seq > \(Self.frozenOrder), 1, 2)
       WHERE state = 0 AND record = ?1 AND tbl = ?2 AND concurrent = 0
       """, key.record, key.table)
   }

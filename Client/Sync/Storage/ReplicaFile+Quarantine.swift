@@ -260,7 +260,7 @@ extension ReplicaFile {
     }
   }
 
-  /// Removes what is still in an entry. Returns whether it existed.
+  /// Removes an entry with its operations. Returns whether it existed.
   @discardableResult
   private func removeEntry(_ number: Int64) throws -> Bool {
     try connection.run(

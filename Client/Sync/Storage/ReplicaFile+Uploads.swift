@@ -44,7 +44,7 @@ extension ReplicaFile {
       try connection.run(
         """
         INSERT OR IGNORE INTO ferry_failed(seq, detail) SELECT seq, ?2 FROM ferry_pending
-        WHERE seq <= max(?1, coalesce((SELECT max(to_order) FROM ferry_current_packets), 0))
+        WHERE seq <= max(?1, \(Self.frozenOrder))
           AND NOT \(Self.isConfirmed) AND grp IN \(Self.groups("upload-only"))
         """, order, detail)
       let count = connection.changes
@@ -98,11 +98,10 @@ extension ReplicaFile {
   /// packet.
   func withholdFollowers() throws {
     guard try !uploadTables().isEmpty else { return }
-    let frozen = "coalesce((SELECT max(to_order) FROM ferry_current_packets), 0)"
     let found = ["ferry_unsent", "ferry_quarantine"].map { failed in
       """
       SELECT p.grp FROM \(failed) AS f JOIN ferry_pending AS p
-      ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(frozen)
+      ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(Self.frozenOrder)
       """
     }.joined(separator: " UNION ALL ")
     let followers = """
@@ -227,17 +226,17 @@ extension ReplicaFile {
     let chosen = try connection.rows("SELECT seq FROM temp.ferry_chosen ORDER BY seq") {
       $0.int64(0)
     }
+    try rememberClock()
     for order in chosen {
       try requeue(order, "base = min(base, (SELECT applied FROM ferry_replica))")
     }
   }
 
-  /// Moves an operation that failed to the queue's end. The clock is stored before: the operation at
-  /// the end has an old time then.
+  /// Moves an operation that failed to the queue's end. The caller has stored the clock, since the
+  /// operation at the end has an old time then.
   ///
   /// - Parameter changes: the columns that change with its state.
   private func requeue(_ order: Int64, _ changes: String) throws {
-    try rememberClock()
     try connection.run(
       """
       UPDATE ferry_operations SET state = 0, concurrent = 1, apart = 0, \(changes),
@@ -286,6 +285,7 @@ extension ReplicaFile {
       "SELECT seq FROM ferry_quarantine WHERE entry = ? AND id = ?", entry, operation.id
     ) { $0.int64(0) }
     guard let order else { return false }
+    try rememberClock()
     try requeue(order, "grp = ferry_group(), base = ferry_base()")
     guard !changes.isEmpty, operation.kind != .delete else { return true }
     let plan = ApplyPlan(
