@@ -188,4 +188,22 @@ struct AcknowledgedOperationsTests {
     maker.take(unheard, by: 1)
     #expect(found(events, maker.final()) == [])
   }
+
+  @Test("a copy may hold an operation that an unreported one carried under an earlier identity")
+  func earlierIdentity() {
+    var maker = HistoryMaker()
+    let edit = maker.operation(.update, "a", at: 10, ["stars": 5])
+    let unheard = maker.operation(.insert, "a", at: 11, ["stars": 5])
+    let later = maker.operation(.update, "a", at: 20, ["title": "y"])
+    maker.take(unheard, by: 1)
+    maker.take(later, by: 2)
+    var copied = maker.replica(2, [])
+    copied.archived = [edit.id, unheard.id, later.id]
+    let events: [RunEvent] = [
+      .committed(device: "one", [edit]), .read(device: "one", maker.replica(1, [])),
+      .confirmed(device: "one", [edit.id]), .read(device: "one", maker.replica(2, [])),
+      .committed(device: "one", [later]), .copied(device: "two", from: "one", copied),
+    ]
+    #expect(found(events, maker.final()) == [])
+  }
 }

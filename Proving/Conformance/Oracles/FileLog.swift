@@ -24,8 +24,8 @@ struct FileLog {
   let device: String
   private(set) var entries: [Entry] = []
   private var places: [OperationID: Int] = [:]
-  /// Identities under which the file has sent.
-  private(set) var identities: [DeviceID] = []
+  /// Identities under which the file has sent, also before it was copied.
+  private(set) var identities: [DeviceID]
   /// Pending operations that the harness did not report.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
@@ -38,7 +38,9 @@ struct FileLog {
   /// Whether the file is no longer in use.
   private(set) var isClosed = false
 
-  init(device: String) { self.device = device }
+  init(device: String, identities: [DeviceID] = []) {
+    (self.device, self.identities) = (device, identities)
+  }
 
   mutating func record(_ operations: [LocalOperation]) {
     for operation in operations where places[operation.id] == nil {
@@ -151,8 +153,8 @@ struct FileLogs {
     case .confirmed(let device, let ids): files[file(of: device)].confirm(ids)
     case .read(let device, let evidence):
       files[file(of: device)].see(evidence)
-    case .lostPower(let device, let survivors): branch(device, survivors)
-    case .copied(let device, _, let evidence): branch(device, evidence)
+    case .lostPower(let device, let survivors): branch(device, from: device, survivors)
+    case .copied(let device, let original, let evidence): branch(device, from: original, evidence)
     case .serverWentBack(let before, let survivors): revoke(from: before, to: survivors)
     }
   }
@@ -166,8 +168,11 @@ struct FileLogs {
 
   /// Notes that a device continues with a copy of a file, or with an earlier state of its own. It
   /// may have left that state before.
-  private mutating func branch(_ device: String, _ evidence: ReplicaEvidence) {
-    var copy = FileLog(device: device)
+  private mutating func branch(
+    _ device: String, from original: String, _ evidence: ReplicaEvidence
+  ) {
+    let identities = current[original].map { files[$0].identities } ?? []
+    var copy = FileLog(device: device, identities: identities)
     let held = evidence.archived + evidence.pending
     copy.inherit(held.compactMap { operations[$0] }, evidence)
     if lineage.wentBack { copy.revoke(survivors: [], shared: []) }
