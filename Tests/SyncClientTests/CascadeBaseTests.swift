@@ -64,6 +64,19 @@ struct CascadeBaseTests {
     #expect(try replica.rows("SELECT id, p FROM k") == (isKept ? [["old", "P1"]] : []))
   }
 
+  @Test("a cascaded row has seen nothing after the head at which its page was written")
+  func earlierPage() throws {
+    let replica = try family()
+    let first = maker.page(
+      [maker.change(6, "k", "new", [Column("p", "P2")])], head: 6, more: true, applied: 4)
+    try replica.file.stage(first.body, first.head, changes: 1)
+    // Others wrote to the row between the pages, so that its newest change comes last.
+    try replica.apply([
+      maker.deletion(9, "p", "P2"), maker.deletion(12, "k", "new"),
+    ])
+    #expect(try bases(replica) == ["old": 4, "new": 6])
+  }
+
   @Test("a row that a full list did not change has seen nothing of the list's history")
   func replacement() throws {
     let replica = try family()

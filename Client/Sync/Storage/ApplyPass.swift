@@ -63,6 +63,7 @@ struct ApplyPass {
   /// Applies every change of one page, in order.
   mutating func applyPage(_ body: UnsafeRawBufferPointer) throws -> PageHead {
     try file.take(PageReader.notices(of: body, limits: limits))
+    seen?.pageHead = try PageReader.head(of: body).head
     if try !hasQuestions && file.hasOpenQuestions() { hasQuestions = true }
     var failure: (any Error)?
     let head = try PageReader.read(body, limits: limits) { change throws(MalformedMessage) in

@@ -103,21 +103,27 @@ package enum PageReader {
   }
 
   /// Reads only the head, which is before the changes; these are not looked at.
-  package static func head(of bytes: [UInt8]) throws(MalformedMessage) -> PageHead {
-    let result = bytes.withUnsafeBytes { buffer -> Result<PageHead, MalformedMessage> in
-      var reader = JSONReader(buffer)
-      var parts = PageParts()
-      do throws(MalformedMessage) {
-        try reader.object { (key, reader) throws(MalformedMessage) in
-          if case "changes" = key { throw PageParts.headEnds }
-          try reader.pageMember(key, &parts)
-        }
-      } catch {
-        if error != PageParts.headEnds { return .failure(error) }
+  package static func head(
+    of bytes: UnsafeRawBufferPointer
+  ) throws(MalformedMessage) -> PageHead {
+    var reader = JSONReader(bytes)
+    var parts = PageParts()
+    do throws(MalformedMessage) {
+      try reader.object { (key, reader) throws(MalformedMessage) in
+        if case "changes" = key { throw PageParts.headEnds }
+        try reader.pageMember(key, &parts)
       }
-      return Result { () throws(MalformedMessage) in try parts.head(reader) }
+    } catch {
+      if error != PageParts.headEnds { throw error }
     }
-    return try result.get()
+    return try parts.head(reader)
+  }
+
+  /// Reads only the head, as above.
+  package static func head(of bytes: [UInt8]) throws(MalformedMessage) -> PageHead {
+    try bytes.withUnsafeBytes { buffer in
+      Result { () throws(MalformedMessage) in try head(of: buffer) }
+    }.get()
   }
 }
 
