@@ -69,6 +69,11 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case effectsNamedAlike
   /// Operations that a packet kept separate are merged when they are sent again.
   case packetsMergedAgain
+  /// Deletes that go along with parents in one pull count as one transaction of the user's, and
+  /// nobody deletes the orphans that its quarantine leaves.
+  case cascadesTogether
+  /// A delete is refused if its row is larger than one operation.
+  case deletesMeasured
   /// Writes to a table of another replica that is attached are recorded in this one.
   case attachedRecorded
 }

@@ -26,6 +26,13 @@
       (options.drop, options.stall, options.slow, options.reset) = (5_000, 0, 0, 10_000)
     }
 
+    /// Leaves only the tables whose transactions come in each world.
+    private static func setNoTables(_ options: inout WorldOptions) {
+      (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
+      (options.moves, options.growth, options.labels, options.paints) = (0, 0, 0, 0)
+      options.sheets = 0
+    }
+
     static func options(_ seed: UInt64, for fault: PlantedFault?) -> WorldOptions {
       func drawn(devices: Int = 4, operations: Int = 80) -> WorldOptions {
         var options = WorldOptions.drawn(seed: seed, devices: devices, operations: operations)
@@ -46,9 +53,7 @@
         (options.clockJumps, options.absences) = (0, 0)
         (options.watchers, options.syncPause) = (0, 10_000)
         (options.pageChanges, options.packetOperations) = (5_000, 1_000)
-        (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
-        options.sheets = 0
-        (options.moves, options.growth, options.labels, options.paints) = (0, 0, 0, 0)
+        setNoTables(&options)
         return options
       case .migrationNotNoticed:
         var options = drawn()
@@ -103,6 +108,21 @@
         var options = drawn(operations: 200)
         (options.retention, options.pruneEvery, options.watchers) = (2, 1, 0)
         options.syncPause = 6_000
+        return options
+      case .cascadesTogether:
+        // Rejected transactions with items, whose lists others delete meanwhile.
+        var options = drawn(operations: 400)
+        setNoTables(&options)
+        (options.claims, options.cascades) = (350, 120)
+        (options.syncPause, options.drop, options.delayMax) = (2_000, 350_000, 800)
+        // After these, orphans may be left.
+        (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
+        return options
+      case .deletesMeasured:
+        // Rows that grow on one device, and whose parents are deleted on another.
+        var options = drawn(operations: 300)
+        setNoTables(&options)
+        (options.growth, options.cascades, options.syncPause) = (500, 80, 6_000)
         return options
       case .clampedBelowSeen:
         // Nodes whose clocks step, and devices that sync often: each sees the others' writes.

@@ -49,7 +49,10 @@ struct CapturedRow {
 
   /// The reason why the complete row cannot be synced, or `nil`.
   var sizeFault: String? {
-    isDeleted ? nil : size.fault(limits)
+    if PlantedFault.deletesMeasured.isPlanted, isDeleted, json.count > limits.operationBytes {
+      return "ferry: the row takes \(json.count) bytes as JSON"
+    }
+    return isDeleted ? nil : size.fault(limits)
   }
 
   /// Begins a row with no columns.

@@ -188,7 +188,9 @@ extension ReplicaFile {
         rest.append(row)
         continue
       }
-      if violations.deleted.contains(parent), deferred.orphans.insert(row.child).inserted {
+      if violations.deleted.contains(parent), !PlantedFault.cascadesTogether.isPlanted,
+        deferred.orphans.insert(row.child).inserted
+      {
         continue
       }
       deferred.parents[row.child] = parent

@@ -29,6 +29,9 @@ package enum Workload {
     package var paints = 20
     /// ``UserAction/sheet``.
     package var sheets = 60
+    /// ``UserAction/addList``, ``UserAction/addItem`` and ``UserAction/deleteList``, each so often
+    /// beside those that come anyway.
+    package var cascades = 0
 
     package init() {}
 
@@ -37,7 +40,7 @@ package enum Workload {
       for (action, ratio) in [
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
-        (.sheet, sheets),
+        (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
       ] {
         rest -= ratio
         if rest < 0 { return action }

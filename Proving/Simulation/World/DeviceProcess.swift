@@ -176,7 +176,16 @@ final class DeviceProcess: @unchecked Sendable {
     let statements = try Workload.statements(
       for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes
     ) { try database.query($0).map(\.values) }
-    for statement in statements { try database.execute(statement) }
+    for statement in statements {
+      do {
+        try database.execute(statement)
+      } catch {
+        setting.report(
+          device,
+          DeletesAllowed.judge(device: device.name, statement: statement, reason: "\(error)"))
+        throw error
+      }
+    }
     if let batch = Workload.batch(for: planned) {
       try database.batch(batch.table, where: batch.predicate, set: batch.columns)
     }

@@ -40,6 +40,9 @@ extension WorldOptions {
       Field("drafts", \.drafts, "transactions of a thousand that edit what users are asked about"),
       Field("moves", \.moves, "transactions of a thousand that move unique values between rows"),
       Field("growth", \.growth, "transactions of a thousand that let rows grow to their limit"),
+      Field(
+        "cascades", \.cascades,
+        "lists and items of a thousand transactions that are added, and lists that are deleted"),
       Field("paints", \.paints, "transactions of a thousand on a table whose column is renamed"),
       Field(
         "labels", \.labels,

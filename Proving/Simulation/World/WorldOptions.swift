@@ -36,6 +36,9 @@ package struct WorldOptions: Sendable, Equatable {
   package var moves = Workload.Mix().moves
   /// Transactions of a thousand that let rows grow.
   package var growth = Workload.Mix().growth
+  /// Lists and items of a thousand transactions that are added beside the usual ones, and lists
+  /// that are deleted.
+  package var cascades = Workload.Mix().cascades
   /// Transactions of a thousand that write to a table whose column is renamed.
   package var paints = Workload.Mix().paints
   /// Transactions of a thousand that change values which other rows refer to.
@@ -148,6 +151,7 @@ extension WorldOptions {
     mix.drafts = drafts
     mix.moves = moves
     mix.growth = growth
+    mix.cascades = cascades
     mix.paints = paints
     mix.labels = labels
     mix.sheets = sheets
