@@ -206,4 +206,26 @@ struct AcknowledgedOperationsTests {
     ]
     #expect(found(events, maker.final()) == [])
   }
+
+  @Test("an edit may carry the unreported insert of its row, and only then is it an insert")
+  func unheardInsert() {
+    var maker = HistoryMaker()
+    let first = maker.operation(.update, "a", at: 9, ["title": "x"])
+    let insert = maker.operation(.insert, "a", at: 10, ["title": "x"])
+    let last = maker.operation(.update, "a", at: 11, ["stars": 5])
+    var pending = maker.replica(1, [])
+    pending.pending = [insert.id]
+    var sent = last
+    sent.kind = .insert
+    // The insert has written the first edit's value again, at its own time.
+    maker.take(sent, by: 1, earlier: ["title": ("x", 10)])
+    let committed = RunEvent.committed(device: "one", [first, last])
+    #expect(found([committed], maker.final()).count == 1)
+    #expect(found([.read(device: "one", pending), committed], maker.final()) == [])
+    var copy = maker.replica(1, [])
+    copy.archived = [first.id, insert.id, last.id]
+    let copied = RunEvent.copied(device: "two", from: "one", copy)
+    #expect(
+      found([.read(device: "one", pending), committed, copied], maker.final()) == [])
+  }
 }

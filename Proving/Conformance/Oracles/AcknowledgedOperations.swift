@@ -186,7 +186,7 @@ private struct FileAudit {
         continue
       } else if operation.kind != .delete {
         carried.append(operation)
-      } else if carried.contains(where: { $0.kind == .insert }) || mayCancelUnheard(operation)
+      } else if carried.contains(where: { $0.kind == .insert }) || mayHoldUnheard(operation.id)
         || mayCancelShared(steps[..<index])
       {
         // In this file only: from another that holds them they have to come.
@@ -200,9 +200,10 @@ private struct FileAudit {
     }
   }
 
-  /// Returns whether a delete may have cancelled out an insert that the harness has not heard of.
-  private func mayCancelUnheard(_ delete: LocalOperation) -> Bool {
-    file.unheard.contains { $0 < delete.id && history.entries[$0] == nil }
+  /// Returns whether an operation that the harness has not heard of may have been merged into this
+  /// one, or cancelled out by it: the insert of a row that was written unrecorded.
+  private func mayHoldUnheard(_ operation: OperationID) -> Bool {
+    file.unheard.contains { $0 < operation && history.entries[$0] == nil }
   }
 
   /// Returns whether a delete may have cancelled out an insert that a copy of the file has sent:
@@ -259,7 +260,9 @@ private struct FileAudit {
     _ entry: HistoryEntry, _ merged: [LocalOperation], _ isUnaware: Bool
   ) -> String? {
     let kind: OperationKind = merged.contains { $0.kind == .insert } ? .insert : .update
-    let isRescued = kind == .update && entry.kind == .insert && file.mayRescue
+    let isRescued =
+      kind == .update && entry.kind == .insert
+      && (file.mayRescue || mayHoldUnheard(entry.id))
     if entry.kind != kind && !isRescued { return "was recorded as \(kind)" }
     if entry.key != merged.last?.key { return "is of a record that was not written" }
     var expected: [Name: (value: Value, time: HybridTimestamp)] = [:]
@@ -272,9 +275,11 @@ private struct FileAudit {
     }
     for column in entry.columns {
       let time = min(entry.columnTimes[column.name] ?? entry.time, entry.time)
-      guard let recorded = expected.removeValue(forKey: column.name) else {
+      let recorded = expected.removeValue(forKey: column.name)
+      // The insert of an unrecorded row writes all columns, also those of earlier edits.
+      if file.unheard.contains(where: { $0.value.timestamp == time }) { continue }
+      guard let recorded else {
         if file.mayRescue && time <= .rescue { continue }
-        if file.unheard.contains(where: { $0.value.timestamp == time }) { continue }
         return "has \(column.name), which was not written"
       }
       // A policy may merge a value of the row that the file re-uploads into the operation.

@@ -26,7 +26,7 @@ struct FileLog {
   private var places: [OperationID: Int] = [:]
   /// Identities under which the file has sent, also before it was copied.
   private(set) var identities: [DeviceID]
-  /// Pending operations that the harness did not report.
+  /// Operations that the harness did not report: pending ones, and those in a copy's archive.
   private(set) var unheard: Set<OperationID> = []
   private var newestPending: OperationID?
   private var quarantinedCount = 0
@@ -119,6 +119,7 @@ struct FileLog {
     record(operations)
     for index in entries.indices { entries[index].isShared = true }
     confirm(evidence.archived)
+    unheard = Set(evidence.archived.filter { places[$0] == nil && !$0.isRescue })
     see(evidence)
   }
 
