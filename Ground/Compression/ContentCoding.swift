@@ -18,11 +18,12 @@ package enum ContentCoding: String, Sendable, CaseIterable {
 
   /// Codes `bytes` as one frame or member.
   ///
-  /// `level` is the library's own: 1…19 for zstd (3 unless given), 1…9 for gzip (5 unless given).
+  /// `level` is the library's own: -7…19 for zstd (3 unless given; negative ones are the fastest),
+  /// 1…9 for gzip (5 unless given).
   /// Out-of-range levels are clamped.
   package func compress(_ bytes: [UInt8], level: Int? = nil) throws(CompressionError) -> [UInt8] {
     switch self {
-    case .zstd: try Zstandard.compress(bytes, level: min(max(level ?? 3, 1), 19))
+    case .zstd: try Zstandard.compress(bytes, level: min(max(level ?? 3, -7), 19))
     case .gzip: try Gzip.compress(bytes, level: min(max(level ?? 5, 1), 9))
     }
   }

@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// Limits of messages. Wire input is checked against these once, where it is decoded.
 public struct Limits: Sendable, Equatable {
   /// Operations in one packet.
@@ -127,7 +133,10 @@ package enum NameRule {
     guard (1...limits.recordBytes).contains(record.utf8.count) else {
       return "a record's identifier has 1 to \(limits.recordBytes) bytes"
     }
-    return record.utf8.contains(0) ? "U+0000 in a record's identifier" : nil
+    let hasZero = record.withBytes { bytes in
+      bytes.baseAddress.map { memchr($0, 0, bytes.count) != nil } ?? false
+    }
+    return hasZero ? "U+0000 in a record's identifier" : nil
   }
 
   /// Returns whether the table belongs to SQLite or to Ferry itself, so that no device may write

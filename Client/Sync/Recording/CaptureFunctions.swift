@@ -161,8 +161,8 @@ extension CaptureContext {
 
   /// Whether the arguments, table and key from `table` on, name the record being applied.
   private func isAppliedRecord(_ arguments: SQLiteArguments, table: Int) -> Bool {
-    arguments.textBytes(table).elementsEqual(appliedRecord.table.utf8)
-      && arguments.textBytes(table + 1).elementsEqual(appliedRecord.record.utf8)
+    appliedRecord.table.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table)))
+      && appliedRecord.record.isEqual(to: UnsafeRawBufferPointer(arguments.textBytes(table + 1)))
   }
 
   private func isSame(_ arguments: SQLiteArguments, _ old: Int, _ new: Int) -> Bool {
@@ -172,8 +172,11 @@ extension CaptureContext {
     case .null: return true
     case .integer: return arguments.int64(old) == arguments.int64(new)
     case .real: return arguments.double(old).bitPattern == arguments.double(new).bitPattern
-    case .text: return arguments.textBytes(old).elementsEqual(arguments.textBytes(new))
-    case .blob: return arguments.blobBytes(old).elementsEqual(arguments.blobBytes(new))
+    case .text:
+      return hasSameBytes(
+        UnsafeRawBufferPointer(arguments.textBytes(old)),
+        UnsafeRawBufferPointer(arguments.textBytes(new)))
+    case .blob: return hasSameBytes(arguments.blobBytes(old), arguments.blobBytes(new))
     }
   }
 

@@ -61,20 +61,16 @@ struct ApplyPass {
   }
 
   /// Applies every change of one page, in order.
-  mutating func applyPage(_ body: UnsafeRawBufferPointer) throws -> PageHead {
-    try file.take(PageReader.notices(of: body, limits: limits))
-    seen?.pageHead = try PageReader.head(of: body).head
+  mutating func apply(_ page: DecodedPage) throws {
+    try file.take(page.notices)
+    seen?.pageHead = page.head.head
     if try !hasQuestions && file.hasOpenQuestions() { hasQuestions = true }
-    var failure: (any Error)?
-    let head = try PageReader.read(body, limits: limits) { change throws(MalformedMessage) in
-      guard failure == nil else { return }
-      do { try apply(change) } catch { failure = error }
-    } unreadable: { change throws(MalformedMessage) in
-      guard failure == nil else { return }
-      do { try keep(change) } catch { failure = error }
+    for change in page.changes {
+      switch change {
+      case .success(let change): try apply(change)
+      case .failure(let change): try keep(change)
+      }
     }
-    if let failure { throw failure }
-    return head
   }
 
   /// Keeps a change that violates the protocol, so that all others are applied.

@@ -39,7 +39,7 @@ extension ReplicaFile {
     // and freed. A small page repeats little.
     let stored =
       body.count < Self.compressedMin
-      ? body : try ContentCoding.zstd.compress(body, level: 1)
+      ? body : try ContentCoding.zstd.compress(body, level: -3)
     try connection.run("INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)", changes, stored)
   }
 
@@ -48,7 +48,7 @@ extension ReplicaFile {
     capture.mode = .applying
     defer { capture.mode = .recording }
     var pass = try ApplyPass(file: self, device: identity().device, DeferredRecords())
-    try page.withUnsafeBytes { _ = try pass.applyPage($0) }
+    try pass.apply(DecodedPage(page, limits: limits))
   }
 
   /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
@@ -109,8 +109,7 @@ extension ReplicaFile {
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
       if replacement != nil { try pass.noteRecords() }
-      try forEachStagedPage { _ = try pass.applyPage($0) }
-      try body.withUnsafeBytes { _ = try pass.applyPage($0) }
+      try forEachPage(last: body) { try pass.apply($0) }
       if let replacement { try finish(replacement, &pass, now: head.serverTime) }
       if pass.hasNewSchema {
         capture.mode = .recording
@@ -127,14 +126,19 @@ extension ReplicaFile {
     }
   }
 
-  /// Passes the staged pages to `body` one by one, as the server sent them.
-  func forEachStagedPage(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+  /// Passes the staged pages, and the last one if it is given, to `body`, one by one.
+  func forEachPage(last: [UInt8]? = nil, _ body: (DecodedPage) throws -> Void) throws {
+    var ahead = PageAhead(limits: limits)
     try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
       // No frame of zstd begins as JSON does.
-      if row.blobBytes(0).first == UInt8(ascii: "{") { return try body(row.blobBytes(0)) }
-      let page = try ContentCoding.zstd.decompress(row.blob(0), limit: limits.answerBytes)
-      try page.withUnsafeBytes(body)
+      let isPlain = row.blobBytes(0).first == UInt8(ascii: "{")
+      let stored = row.blob(0)
+      if let page = try ahead.begin(isPlain ? .plain(stored) : .compressed(stored)) {
+        try body(page)
+      }
     }
+    if let last, let page = try ahead.begin(.plain(last)) { try body(page) }
+    if let page = try ahead.end() { try body(page) }
   }
 
   /// The fewest bytes of a page that is compressed for staging.

@@ -59,13 +59,12 @@ extension ReplicaFile {
   func waitingChanges(limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
     var place = try syncState().applied
-    try forEachStagedPage { page in
-      _ = try PageReader.read(page, limits: limits) { change throws(MalformedMessage) in
+    try forEachPage { page in
+      for case .success(let change) in page.changes {
         guard waiting.count < limit else { return }
         let reason = "the rest of its pull list is missing"
         waiting.append(WaitingChange(change, dependency: place, reason: reason))
         place = change.sequence
-      } unreadable: { _ throws(MalformedMessage) in
       }
     }
     for kept in try keptChanges(.all, limit: max(0, limit - waiting.count)) {

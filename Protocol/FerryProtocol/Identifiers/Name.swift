@@ -38,7 +38,16 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
   public var description: String { text }
 
   public static func == (left: Name, right: Name) -> Bool {
-    left.utf8.count == right.utf8.count && order(left, right) == 0
+    if left.hasBits(of: right) { return true }
+    return left.utf8.count == right.utf8.count && order(left, right) == 0
+  }
+
+  /// Whether both share their storage, or are short and equal. Names of one message mostly do.
+  @inline(__always)
+  private func hasBits(of other: Name) -> Bool {
+    withUnsafeBytes(of: text) { own in
+      withUnsafeBytes(of: other.text) { hasSameBytes(own, $0) }
+    }
   }
 
   public static func < (left: Name, right: Name) -> Bool { order(left, right) < 0 }
@@ -52,6 +61,12 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
   package func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
     var text = text
     return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Returns whether the name consists of these bytes.
+  @inline(__always)
+  package func isEqual(to bytes: UnsafeRawBufferPointer) -> Bool {
+    withBytes { hasSameBytes($0, bytes) }
   }
 
   /// Compares two names: negative, zero or positive if `left` is before, at or after `right`.

@@ -14,10 +14,16 @@ package struct JSONReader {
   private let bytes: UnsafeBufferPointer<UInt8>
   package private(set) var position = 0
   private var depth: Int
+  /// The names of columns that came before; `nil` for messages of one record.
+  let recent: RecentNames?
 
-  package init(_ bytes: UnsafeRawBufferPointer, depth: Int = Limits.standard.depth) {
+  package init(
+    _ bytes: UnsafeRawBufferPointer, depth: Int = Limits.standard.depth,
+    hasManyRecords: Bool = false
+  ) {
     self.bytes = bytes.bindMemory(to: UInt8.self)
     self.depth = depth
+    recent = hasManyRecords ? RecentNames() : nil
   }
 
   package func malformed(_ reason: String) -> MalformedMessage {
@@ -27,6 +33,7 @@ package struct JSONReader {
   // MARK: Structure
 
   /// Returns the first byte of the next value, without consuming it.
+  @inline(__always)
   package mutating func peek() throws(MalformedMessage) -> UInt8 {
     skipSpace()
     guard position < bytes.count else { throw malformed("the message ends too early") }
@@ -34,6 +41,7 @@ package struct JSONReader {
   }
 
   /// Reads an object; `member` must consume each value.
+  @inline(__always)
   package mutating func object(
     _ member: (JSONKey, inout JSONReader) throws(MalformedMessage) -> Void
   ) throws(MalformedMessage) {
@@ -49,6 +57,7 @@ package struct JSONReader {
   }
 
   /// Reads an array; `element` must consume each value.
+  @inline(__always)
   package mutating func array(
     _ element: (inout JSONReader) throws(MalformedMessage) -> Void
   ) throws(MalformedMessage) {
@@ -153,6 +162,11 @@ package struct JSONReader {
     return time
   }
 
+  /// Reads a string that is one of a few words, without making a string of it.
+  package mutating func word() throws(MalformedMessage) -> JSONKey {
+    try JSONKey(try stringSpan())
+  }
+
   /// Reads a 64-bit integer that is sent as a string.
   package mutating func integerString() throws(MalformedMessage) -> Int64 {
     let span = try stringSpan()
@@ -228,6 +242,7 @@ package struct JSONReader {
     position += 1
   }
 
+  @inline(__always)
   private mutating func closes(_ bracket: UInt8) throws(MalformedMessage) -> Bool {
     guard try peek() == bracket else { return false }
     depth += 1
@@ -235,12 +250,14 @@ package struct JSONReader {
     return true
   }
 
+  @inline(__always)
   private mutating func continues(before bracket: UInt8) throws(MalformedMessage) -> Bool {
     if try closes(bracket) { return false }
     try expect(0x2C, "',' or the end of an object or array")
     return true
   }
 
+  @inline(__always)
   private mutating func expect(_ byte: UInt8, _ what: String) throws(MalformedMessage) {
     guard try peek() == byte else { throw malformed("\(what) was expected") }
     position += 1
@@ -250,7 +267,7 @@ package struct JSONReader {
     let count = text.utf8CodeUnitCount
     _ = try peek()
     guard position + count <= bytes.count,
-      text.withUTF8Buffer({ $0.elementsEqual(bytes[position..<position + count]) })
+      UnsafeBufferPointer(rebasing: bytes[position..<position + count]).isEqual(to: text)
     else { throw malformed("'\(text)' was expected") }
     position += count
   }
@@ -279,6 +296,7 @@ package struct JSONReader {
     throw malformed("a string without an end")
   }
 
+  @inline(__always)
   private mutating func numberSpan() throws(MalformedMessage)
     -> (digits: UnsafeBufferPointer<UInt8>, isInteger: Bool)
   {
@@ -333,40 +351,41 @@ package struct JSONReader {
 
 /// A member's name as in the message: compared without making a string.
 package struct JSONKey {
-  private let span: JSONSpan
-  /// The name, if the message has it with escapes; they do not change its meaning (RFC 8259 §8.3).
-  private let unescaped: String?
+  let span: JSONSpan
 
   @inline(__always)
   init(_ span: JSONSpan) throws(MalformedMessage) {
     self.span = span
-    unescaped = span.isEscaped ? try unescape(span.content) : nil
-    // An unknown name is UTF-8, too (RFC 8259 §8.1). Otherwise a broken byte in a known name would
-    // only make its member vanish.
-    if !span.isASCII && !span.isEscaped, !isValidUTF8(span.content) {
+    if span.isEscaped || !span.isASCII { try Self.check(span) }
+  }
+
+  /// Checks an unusual name. An unknown one is UTF-8, too (RFC 8259 §8.1). Otherwise a broken byte
+  /// in a known name would only make its member vanish.
+  private static func check(_ span: JSONSpan) throws(MalformedMessage) {
+    if span.isEscaped {
+      _ = try unescape(span.content)
+    } else if !isValidUTF8(span.content) {
       throw MalformedMessage(reason: "a member's name is not valid UTF-8", offset: 0)
     }
   }
 
   @inline(__always)
   package static func ~= (name: StaticString, key: JSONKey) -> Bool {
-    if key.span.isEscaped {
-      return name.withUTF8Buffer { $0.elementsEqual((key.unescaped ?? "").utf8) }
-    }
     let content = key.span.content
-    guard content.count == name.utf8CodeUnitCount else { return false }
-    return name.withUTF8Buffer { bytes in
-      for index in 0..<bytes.count where bytes[index] != content[index] { return false }
-      return true
-    }
+    if key.span.isEscaped { return isEqual(name, unescaping: content) }
+    return content.isEqual(to: name)
+  }
+
+  /// Escapes do not change a name's meaning (RFC 8259 §8.3).
+  private static func isEqual(
+    _ name: StaticString, unescaping content: UnsafeBufferPointer<UInt8>
+  ) -> Bool {
+    (try? unescape(content)) == name.description
   }
 
   /// Returns the member's name as a name from outside, escapes resolved.
   package func name() throws(MalformedMessage) -> Name { Name(try text()) }
 
   /// Returns the name as a string, escapes resolved.
-  package func text() throws(MalformedMessage) -> String {
-    if let unescaped { return unescaped }
-    return try span.text()
-  }
+  package func text() throws(MalformedMessage) -> String { try span.text() }
 }

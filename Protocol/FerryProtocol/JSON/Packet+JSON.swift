@@ -104,7 +104,7 @@ package func decode<T>(
 ) throws(MalformedMessage) -> T {
   let result = bytes.withUnsafeBytes { buffer -> Result<T, MalformedMessage> in
     Result { () throws(MalformedMessage) -> T in
-      var reader = JSONReader(buffer, depth: depth)
+      var reader = JSONReader(buffer, depth: depth, hasManyRecords: true)
       let message = try body(&reader)
       try reader.end()
       return message
@@ -175,8 +175,11 @@ extension JSONReader {
   }
 
   package mutating func tableName(limits: Limits) throws(MalformedMessage) -> Name {
-    let name = try self.name()
+    let key = try word()
+    if let known = recent?.table(key.span) { return known }
+    let name = try key.name()
     if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
+    recent?.keep(table: name)
     return name
   }
 
@@ -292,9 +295,10 @@ extension JSONReader {
   }
 
   private mutating func kind() throws(MalformedMessage) -> OperationKind {
-    let text = try string()
-    guard let kind = OperationKind(rawValue: text) else {
-      throw malformed("kind is insert, update, delete or batch, not '\(text.prefix(40))'")
+    let word = try word()
+    guard let kind = OperationKind(word) else {
+      let text = try word.text().prefix(40)
+      throw malformed("kind is insert, update, delete or batch, not '\(text)'")
     }
     return kind
   }
@@ -311,5 +315,18 @@ extension JSONReader {
       }
     }
     return times
+  }
+}
+
+extension OperationKind {
+  /// Creates a kind from its word in a message; `nil` for another word.
+  init?(_ word: JSONKey) {
+    switch word {
+    case "insert": self = .insert
+    case "update": self = .update
+    case "delete": self = .delete
+    case "batch": self = .batch
+    default: return nil
+    }
   }
 }

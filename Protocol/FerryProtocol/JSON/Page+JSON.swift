@@ -76,7 +76,7 @@ package enum PageReader {
     each: (Change) throws(MalformedMessage) -> Void,
     unreadable: (UnreadableChange) throws(MalformedMessage) -> Void
   ) throws(MalformedMessage) -> PageHead {
-    var reader = JSONReader(bytes)
+    var reader = JSONReader(bytes, hasManyRecords: true)
     var parts = PageParts()
     var found: Int?
     try reader.object { (key, reader) throws(MalformedMessage) in

@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 // Text as bytes, for the hundreds of thousands of messages that are read and written.
 
 /// The characters of a JSON string between its quotes, as in the message.
@@ -7,6 +13,8 @@ struct JSONSpan {
   var isEscaped = false
   /// Whether all of them are ASCII.
   var isASCII = true
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(content) }
 
   /// Returns the string, escapes resolved.
   func text() throws(MalformedMessage) -> String {
@@ -26,8 +34,18 @@ struct JSONSpan {
 /// `String(validating:as:)`; a repaired text no longer has the same bytes.
 package func validText(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
   var text = String(decoding: bytes, as: UTF8.self)
-  let isSame = text.withUTF8 { $0.elementsEqual(bytes) }
+  let isSame = text.withUTF8 {
+    hasSameBytes(UnsafeRawBufferPointer($0), UnsafeRawBufferPointer(bytes))
+  }
   return isSame ? text : nil
+}
+
+/// Returns whether two pieces of memory hold the same bytes.
+@inline(__always)
+package func hasSameBytes(_ one: UnsafeRawBufferPointer, _ other: UnsafeRawBufferPointer) -> Bool {
+  guard one.count == other.count else { return false }
+  guard let start = one.baseAddress, let second = other.baseAddress else { return true }
+  return memcmp(start, second, one.count) == 0
 }
 
 /// Returns whether the bytes are UTF-8.
@@ -46,6 +64,12 @@ private let highBits: UInt64 = 0x8080_8080_8080_8080
 private let lowBits: UInt64 = 0x0101_0101_0101_0101
 
 extension UnsafeBufferPointer<UInt8> {
+  /// Returns whether these are the characters of a literal.
+  @inline(__always)
+  func isEqual(to text: StaticString) -> Bool {
+    text.withUTF8Buffer { hasSameBytes(UnsafeRawBufferPointer(self), UnsafeRawBufferPointer($0)) }
+  }
+
   /// Returns the first place from `start` on of a quote, a backslash or a control character, or the
   /// end. The bytes before it are unescaped in JSON. Clears `isASCII` if a byte before it is not
   /// ASCII.

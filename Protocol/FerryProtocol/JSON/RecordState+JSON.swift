@@ -115,13 +115,13 @@ extension WriteKey {
 extension JSONReader {
   package mutating func recordState(limits: Limits) throws(MalformedMessage) -> RecordState {
     var state = RecordState()
+    var count = 0
     try array { (reader) throws(MalformedMessage) in
       try reader.write(into: &state, limits: limits)
+      count += 1
     }
-    let ascend = state.columns.indices.dropFirst().allSatisfy {
-      state.columns[$0 - 1].name < state.columns[$0].name
-    }
-    if !ascend { state.columns.sort { $0.name < $1.name } }
+    // A single write has been looked at.
+    if count > 1 && !state.columns.ascend { state.columns.sort { $0.name < $1.name } }
     return state
   }
 
@@ -142,8 +142,9 @@ extension JSONReader {
       case "device": device = DeviceID(try reader.uniqueID())
       case "origin": origin = try reader.sequence()
       case "shared": shared = try reader.sequence()
-      case "kind": kind = OperationKind(rawValue: try reader.string()) ?? .update
+      case "kind": kind = OperationKind(try reader.word()) ?? .update
       case "data":
+        if first == 0 { state.columns.reserveCapacity(reader.recent?.count ?? 0) }
         state.columns.removeSubrange(first...)
         // Stamp and sequence may come behind the data; they are filled in below.
         try reader.eachColumn(limits: limits) { name, value in
@@ -153,7 +154,10 @@ extension JSONReader {
       default: try reader.skip()
       }
     }
-    try refuseRepeats(state.columns.count - first) { state.columns[first + $0].name }
+    if !(first == 0 && ascend(state.columns)) {
+      try refuseRepeats(state.columns.count - first) { state.columns[first + $0].name }
+      if first == 0 { state.columns.sort { $0.name < $1.name } }
+    }
     guard let sequence, let time, let device else {
       throw malformed("a write without sequence, time or device")
     }
@@ -170,6 +174,26 @@ extension JSONReader {
       state.columns[index].origin = sequenced.origin
       state.columns[index].shared = shared
     }
+  }
+}
+
+extension JSONReader {
+  /// Whether the columns that were read last ascend. Names that the reader has kept are in the
+  /// places in which it has compared them.
+  @inline(__always)
+  private func ascend(_ columns: [ColumnState]) -> Bool {
+    if let recent, recent.ascend(columns.count) { return true }
+    return columns.ascend
+  }
+}
+
+extension [ColumnState] {
+  /// Whether the names ascend. By index: a loop over the columns would copy each one.
+  fileprivate var ascend: Bool {
+    for index in indices.dropFirst() where !(self[index - 1].name < self[index].name) {
+      return false
+    }
+    return true
   }
 }
 

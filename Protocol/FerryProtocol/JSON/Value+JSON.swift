@@ -130,14 +130,24 @@ extension JSONReader {
   ) throws(MalformedMessage) {
     var count = 0
     try object { (key, reader) throws(MalformedMessage) in
-      let name = try key.name()
-      if let fault = NameRule.fault(in: name, limits: limits) { throw reader.malformed(fault) }
+      let name = try reader.columnName(key, at: count, limits)
       guard count < limits.columns else {
         throw reader.malformed("more than \(limits.columns) columns")
       }
       count += 1
       column(name, try reader.value(limits: limits))
     }
+  }
+
+  @inline(__always)
+  private func columnName(
+    _ key: JSONKey, at place: Int, _ limits: Limits
+  ) throws(MalformedMessage) -> Name {
+    if let known = recent?.name(at: place, key.span) { return known }
+    let name = try key.name()
+    if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
+    recent?.keep(name, at: place)
+    return name
   }
 
   /// Throws an error if a name is a duplicate among `count` of them.
