@@ -9,7 +9,7 @@ struct Benchmark: Sendable {
 
   /// In the order in which they run.
   static let all: [Benchmark] = [
-    .ingest, .smallPackets, .pull, .apply, .memory, .capture, .live, .listeners,
+    .ingest, .smallPackets, .pull, .apply, .memory, .capture, .idleSync, .live, .listeners,
     .retention, .files, .missions,
   ]
 }
