@@ -168,7 +168,8 @@ let package = Package(
     tests(
       "SyncClientTests",
       needs: [
-        "FerrySyncClient", "FerryNetworking", "FerrySQLite", "FerryProtocol", "FerryTestSupport",
+        "FerrySyncClient", "FerryNetworking", "FerrySQLite", "FerryProtocol", "FerryCompression",
+        "FerryTestSupport",
       ]),
     tests(
       "MissionServerTests",

@@ -61,14 +61,17 @@ struct ApplyPass {
   }
 
   /// Applies every change of one page, in order.
-  mutating func apply(_ page: DecodedPage) throws {
-    try file.take(page.notices)
-    seen?.pageHead = page.head.head
+  mutating func apply(_ page: PageFeed) throws {
+    let opening = try page.open()
+    try file.take(opening.notices)
+    seen?.pageHead = opening.head
     if try !hasQuestions && file.hasOpenQuestions() { hasQuestions = true }
-    for change in page.changes {
-      switch change {
-      case .success(let change): try apply(change)
-      case .failure(let change): try keep(change)
+    while let batch = try page.next() {
+      for change in batch {
+        switch change {
+        case .success(let change): try apply(change)
+        case .failure(let change): try keep(change)
+        }
       }
     }
   }

@@ -48,7 +48,7 @@ extension ReplicaFile {
     capture.mode = .applying
     defer { capture.mode = .recording }
     var pass = try ApplyPass(file: self, device: identity().device, DeferredRecords())
-    try pass.apply(DecodedPage(page, limits: limits))
+    try pass.apply(PageFeed(.plain(page), limits: limits))
   }
 
   /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
@@ -127,7 +127,7 @@ extension ReplicaFile {
   }
 
   /// Passes the staged pages, and the last one if it is given, to `body`, one by one.
-  func forEachPage(last: [UInt8]? = nil, _ body: (DecodedPage) throws -> Void) throws {
+  func forEachPage(last: [UInt8]? = nil, _ body: (PageFeed) throws -> Void) throws {
     var ahead = PageAhead(limits: limits)
     try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
       // No frame of zstd begins as JSON does.
@@ -138,7 +138,7 @@ extension ReplicaFile {
       }
     }
     if let last, let page = try ahead.begin(.plain(last)) { try body(page) }
-    if let page = try ahead.end() { try body(page) }
+    if let page = ahead.end() { try body(page) }
   }
 
   /// The fewest bytes of a page that is compressed for staging.

@@ -60,11 +60,13 @@ extension ReplicaFile {
     var waiting: [WaitingChange] = []
     var place = try syncState().applied
     try forEachPage { page in
-      for case .success(let change) in page.changes {
-        guard waiting.count < limit else { return }
-        let reason = "the rest of its pull list is missing"
-        waiting.append(WaitingChange(change, dependency: place, reason: reason))
-        place = change.sequence
+      _ = try page.open()
+      while waiting.count < limit, let batch = try page.next() {
+        for case .success(let change) in batch.prefix(limit - waiting.count) {
+          let reason = "the rest of its pull list is missing"
+          waiting.append(WaitingChange(change, dependency: place, reason: reason))
+          place = change.sequence
+        }
       }
     }
     for kept in try keptChanges(.all, limit: max(0, limit - waiting.count)) {
