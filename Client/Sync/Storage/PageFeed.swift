@@ -32,7 +32,8 @@ typealias ChangeBatch = [Result<Change, UnreadableChange>]
 ///
 /// Without another reference to the feed, the decoding ends.
 final class PageFeed {
-  /// The fewest stored bytes of a page for which another thread is worth its while.
+  /// The fewest bytes of a page for which another thread is worth its while. A shorter page that is
+  /// compressed may still have more content.
   private static let threadMin = 32 << 10
 
   /// The head and the notices of a page, which are before its changes.
@@ -50,6 +51,7 @@ final class PageFeed {
   /// - Throws: ``MalformedMessage`` or ``CompressionError``, at once for a small page. A large one
   ///   reports them where it ends.
   init(_ page: StoredPage, limits: Limits) throws {
+    let page = page.count < Self.threadMin ? StoredPage.plain(try page.body(limits)) : page
     if page.count >= Self.threadMin {
       opening = nil
       DispatchQueue.global(qos: .userInitiated).async { [channel] in
@@ -81,8 +83,10 @@ final class PageFeed {
       defer { small = nil }
       return small
     }
-    guard case .changes(let batch)? = try channel.take() else { return nil }
-    return batch
+    while let part = try channel.take() {
+      if case .changes(let batch) = part { return batch }
+    }
+    return nil
   }
 
   // MARK: Decoding

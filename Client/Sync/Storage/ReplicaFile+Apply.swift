@@ -126,19 +126,22 @@ extension ReplicaFile {
     }
   }
 
-  /// Passes the staged pages, and the last one if it is given, to `body`, one by one.
+  /// Passes the staged pages, and the last one if it is given, to `body`, one by one. Another thread
+  /// decodes a page while the one before it is in use.
   func forEachPage(last: [UInt8]? = nil, _ body: (PageFeed) throws -> Void) throws {
-    var ahead = PageAhead(limits: limits)
+    var begun: PageFeed?
+    func begin(_ page: StoredPage) throws {
+      let next = try PageFeed(page, limits: limits)
+      if let begun { try body(begun) }
+      begun = next
+    }
     try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
       // No frame of zstd begins as JSON does.
       let isPlain = row.blobBytes(0).first == UInt8(ascii: "{")
-      let stored = row.blob(0)
-      if let page = try ahead.begin(isPlain ? .plain(stored) : .compressed(stored)) {
-        try body(page)
-      }
+      try begin(isPlain ? .plain(row.blob(0)) : .compressed(row.blob(0)))
     }
-    if let last, let page = try ahead.begin(.plain(last)) { try body(page) }
-    if let page = ahead.end() { try body(page) }
+    if let last { try begin(.plain(last)) }
+    if let begun { try body(begun) }
   }
 
   /// The fewest bytes of a page that is compressed for staging.
