@@ -41,4 +41,17 @@ extension SetBackTests {
     #expect(try confirmNext("b", at: 1, place: 2) == 2)
     #expect(try confirmNext("c", at: ReplicaFile.archiveAgeMax + 2, place: 3) == 1)
   }
+
+  @Test(
+    "a server that forgot a device which was away for long gets nothing that it confirmed",
+    arguments: [(ReplicaFile.archiveAgeMax, 1), (ReplicaFile.archiveAgeMax + 1, 0)])
+  func forgottenDevice(age: Int64, sent: Int) throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
+    _ = try replica.file.receive(replica.receipt(replica.freeze()[0], first: 1))
+    let page = PageMaker().page([], head: 1, serverTime: age)
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(try replica.freeze().flatMap(\.operations).count == sent)
+  }
 }

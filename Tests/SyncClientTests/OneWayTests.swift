@@ -50,7 +50,7 @@ struct OneWayTests {
     _ packet: Packet, _ record: Name, _ replica: ReplicaFixture, table: Name = "messages"
   ) throws {
     let operation = try #require(packet.operations.first { $0.key.record == record })
-    let number = try #require(try replica.file.openPackets().first?.number)
+    let number = try #require(try replica.file.packets.open().first?.number)
     let refusal = Refusal(
       operation: operation.id, code: .schemaViolation, detail: "too loud", table: table,
       record: record)

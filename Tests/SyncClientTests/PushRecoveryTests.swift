@@ -46,7 +46,7 @@ struct PushRecoveryTests {
     }
     // A copy of the file has sent three of them, and then something else.
     let packets = try await replica.thread.run { file in
-      try file.openPackets().map { try file.packet($0) }
+      try file.packets.open().map { try file.packet($0) }
     }
     server.know(packets.prefix(3).flatMap(\.operations).map(\.id))
     try await replica.thread.run { try $0.takeNewIdentity() }

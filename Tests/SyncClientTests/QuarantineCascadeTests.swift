@@ -33,7 +33,7 @@ struct QuarantineCascadeTests {
     let refusal = Refusal(
       operation: operation.id, code: .uniqueTaken, detail: "taken", table: operation.key.table,
       record: record)
-    let number = try replica.file.openPackets()[0].number
+    let number = try replica.file.packets.open()[0].number
     _ = try replica.file.quarantine(packet: number, [refusal])
     return try replica.file.quarantine(limit: 9).flatMap(\.operations)
       .map { "\($0.kind) \($0.key.record)" }
@@ -150,7 +150,7 @@ struct QuarantineCascadeTests {
     let first = try #require(try replica.freeze().first)
     try write(replica, "INSERT INTO p VALUES ('later', 'M')")
     _ = try replica.freeze()
-    let packets = try replica.file.openPackets()
+    let packets = try replica.file.packets.open()
     #expect(packets.count == 2)
     let bad = try #require(first.operations.first { $0.key.record == "bad" })
     let refusal = Refusal(

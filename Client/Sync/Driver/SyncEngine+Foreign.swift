@@ -72,7 +72,7 @@ struct PacketFacts: Sendable {
 extension ReplicaFile {
   /// Returns the facts about a packet, or `nil` if no packet has that number.
   func packetFacts(_ number: Int64) throws -> PacketFacts? {
-    guard let row = try packets(where: "number = \(number)").first else { return nil }
+    guard let row = try packets.packet(number) else { return nil }
     let packet = try packet(row)
     guard let first = packet.operations.first else { return nil }
     let stored = try connection.first(

@@ -54,12 +54,8 @@ extension ReplicaFile {
   /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
   func discardStaged() throws {
     try connection.transaction {
-      try connection.execute(
-        """
-        DELETE FROM ferry_to_apply;
-        UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
-        UPDATE ferry_replica SET received = applied
-        """)
+      try dropStaged()
+      try connection.execute("UPDATE ferry_replica SET received = applied")
     }
   }
 

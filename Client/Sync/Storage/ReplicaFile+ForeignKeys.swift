@@ -134,6 +134,14 @@ struct ForeignKeyLink {
   let child: Name
   let column: Name
   let parent: Name
+
+  /// Returns the record to which a row with these columns refers.
+  func parent(in columns: [Column]) -> RecordKey? {
+    guard let value = columns.first(where: { $0.name == column })?.value,
+      case .text(let record) = value
+    else { return nil }
+    return RecordKey(table: parent, record: Name(record))
+  }
 }
 
 extension ReplicaFile {

@@ -37,11 +37,7 @@ extension ReplicaFile {
 
   /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
   /// order of their operations, so that the scan begins after the last one.
-  static let isUnfrozen = "state = 0 AND seq > \(frozenOrder)"
-
-  /// The place of the last operation in a packet; 0 without packets.
-  static let frozenOrder =
-    "coalesce((SELECT to_order FROM ferry_packets ORDER BY number DESC LIMIT 1), 0)"
+  static let isUnfrozen = "state = 0 AND seq > \(PacketTable.frozenOrder)"
 
   /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
   /// upload-only operations that wait for the user.
@@ -121,7 +117,7 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_operations
-      SET concurrent = iif(seq > \(Self.frozenOrder), 1, 2)
+      SET concurrent = iif(seq > \(PacketTable.frozenOrder), 1, 2)
       WHERE state = 0 AND record = ?1 AND tbl = ?2 AND concurrent = 0
       """, key.record, key.table)
   }
@@ -166,7 +162,8 @@ extension ReplicaFile {
       isConcurrent: row.int64(8) == 1)
   }
 
-  /// Returns the former values of an update's columns; empty if they are not known.
+  /// Returns the columns in a field of a row, such as the former values of an update's columns;
+  /// empty if they are not known.
   func formerColumns(_ row: SQLiteStatement, at index: Int32) throws -> [Column] {
     if row.isNull(index) { return [] }
     var reader = JSONReader(row.textBytes(index), depth: limits.depth)
@@ -198,14 +195,10 @@ extension ReplicaFile {
   func freezePackets(limit: Int, _ cut: PacketCut = PacketCut()) throws {
     try connection.transaction {
       try withholdFollowers()
-      while try openPacketCount() < limit {
+      while try packets.openCount() < limit {
         guard try freezeNext(cut) else { return }
       }
     }
-  }
-
-  private func openPacketCount() throws -> Int {
-    try count("SELECT count(*) FROM ferry_current_packets WHERE state <> 'acknowledged'")
   }
 
   /// Freezes the next packets. Returns whether there was anything to freeze.
@@ -237,39 +230,16 @@ extension ReplicaFile {
 
   private func save(_ plan: PacketPlanner.Plan) throws {
     guard let tail = plan.operations.last?.id else { return try forget(plan.orders) }
-    try connection.run(
-      """
-      INSERT INTO ferry_packets
-        (dependency, tail, from_order, to_order, merged, continues, operations, state, schema)
-      VALUES ((SELECT tail FROM ferry_replica), ?, ?, ?, ?, ?, ?, 'frozen',
-        (SELECT schema FROM ferry_replica))
-      """, tail, plan.orders.lowerBound, plan.orders.upperBound, plan.isMerged, plan.continues,
-      plan.operations.count)
-    try connection.run("UPDATE ferry_replica SET tail = ?", tail)
+    try packets.append(plan, tail: tail)
     let keep = try connection.statement("UPDATE ferry_operations SET apart = 1 WHERE seq = ?")
     for order in plan.apart { try keep.run(order) }
   }
 
   /// Removes operations that cancelled each other out before they were sent.
-  private func forget(_ orders: ClosedRange<Int64>) throws {
+  func forget(_ orders: ClosedRange<Int64>) throws {
     try connection.run(
       "DELETE FROM ferry_operations WHERE state = 0 AND seq BETWEEN ? AND ?", orders.lowerBound,
       orders.upperBound)
-  }
-
-  /// Returns packets that are frozen or that the server buffers, oldest first.
-  func openPackets() throws -> [PacketRow] {
-    try packets(where: "state <> 'acknowledged' ORDER BY number")
-  }
-
-  func packets(where condition: String) throws -> [PacketRow] {
-    try connection.rows(
-      """
-      SELECT number, dependency, tail, from_order, to_order, merged, continues, operations, state,
-        first, last, clean, schema, history_hash_before, history_hash, timeline
-      FROM ferry_current_packets WHERE \(condition)
-      """
-    ) { try PacketRow($0) }
   }
 
   /// Returns the packet as it was frozen: the same operations however often it is sent.
@@ -277,7 +247,7 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/database(_:code:)`` if the operations differ from the frozen ones.
   ///   Such a packet would get a receipt that matches nothing here, and later packets would wait
   ///   for ever.
-  func packet(_ row: PacketRow) throws -> Packet {
+  func packet(_ row: FrozenPacket) throws -> Packet {
     let operations = try operations(of: row)
     guard
       operations.last?.id == row.tail && operations.count == row.operations
@@ -293,7 +263,7 @@ extension ReplicaFile {
   }
 
   /// Returns a packet's operations in the queue, merged as they were.
-  func operations(of row: PacketRow) throws -> [SyncOperation] {
+  func operations(of row: FrozenPacket) throws -> [SyncOperation] {
     var merger = OperationMerger(
       limits: limits, schema: try spaceSchema(version: row.schema))
     var plain: [SyncOperation] = []
@@ -317,53 +287,5 @@ extension ReplicaFile {
       operations[index].columns = []
     }
     return operations
-  }
-}
-
-/// A packet as it is stored.
-struct PacketRow: Sendable, Equatable {
-  let number: Int64
-  let dependency: OperationID?
-  let tail: OperationID
-  let orders: ClosedRange<Int64>
-  let isMerged: Bool
-  let continues: Bool
-  let operations: Int
-  let state: String
-  let sequences: ClosedRange<SequenceNumber>?
-  let isClean: Bool
-  /// The version of the space's schema by which its operations were merged.
-  let schema: Int64
-  /// The history hashes in its receipt; `nil` if it had none.
-  let historyHashes: HistoryHashes?
-
-  /// The history hash before a packet and after it.
-  struct HistoryHashes: Sendable, Equatable {
-    let before: UInt64
-    let after: UInt64
-    let timeline: Timeline?
-  }
-
-  init(_ row: SQLiteStatement) throws {
-    guard let tail = row.uniqueID(2), row.int64(3) <= row.int64(4) else {
-      throw ReplicaError.database("ferry_packets contains a row that is not a packet", code: 11)
-    }
-    number = row.int64(0)
-    dependency = row.uniqueID(1).map(OperationID.init)
-    self.tail = OperationID(tail)
-    orders = row.int64(3)...row.int64(4)
-    isMerged = row.int64(5) != 0
-    continues = row.int64(6) != 0
-    operations = Int(row.int64(7))
-    state = row.text(8)
-    sequences = row.isNull(9) ? nil : row.int64(9)...max(row.int64(9), row.int64(10))
-    isClean = row.int64(11) != 0
-    schema = row.int64(12)
-    historyHashes =
-      row.isNull(13) || row.isNull(14)
-      ? nil
-      : HistoryHashes(
-        before: UInt64(bitPattern: row.int64(13)), after: UInt64(bitPattern: row.int64(14)),
-        timeline: row.timeline(15))
   }
 }

@@ -10,29 +10,23 @@ extension ReplicaFile {
   /// again. Returns the number of removed operations.
   func quarantine(packet number: Int64, _ refusals: [Refusal]) throws -> Int {
     try connection.transaction {
-      guard let row = try packets(where: "number = \(number)").first else { return 0 }
+      guard let row = try packets.packet(number) else { return 0 }
       // An answer may name an operation of an earlier packet, too.
       let first = try refusals.compactMap { try openPacket(of: $0.operation) }
         .min { $0.number < $1.number }
       try reopenPackets(from: first.map { $0.number < row.number ? $0 : row } ?? row)
-      try connection.execute(
-        "CREATE TABLE IF NOT EXISTS temp.ferry_poisoned(seq INTEGER PRIMARY KEY)")
-      var count = 0
-      for refusal in refusals {
-        count += try quarantine(refusal, in: row.orders)
-      }
-      return count
+      return try quarantine(refusals, in: row.orders)
     }
   }
 
   /// Returns the packet with an operation, if it is not confirmed.
-  private func openPacket(of operation: OperationID) throws -> PacketRow? {
+  private func openPacket(of operation: OperationID) throws -> FrozenPacket? {
     try connection.first(
       """
       SELECT number FROM ferry_pending JOIN ferry_current_packets ON seq BETWEEN from_order AND to_order
       WHERE id = ? AND state <> 'acknowledged'
       """, operation
-    ) { $0.int64(0) }.flatMap { try packets(where: "number = \($0)").first }
+    ) { $0.int64(0) }.flatMap { try packets.packet($0) }
   }
 
   /// Removes a whole packet for which the server named no operation from the queue: its only
@@ -44,9 +38,7 @@ extension ReplicaFile {
 
   /// Removes a whole packet from the queue, for a given reason.
   func quarantine(packet number: Int64, code: RefusalCode, detail: String) throws -> Int {
-    let operations = try packets(where: "number = \(number)").first.map {
-      try packet($0).operations
-    }
+    let operations = try packets.packet(number).map { try packet($0).operations }
     guard let first = operations?.first else { return 0 }
     let refusal = Refusal(
       operation: first.id, code: code, detail: detail, table: first.key.table,
@@ -58,7 +50,7 @@ extension ReplicaFile {
   /// rejects.
   func reopen(packet number: Int64) throws {
     try connection.transaction {
-      guard let row = try packets(where: "number = \(number)").first else { return }
+      guard let row = try packets.packet(number) else { return }
       try reopenPackets(from: row)
     }
   }
@@ -72,131 +64,73 @@ extension ReplicaFile {
       """)
   }
 
-  /// Opens a rejected packet and all packets after it again, in a chain under a new identifier.
-  ///
-  /// The server has stored nothing of this packet. So no later packet can be in the history, except
-  /// through a copy of this file, whose operations the server recognises by their identifiers.
-  /// Earlier cut packets may still be on their way: in the new chain they never find a place. The
-  /// server has dropped the first parts of this packet's transaction; they are opened as well.
-  ///
-  /// Unconfirmed packets before this one stay unchanged, at the start of the new chain. The server
-  /// may have applied them, and recognises their operations only as they were merged.
-  private func reopenPackets(from row: PacketRow) throws {
-    var kept = try openPackets().filter { $0.number < row.number }
-    var first = row
-    while let part = kept.last, part.continues { first = kept.removeLast() }
-    try connection.execute(
-      """
-      UPDATE ferry_operations SET apart = 0
-      WHERE state = 0 AND apart <> 0 AND seq >= \(first.orders.lowerBound);
-      DELETE FROM ferry_packets WHERE number >= \(first.number)
-      """)
-    _ = try beginChain(with: kept)
+  private func quarantine(_ refusals: [Refusal], in orders: ClosedRange<Int64>) throws -> Int {
+    var spread = RefusalSpread(refused: try refusals.map { try places(of: $0, in: orders) })
+    try spread.spread(over: forEachPending)
+    try refresh(spread.keys)
+    try rememberClock()
+    let leaving = Dictionary(grouping: spread.leaving.keys, by: { spread.leaving[$0] ?? 0 })
+    for (number, orders) in leaving.sorted(by: { $0.key < $1.key }) {
+      let refusal = refusals[number]
+      try move(orders.sorted(), refusal)
+      try note(
+        "quarantined",
+        "\(refusal.table) \(refusal.record): \(refusal.code): \(refusal.detail) "
+          + "(\(orders.count) operations)")
+    }
+    return spread.leaving.count
   }
 
-  private func quarantine(_ refusal: Refusal, in orders: ClosedRange<Int64>) throws -> Int {
-    try connection.execute("DELETE FROM temp.ferry_poisoned")
-    try connection.run(
+  /// Returns the places of a refused operation, and of others that it was merged with.
+  private func places(of refusal: Refusal, in orders: ClosedRange<Int64>) throws -> [Int64] {
+    try connection.rows(
       """
-      INSERT INTO temp.ferry_poisoned SELECT seq FROM ferry_pending
+      SELECT seq FROM ferry_pending
       WHERE record = ?1 AND tbl = ?2 AND (id = ?3 OR seq BETWEEN ?4 AND ?5)
-      """, refusal.record, refusal.table, refusal.operation, orders.lowerBound, orders.upperBound)
-    // Another rejection of the same packet may have removed it already.
-    guard connection.changes > 0 else { return 0 }
-    try addDependants()
-    let keys = try connection.rows(
-      """
-      SELECT DISTINCT tbl, record FROM ferry_pending
-      WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
-      """
-    ) { RecordKey(table: $0.text(0), record: $0.text(1)) }
-    try refresh(keys)
-    let count = try movePoisoned(refusal)
-    try note(
-      "quarantined",
-      "\(refusal.table) \(refusal.record): \(refusal.code): \(refusal.detail) (\(count) operations)"
-    )
-    return count
+      """, refusal.record, refusal.table, refusal.operation, orders.lowerBound, orders.upperBound
+    ) { $0.int64(0) }
   }
 
-  /// Adds dependent operations until none is left:
-  ///
-  /// - the rest of the transactions,
-  /// - later operations on the same records,
-  /// - operations that refer to records whose insert is among them,
-  /// - later deletes of records that have references again without these operations.
-  ///
-  /// Re-uploaded rows (at time 1 ms) belong to no transaction of the user's: each is rejected by
-  /// itself.
-  private func addDependants() throws {
-    let links = try foreignKeyLinks()
-    var before = -1
-    while true {
-      let size = try count("SELECT count(*) FROM temp.ferry_poisoned")
-      if size == before { return }
-      before = size
-      try connection.execute(
-        """
-        INSERT OR IGNORE INTO temp.ferry_poisoned SELECT seq FROM ferry_pending WHERE grp IN
-          (SELECT grp FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
-            AND id >= x'000000000002');
-        INSERT OR IGNORE INTO temp.ferry_poisoned SELECT later.seq
-          FROM temp.ferry_poisoned AS p JOIN ferry_pending AS bad ON bad.seq = p.seq
-          JOIN ferry_pending AS later ON later.record = bad.record AND later.tbl = bad.tbl
-            AND later.seq > bad.seq
-        """)
-      for link in links {
-        try addChildren(link)
-        try addParents(link)
+  /// Passes all pending operations, in order, with the references of their rows.
+  private func forEachPending(_ body: (RefusalSpread.Operation) -> Void) throws {
+    let links = Dictionary(grouping: try foreignKeyLinks(), by: \.child)
+    try connection.forEach("\(Self.selectPending) ORDER BY seq") { row in
+      guard let kind = OperationKind(rawValue: row.text(6)), let id = row.uniqueID(1) else {
+        return
       }
+      var operation = RefusalSpread.Operation(
+        order: row.int64(0), group: row.int64(2),
+        key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
+        isReupload: id.timestamp.milliseconds < 2)
+      if kind != .batch, let links = links[operation.key.table] {
+        let columns = try formerColumns(row, at: 7)
+        let former = kind == .update ? try formerColumns(row, at: 9) : columns
+        if kind != .delete { operation.references = links.compactMap { $0.parent(in: columns) } }
+        if kind != .insert {
+          operation.formerReferences = links.compactMap { $0.parent(in: former) }
+        }
+      }
+      body(operation)
     }
   }
 
-  private func addChildren(_ link: ForeignKeyLink) throws {
-    try connection.run(
-      """
-      INSERT OR IGNORE INTO temp.ferry_poisoned SELECT child.seq FROM ferry_pending AS child
-      WHERE child.tbl = ?1 AND child.kind <> 'delete' AND json_extract(child.data, ?2) IN (
-        SELECT bad.record FROM ferry_pending AS bad
-        WHERE bad.seq IN (SELECT seq FROM temp.ferry_poisoned) AND bad.tbl = ?3
-          AND bad.kind = 'insert')
-      """, link.child, "$.\(quoted(link.column))", link.parent)
-  }
-
-  /// Adds a parent's delete if it depends on the removal of its children. Without that removal it
-  /// would leave orphans on the server, which no replica can have.
-  private func addParents(_ link: ForeignKeyLink) throws {
-    try connection.run(
-      """
-      INSERT OR IGNORE INTO temp.ferry_poisoned SELECT parent.seq FROM ferry_pending AS parent
-      WHERE parent.tbl = ?3 AND parent.kind = 'delete' AND EXISTS (
-        SELECT 1 FROM ferry_pending AS bad
-        WHERE bad.seq IN (SELECT seq FROM temp.ferry_poisoned) AND bad.seq < parent.seq
-          AND bad.tbl = ?1 AND parent.record = json_extract(
-            CASE bad.kind WHEN 'delete' THEN bad.data WHEN 'update' THEN bad.was END, ?2)
-          AND NOT EXISTS (SELECT 1 FROM ferry_pending AS born
-            WHERE born.record = bad.record AND born.tbl = bad.tbl AND born.kind = 'insert'
-              AND born.seq < bad.seq
-              AND born.seq IN (SELECT seq FROM temp.ferry_poisoned)))
-      """, link.child, "$.\(quoted(link.column))", link.parent)
-  }
-
-  private func movePoisoned(_ refusal: Refusal) throws -> Int {
-    try connection.run(
+  /// Moves operations to a new entry of the quarantine.
+  private func move(_ orders: [Int64], _ refusal: Refusal) throws {
+    let entry = try count("SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures")
+    let note = try connection.statement(
       """
       INSERT INTO ferry_failures(seq, entry, code, detail, holder, at)
-      SELECT seq, (SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures
-          WHERE entry IS NOT NULL),
-        iif(record = ?1 AND tbl = ?2, ?3, NULL), iif(record = ?1 AND tbl = ?2, ?4, NULL),
-        iif(record = ?1 AND tbl = ?2, ?5, NULL), ?6
-      FROM ferry_pending WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)
-      """, refusal.record, refusal.table, refusal.code.rawValue, refusal.detail, refusal.holder,
-      wallClock())
-    let count = connection.changes
-    try rememberClock()
-    try connection.execute(
-      "UPDATE ferry_operations SET state = 3 WHERE seq IN (SELECT seq FROM temp.ferry_poisoned)")
-    return count
+      SELECT seq, ?2, iif(record = ?3 AND tbl = ?4, ?5, NULL),
+        iif(record = ?3 AND tbl = ?4, ?6, NULL), iif(record = ?3 AND tbl = ?4, ?7, NULL), ?8
+      FROM ferry_operations WHERE seq = ?1
+      """)
+    let move = try connection.statement("UPDATE ferry_operations SET state = 3 WHERE seq = ?")
+    for order in orders {
+      try note.run(
+        order, entry, refusal.record, refusal.table, refusal.code.rawValue, refusal.detail,
+        refusal.holder, wallClock())
+      try move.run(order)
+    }
   }
 
   // MARK: Looking and answering

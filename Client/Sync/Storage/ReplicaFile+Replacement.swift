@@ -15,6 +15,9 @@ enum Replacement: Int64, Sendable {
   /// values.
   case removingLost = 3
 
+  /// Whether the server lost history, so that places and bases of before have no meaning.
+  var followsLoss: Bool { self != .removing }
+
   /// Creates the replacement for a rejected cursor, perhaps during another one. A replacement that
   /// re-uploads lost records continues to do so, however long it takes.
   init(_ code: ProblemCode, during current: Replacement?) {
@@ -47,13 +50,11 @@ extension ReplicaFile {
       // Places of a lost history have no meaning any more.
       try connection.execute(
         """
-        DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0;
-        UPDATE ferry_packets
-        SET first = NULL, history_hash_before = NULL, history_hash = NULL, timeline = NULL
-        WHERE archived IS NULL;
         UPDATE ferry_tables SET since = 0 WHERE since > 0;
         UPDATE ferry_untracked SET since = 0
         """)
+      try packets.forgetPlaces()
+      try dropStaged()
       try note("replaced", "\(problem.detail); pulling everything again")
     }
   }

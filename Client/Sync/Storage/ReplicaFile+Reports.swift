@@ -14,7 +14,7 @@ extension ReplicaFile {
       questions: try count(
         "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL"),
       deferred: try refusedCount(), quarantined: try quarantinedCount(),
-      unsent: try failedCount(), buffered: try bufferedCount(),
+      unsent: try failedCount(), buffered: try packets.bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
       lastRecovery: try lastRecovery(), tableFaults: try tableFaults(), warnings: try warnings())
@@ -29,15 +29,9 @@ extension ReplicaFile {
     ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 
-  /// Returns the number of operations that the server buffers until their predecessors arrive.
-  func bufferedCount() throws -> Int {
-    try count(
-      "SELECT coalesce(sum(operations), 0) FROM ferry_current_packets WHERE state = 'buffered'")
-  }
-
   /// Returns pending operations, oldest first.
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
-    var dependency = try lastConfirmed()
+    var dependency = try packets.lastConfirmed()
     return try connection.rows("\(Self.selectPending) ORDER BY seq LIMIT ?", limit) { row in
       var operation = try pending(row)
       operation.dependency = dependency
@@ -46,21 +40,11 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the newest operation that the server has confirmed under the present identifier.
-  private func lastConfirmed() throws -> OperationID? {
-    try connection.first(
-      """
-      SELECT tail FROM ferry_packets WHERE state = 'acknowledged' ORDER BY number DESC LIMIT 1
-      """
-    ) { $0.uniqueID(0).map(OperationID.init) } ?? nil
-  }
-
   /// Returns pulled changes that wait for the rest of their pull list, or for the schema.
   func waitingChanges(limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
     var place = try syncState().applied
     try forEachPage { page in
-      _ = try page.open()
       while waiting.count < limit, let batch = try page.next() {
         for case .success(let change) in batch.prefix(limit - waiting.count) {
           let reason = "the rest of its pull list is missing"

@@ -71,7 +71,7 @@ extension ReplicaFile {
   func beginPush() throws -> PushStart {
     let newest = try newestRecorded()
     try prepareUploads()
-    return PushStart(newest: newest, isChainSentAgain: try isChainSentAgain())
+    return PushStart(newest: newest, isChainSentAgain: try packets.isChainSentAgain())
   }
 
   /// Returns packets that a push has not sent, oldest first; freezes new ones as needed.
@@ -83,12 +83,12 @@ extension ReplicaFile {
   func nextToSend(besides sent: Set<Int64>, room: Int, _ cut: PacketCut) throws -> NextPackets {
     var next = NextPackets(pending: sent.isEmpty ? try pendingCount() : 0)
     if room == 0 || sent.isEmpty && next.pending == 0 { return next }
-    var open = try openPackets().filter { !sent.contains($0.number) }
+    var open = try packets.open().filter { !sent.contains($0.number) }
     if open.count < room {
       try freezePackets(limit: room, cut)
-      open = try openPackets().filter { !sent.contains($0.number) }
+      open = try packets.open().filter { !sent.contains($0.number) }
     }
-    next.buffered = try bufferedCount()
+    next.buffered = try packets.bufferedCount()
     next.packets = try open.prefix(room).map {
       PacketToSend(number: $0.number, packet: try packet($0), cursor: try knownCursor())
     }

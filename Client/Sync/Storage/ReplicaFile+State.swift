@@ -27,30 +27,6 @@ package struct ServerAccess: Sendable {
   package let token: String?
 }
 
-/// The state of a replica's sync.
-struct SyncState: Sendable, Equatable {
-  var epoch: Epoch?
-  var applied: SequenceNumber
-  var received: SequenceNumber
-  var head: SequenceNumber
-  var clockOffset: Int64
-  var lastSync: Int64?
-  var anchor: Cursor.Anchor?
-  /// The current pull from the start that replaces the rows here, if there is one.
-  var replacement: Replacement?
-  /// The head at the beginning of the newest list from the start with several pages.
-  var began: SequenceNumber?
-
-  /// The cursor for the next request; `nil` before the first pull.
-  var cursor: Cursor? {
-    epoch.map { epoch in
-      Cursor(
-        epoch: epoch, applied: applied, received: received, anchor: anchor,
-        began: applied == 0 && received > 0 ? began : nil)
-    }
-  }
-}
-
 extension ReplicaFile {
   func identity() throws -> (device: DeviceID, server: ServerAddress?) {
     let found = try connection.first(
@@ -159,24 +135,39 @@ extension ReplicaFile {
   ///   shows whether the server lost packets of the present one.
   func knownCursor(ofFormerNames: Bool = false) throws -> Cursor? {
     guard let cursor = try syncState().cursor else { return nil }
-    let newest = try connection.first(
-      """
-      SELECT last, tail, history_hash, timeline FROM ferry_current_packets
-      WHERE state = 'acknowledged' AND history_hash IS NOT NULL AND last > ?1
-        AND (NOT ?2 OR number <= (SELECT chain_start FROM ferry_replica))
-      ORDER BY last DESC LIMIT 1
-      """, cursor.anchor?.head ?? cursor.received, ofFormerNames
-    ) { row in
-      row.uniqueID(1).map {
-        Cursor.Anchor(
-          head: row.int64(0), operation: OperationID($0),
-          historyHash: UInt64(bitPattern: row.int64(2)), timeline: row.timeline(3))
-      }
-    }
-    guard let newest = newest ?? nil else { return cursor }
+    let newest = try packets.newestAnchor(
+      after: cursor.anchor?.head ?? cursor.received, ofFormerNames: ofFormerNames)
+    guard let newest else { return cursor }
     return Cursor(
       epoch: cursor.epoch, applied: cursor.applied, received: cursor.received, anchor: newest,
       began: cursor.began)
+  }
+
+  /// Stores the cursor and what belongs to it. The time of the last sync, the clock and the list's
+  /// beginning are stored where they change.
+  func save(_ state: SyncState) throws {
+    let anchor = state.anchor
+    try connection.run(
+      """
+      UPDATE ferry_replica SET epoch = ?, applied = ?, received = ?, head = ?, anchor_head = ?,
+        anchor = ?, anchor_history_hash = ?, anchor_timeline = ?, replacing = ?
+      """, state.epoch?.description, state.applied, state.received, state.head, anchor?.head,
+      anchor?.operation, anchor?.historyHash, anchor?.timeline?.value,
+      state.replacement?.rawValue ?? 0)
+  }
+
+  /// Moves the cursor back, so that the next pull fetches everything after that place.
+  func goBack(to place: SequenceNumber) throws {
+    var state = try syncState()
+    state.goBack(to: place)
+    try save(state)
+    try dropStaged()
+  }
+
+  /// Removes staged pages. Single records among them are fetched again.
+  func dropStaged() throws {
+    try connection.execute(
+      "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
   }
 
   /// Notes the result and time of a sync, and the offset of the server's clock.

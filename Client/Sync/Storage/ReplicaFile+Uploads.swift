@@ -44,7 +44,7 @@ extension ReplicaFile {
       try connection.run(
         """
         INSERT OR IGNORE INTO ferry_failed(seq, detail) SELECT seq, ?2 FROM ferry_pending
-        WHERE seq <= max(?1, \(Self.frozenOrder))
+        WHERE seq <= max(?1, \(PacketTable.frozenOrder))
           AND NOT \(Self.isConfirmed) AND grp IN \(Self.groups("upload-only"))
         """, order, detail)
       let count = connection.changes
@@ -101,7 +101,7 @@ extension ReplicaFile {
     let found = ["ferry_unsent", "ferry_quarantine"].map { failed in
       """
       SELECT p.grp FROM \(failed) AS f JOIN ferry_pending AS p
-      ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(Self.frozenOrder)
+      ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(PacketTable.frozenOrder)
       """
     }.joined(separator: " UNION ALL ")
     let followers = """
@@ -133,26 +133,18 @@ extension ReplicaFile {
   /// Closes the gaps in packets that lost operations. Their other operations stay merged, since the
   /// server may know them by these identifiers; the chain skips the removed ones.
   private func closeGaps(from number: Int64) throws {
-    let rows = try packets(where: "number >= \(number) ORDER BY number")
+    let rows = try packets.current().filter { $0.number >= number }
     var previous = rows.first?.dependency
-    let save = try connection.statement(
-      """
-      UPDATE ferry_packets SET dependency = ?, tail = ?, operations = ?, state = 'frozen'
-      WHERE number = ?
-      """)
     for row in rows {
       let operations = try operations(of: row)
-      guard let tail = operations.last?.id else {
-        try connection.execute(
-          """
-          DELETE FROM ferry_packets WHERE number = \(row.number);
-          DELETE FROM ferry_operations
-          WHERE state = 0 AND seq BETWEEN \(row.orders.lowerBound) AND \(row.orders.upperBound)
-          """)
-        continue
+      if let tail = operations.last?.id {
+        try packets.change(
+          row.number, dependency: previous, tail: tail, operations: operations.count)
+        previous = tail
+      } else {
+        try packets.remove(row.number)
+        try forget(row.orders)
       }
-      try save.run(previous, tail, operations.count, row.number)
-      previous = tail
     }
     try connection.run("UPDATE ferry_replica SET tail = ?", previous)
   }

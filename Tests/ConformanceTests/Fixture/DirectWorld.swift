@@ -157,7 +157,7 @@ final class DirectWorld {
   private func push(_ device: DirectDevice, isCalm: Bool) throws -> Bool {
     while true {
       try device.file.freezePackets(limit: 3)
-      var packets = try device.file.openPackets().map { try device.file.packet($0) }
+      var packets = try device.file.packets.open().map { try device.file.packet($0) }
       guard !packets.isEmpty else { return true }
       packets.shuffle(using: &random)
       sending: for packet in packets {
@@ -189,7 +189,7 @@ final class DirectWorld {
   private func quarantine(
     _ packet: Packet, _ problem: Problem, on device: DirectDevice
   ) throws {
-    let rows = try device.file.openPackets()
+    let rows = try device.file.packets.open()
     guard let row = rows.first(where: { $0.tail == packet.tail }) else { throw problem }
     guard try device.file.quarantine(packet: row.number, problem.refusals) > 0 else {
       throw problem

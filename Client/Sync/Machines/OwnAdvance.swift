@@ -18,22 +18,21 @@ struct OwnAdvance {
   /// A rolled-back server may have given a packet the place after the cursor in another history. So
   /// past the anchor a packet counts only if the history hash before it equals the hash that this
   /// device knows.
-  mutating func take(_ packet: PacketRow) {
+  mutating func take(_ packet: FrozenPacket) {
     let isOverOthers = PlantedFault.cursorOverOthers.isPlanted
-    guard let sequences = packet.sequences, packet.isClean,
-      sequences.lowerBound == applied + 1 || isOverOthers && sequences.lowerBound > applied
+    guard let first = packet.first, let last = packet.last, packet.isClean,
+      first == applied + 1 || isOverOthers && first > applied
     else { return }
-    if let anchor, sequences.upperBound <= anchor.head {
-      applied = sequences.upperBound
+    if let anchor, last <= anchor.head {
+      applied = max(first, last)
       return
     }
-    guard let historyHashes = packet.historyHashes,
-      historyHashes.before == historyHash || isOverOthers
+    guard let before = packet.hashBefore, let after = packet.hashAfter,
+      before == historyHash || isOverOthers
     else { return }
-    applied = sequences.upperBound
+    applied = max(first, last)
     anchor = Cursor.Anchor(
-      head: applied, operation: packet.tail, historyHash: historyHashes.after,
-      timeline: historyHashes.timeline)
+      head: applied, operation: packet.tail, historyHash: after, timeline: packet.timeline)
   }
 
   /// The hash of the history that this device knows, at ``applied``; `nil` if the device does not

@@ -1,0 +1,208 @@
+import FerryProtocol
+
+/// The questions of an ``Outbox`` about the operations of its packets.
+protocol OutboxLedger {
+  /// Returns the lowest base of the operations at these places that receive others' changes; `nil`
+  /// without any.
+  ///
+  /// - Parameter metOnly: whether only operations count for whose record a change has come.
+  func lowestBase(in orders: ClosedRange<Int64>, metOnly: Bool) throws -> SequenceNumber?
+}
+
+/// The packets that a device's cursor has not passed, and the rules for receipts, losses and new
+/// identifiers (SPEC.md §4, §5, §18).
+///
+/// A pure machine. The storage loads it, lets it take one event, and stores what has changed.
+struct Outbox: Equatable {
+  /// The packets in the order of their numbers.
+  private(set) var packets: [FrozenPacket]
+  private(set) var state: SyncState
+  /// Whether the cursor went back, so that pages which are staged have no use any more.
+  private(set) var isPulledAgain = false
+
+  init(_ packets: [FrozenPacket], _ state: SyncState) {
+    (self.packets, self.state) = (packets, state)
+  }
+
+  /// The packets that the server has not confirmed.
+  var open: [FrozenPacket] { packets.filter { $0.state != .acknowledged } }
+
+  // MARK: Receipts
+
+  /// Takes the receipts of one answer.
+  ///
+  /// - Returns: The receipts that newly confirm a packet, with that packet.
+  mutating func take(
+    _ answer: PacketAnswer, _ ledger: some OutboxLedger
+  ) throws -> [(receipt: PacketReceipt, packet: FrozenPacket)] {
+    var confirmed: [(receipt: PacketReceipt, packet: FrozenPacket)] = []
+    for receipt in [answer.receipt] + answer.released {
+      guard
+        let index = packets.firstIndex(where: {
+          $0.tail == receipt.tail && $0.state != .acknowledged
+        })
+      else { continue }
+      packets[index].take(receipt, head: answer.head)
+      if receipt.status == .buffered { continue }
+      confirmed.append((receipt, packets[index]))
+      try pullAgain(index, receipt, ledger)
+    }
+    state.head = max(state.head, answer.head)
+    advanceOverOwn(answer.epoch)
+    return confirmed
+  }
+
+  /// Moves the cursor back to the place at which a packet's operations were made. A copy of this
+  /// file may have sent them, so that they are behind the cursor. While the device pulled them, its
+  /// own operations still shielded the records. The next pull fetches the server's values.
+  private mutating func pullAgain(
+    _ index: Int, _ receipt: PacketReceipt, _ ledger: some OutboxLedger
+  ) throws {
+    if let sequences = receipt.sequences, sequences.lowerBound > state.applied { return }
+    let base = try ledger.lowestBase(in: packets[index].orders, metOnly: false)
+    if goBack(to: base) { packets[index].isClean = false }
+  }
+
+  /// Moves the cursor over this device's confirmed packets if no other device's change is between
+  /// them. The replica then equals the server and need not pull its own operations. The cursor stays
+  /// if the server had changes of the same records.
+  private mutating func advanceOverOwn(_ epoch: Epoch) {
+    guard state.epoch == epoch, state.received == state.applied else { return }
+    let own = packets.filter { $0.state == .acknowledged && $0.first != nil && !$0.hasMet }
+    var advance = OwnAdvance(applied: state.applied, anchor: state.anchor)
+    for packet in own.sorted(by: { $0.first ?? 0 < $1.first ?? 0 }) { advance.take(packet) }
+    guard advance.applied > state.applied else { return }
+    (state.applied, state.received) = (advance.applied, advance.applied)
+    state.anchor = advance.anchor
+  }
+
+  /// The last place in the queue of which the archive may take everything: the server has confirmed
+  /// it, and the cursor has passed it. Until then, operations shield the user's values from older
+  /// pages.
+  var coveredOrder: Int64? {
+    var order: Int64?
+    for packet in packets {
+      guard packet.state == .acknowledged else { break }
+      guard let last = packet.last else { continue }
+      if last > state.applied { break }
+      order = packet.orders.upperBound
+    }
+    return order
+  }
+
+  // MARK: The chain as a page names it
+
+  /// Confirms everything up to an operation: it is in the history, even if the answer was lost on
+  /// the way.
+  ///
+  /// - Parameter head: a head at which it is in the history.
+  /// - Returns: Whether the cursor had to go back. If the places are not known, they may be behind
+  ///   the cursor, taken by a copy of this file. Then changes that came while the operations were
+  ///   pending have to be pulled again.
+  mutating func confirm(
+    through tail: OperationID, head: SequenceNumber, _ ledger: some OutboxLedger
+  ) throws -> Bool {
+    guard let end = packets.firstIndex(where: { $0.tail == tail }) else { return false }
+    let base = try confirm(packets.startIndex...end, head, ledger)
+    for index in packets.startIndex...end { packets[index].isInChain = true }
+    return goBack(to: base)
+  }
+
+  /// Confirms the open ones of these packets at unknown places. Returns the lowest base of their
+  /// operations for whose records a change has come.
+  private mutating func confirm(
+    _ indices: ClosedRange<Int>, _ head: SequenceNumber, _ ledger: some OutboxLedger
+  ) throws -> SequenceNumber? {
+    var lowest: SequenceNumber?
+    for index in indices where packets[index].state != .acknowledged {
+      if packets[index].hasMet,
+        let base = try ledger.lowestBase(in: packets[index].orders, metOnly: true)
+      {
+        lowest = min(lowest ?? base, base)
+      }
+      packets[index].state = .acknowledged
+      (packets[index].first, packets[index].last) = (nil, head)
+      packets[index].isClean = false
+    }
+    return lowest
+  }
+
+  /// Opens the confirmed packets after one of them again: the server has lost them.
+  mutating func sendAgain(after number: Int64) {
+    for index in packets.indices
+    where packets[index].number > number && packets[index].state == .acknowledged {
+      packets[index].reopen()
+    }
+  }
+
+  // MARK: A new chain
+
+  /// Confirms what the server must have, before the device takes another identifier. Returns the
+  /// packets with which the new chain starts.
+  ///
+  /// A packet before one in this device's chain is in the history as well. That does not hold for a
+  /// packet of a copy: the copy may have omitted the one before.
+  mutating func leaveIdentity(_ ledger: some OutboxLedger) throws -> [FrozenPacket] {
+    if let last = packets.lastIndex(where: \.isInChain), last > packets.startIndex {
+      goBack(to: try confirm(packets.startIndex...(last - 1), state.head, ledger))
+    }
+    guard let first = packets.firstIndex(where: { $0.state != .acknowledged }) else { return [] }
+    return Array(packets[first...])
+  }
+
+  /// Starts a chain with some of the packets, in their order and unchanged. Others are no part of
+  /// it.
+  mutating func beginChain(with kept: [FrozenPacket]) {
+    var dependency: OperationID?
+    for packet in kept {
+      guard let index = packets.firstIndex(where: { $0.number == packet.number }) else { continue }
+      packets[index].reopen()
+      packets[index].dependency = dependency
+      dependency = packet.tail
+    }
+  }
+
+  /// Returns the packets with which a new chain starts after a packet was refused, and the first
+  /// packet that is cut again.
+  ///
+  /// Open packets before the refused one stay unchanged: the server may have applied them, and
+  /// recognises their operations only as they were merged. The server has dropped the first parts
+  /// of the refused packet's transaction, so they are cut again as well.
+  func cut(from refused: FrozenPacket) -> (kept: [FrozenPacket], first: FrozenPacket) {
+    var kept = open.filter { $0.number < refused.number }
+    var first = refused
+    while let part = kept.last, part.continues { first = kept.removeLast() }
+    return (kept, first)
+  }
+
+  // MARK: The cursor
+
+  /// Moves the cursor back, if that place is before it.
+  @discardableResult
+  private mutating func goBack(to place: SequenceNumber?) -> Bool {
+    guard let place, place < state.applied else { return false }
+    state.goBack(to: place)
+    isPulledAgain = true
+    return true
+  }
+}
+
+extension FrozenPacket {
+  /// Takes the server's receipt.
+  ///
+  /// - Parameter head: the head of the answer.
+  fileprivate mutating func take(_ receipt: PacketReceipt, head: SequenceNumber) {
+    let isConfirmed = receipt.status != .buffered
+    state = isConfirmed ? .acknowledged : .buffered
+    first = receipt.sequences?.lowerBound
+    last = receipt.sequences?.upperBound ?? head
+    // Only the server knows the effect of a batch.
+    isClean =
+      isConfirmed && !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
+    isInChain = receipt.status == .applied
+    // After a batch's effects, the packet's last operation is not at its last place.
+    let placed = (receipt.outcomes.last?.records ?? 0) == 0 ? receipt : nil
+    (hashBefore, hashAfter) = (placed?.historyHashBefore, placed?.historyHash)
+    timeline = placed?.timeline
+  }
+}

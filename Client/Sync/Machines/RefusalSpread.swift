@@ -1,0 +1,113 @@
+import FerryProtocol
+
+/// Decides which pending operations leave the queue with refused ones (SPEC.md §12).
+///
+/// With a refused operation leave:
+///
+/// - the rest of its transaction,
+/// - later operations on the same record,
+/// - operations that refer to a record whose insert leaves,
+/// - a later delete of a record that has references again without the operations that leave. On the
+///   server it would leave orphans, which no replica can have.
+///
+/// Re-uploaded rows belong to no transaction of the user's: each is refused by itself.
+///
+/// A pure machine. It sees all pending operations in their order, until a pass finds no more. So the
+/// time does not depend on the number of refusals.
+struct RefusalSpread {
+  /// A pending operation, as far as it matters here.
+  struct Operation {
+    let order: Int64
+    let group: Int64
+    let key: RecordKey
+    let kind: OperationKind
+    /// Whether a row that the server had lost is re-uploaded with it.
+    var isReupload = false
+    /// The records to which the row refers after it.
+    var references: [RecordKey] = []
+    /// The records to which the row referred before, as far as it refers to them no longer.
+    var formerReferences: [RecordKey] = []
+  }
+
+  /// For the place of each operation that leaves, the refusal with which it leaves: of several, the
+  /// first.
+  private(set) var leaving: [Int64: Int] = [:]
+  /// The records of those operations.
+  private(set) var keys: Set<RecordKey> = []
+
+  /// For each transaction, and for each record whose insert leaves, the refusal.
+  private var groups: [Int64: Int] = [:]
+  private var inserts: [RecordKey: Int] = [:]
+  /// Whether the current pass has found something.
+  private var grew = false
+
+  // The following hold for the operations that the current pass has seen.
+
+  /// For each record with an operation that leaves, the refusal.
+  private var records: [RecordKey: Int] = [:]
+  /// For each record that is referred to again, the refusal.
+  private var referredAgain: [RecordKey: Int] = [:]
+  /// The records whose insert leaves.
+  private var unborn: Set<RecordKey> = []
+
+  /// - Parameter refused: for each refusal, the places of the refused operation, and of others that
+  ///   it was merged with.
+  init(refused: [[Int64]]) {
+    for (refusal, places) in refused.enumerated() {
+      for place in places where leaving[place] == nil { leaving[place] = refusal }
+    }
+  }
+
+  /// Shows the machine all pending operations, as often as it needs.
+  ///
+  /// - Parameter forEach: passes each pending operation to its argument, in order.
+  mutating func spread(over forEach: ((Operation) -> Void) throws -> Void) rethrows {
+    guard !leaving.isEmpty else { return }
+    var machine = self
+    repeat {
+      machine.beginPass()
+      try forEach { machine.see($0) }
+    } while machine.grew
+    self = machine
+  }
+
+  private mutating func beginPass() {
+    grew = false
+    records = [:]
+    referredAgain = [:]
+    unborn = []
+  }
+
+  private mutating func see(_ operation: Operation) {
+    guard let refusal = refusal(of: operation) else { return }
+    let key = operation.key
+    keys.insert(key)
+    records[key] = min(refusal, records[key] ?? refusal)
+    Self.keep(refusal, &leaving[operation.order], &grew)
+    if !operation.isReupload { Self.keep(refusal, &groups[operation.group], &grew) }
+    if operation.kind == .insert {
+      Self.keep(refusal, &inserts[key], &grew)
+      unborn.insert(key)
+    }
+    // A row that never reaches the server refers to nothing there.
+    if unborn.contains(key) { return }
+    for parent in operation.formerReferences {
+      referredAgain[parent] = min(refusal, referredAgain[parent] ?? refusal)
+    }
+  }
+
+  /// Returns the first refusal with which an operation leaves.
+  private func refusal(of operation: Operation) -> Int? {
+    var found = [leaving[operation.order], groups[operation.group], records[operation.key]]
+    found += operation.references.map { inserts[$0] }
+    if operation.kind == .delete { found.append(referredAgain[operation.key]) }
+    return found.compactMap { $0 }.min()
+  }
+
+  /// Keeps a refusal that is earlier than the known one.
+  private static func keep(_ refusal: Int, _ place: inout Int?, _ grew: inout Bool) {
+    if let known = place, known <= refusal { return }
+    place = refusal
+    grew = true
+  }
+}

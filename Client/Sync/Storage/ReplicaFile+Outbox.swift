@@ -1,0 +1,307 @@
+import FerryProtocol
+import FerrySQLite
+
+/// The driver of the ``Outbox``: it loads the packets and the cursor, lets the machine decide, and
+/// stores the result.
+///
+/// A frozen packet keeps its merged operations, under each identifier and however often it is sent.
+/// The server may know them already, from this device or from a copy of its file, and ignores a
+/// known operation identifier. If the device merged them again, one operation could carry content
+/// that the server then never reads.
+extension ReplicaFile: OutboxLedger {
+  var packets: PacketTable { PacketTable(connection: connection) }
+
+  func lowestBase(in orders: ClosedRange<Int64>, metOnly: Bool) throws -> SequenceNumber? {
+    try connection.first(
+      """
+      SELECT min(base) FROM ferry_pending WHERE seq BETWEEN ?1 AND ?2
+        AND (concurrent <> 0 OR NOT ?3) AND \(Self.isTwoWay)
+      """, orders.lowerBound, orders.upperBound, metOnly
+    ) { $0.optionalInt64(0) } ?? nil
+  }
+
+  private func withOutbox<T>(_ decide: (inout Outbox) throws -> T) throws -> T {
+    let before = try Outbox(packets.current(), syncState())
+    var outbox = before
+    let result = try decide(&outbox)
+    try packets.save(outbox.packets, before: before.packets)
+    if outbox.state != before.state { try save(outbox.state) }
+    if outbox.isPulledAgain { try dropStaged() }
+    return result
+  }
+
+  // MARK: Receipts
+
+  /// Stores the receipts of one answer. Returns the packets newly confirmed.
+  func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
+    try connection.transaction {
+      let (confirmed, covered) = try withOutbox { (try $0.take(answer, self), $0.coveredOrder) }
+      for (receipt, packet) in confirmed {
+        try noteConflicts(receipt, packet)
+        if PlantedFault.acknowledgeByRecord.isPlanted { try dropLater(than: packet) }
+      }
+      try releaseBatches()
+      try archive(through: covered, now: answer.serverTime)
+      return confirmed.map(\.receipt)
+    }
+  }
+
+  private func noteConflicts(_ receipt: PacketReceipt, _ packet: FrozenPacket) throws {
+    guard receipt.outcomes.contains(where: { !$0.conflicts.isEmpty }) else { return }
+    for (operation, outcome) in zip(try operations(of: packet), receipt.outcomes) {
+      for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: operation.key) }
+    }
+  }
+
+  /// Loses later operations, as ``PlantedFault/acknowledgeByRecord`` requires.
+  private func dropLater(than packet: FrozenPacket) throws {
+    try connection.run(
+      """
+      DELETE FROM ferry_operations WHERE state = 0 AND seq > \(PacketTable.frozenOrder)
+        AND record IN (SELECT record FROM ferry_pending WHERE seq BETWEEN ? AND ?)
+      """, packet.orders.lowerBound, packet.orders.upperBound)
+  }
+
+  /// Moves confirmed operations to the archive after the cursor has passed them.
+  ///
+  /// - Parameter now: the server's clock in milliseconds; this device's own may jump by years.
+  func forgetCovered(now: Int64) throws {
+    try releaseBatches()
+    guard try packets.hasCurrent() else { return }
+    try archive(through: Outbox(packets.current(), syncState()).coveredOrder, now: now)
+  }
+
+  private func archive(through order: Int64?, now: Int64) throws {
+    guard let order else { return }
+    try rememberClock()
+    let last = try packets.archive(through: order, now: now)
+    let confirmed = "WHERE state = 0 AND seq > ?1 AND seq <= ?2"
+    try connection.run(
+      PlantedFault.archiveForgotten.isPlanted
+        ? "DELETE FROM ferry_operations \(confirmed)"
+        : "UPDATE ferry_operations SET state = 1 \(confirmed)", last, order)
+    try trimArchive(below: order - Self.archiveLength, now: now)
+  }
+
+  /// Stores the clock: the newest pending operation has its time, and may be dropped.
+  func rememberClock() throws {
+    let newest = try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
+      $0.uniqueID(0)
+    }
+    guard let time = newest??.timestamp else { return }
+    try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
+  }
+
+  // MARK: The archive
+
+  /// How long confirmed operations are kept, in milliseconds. A server that was restored from a
+  /// backup lacks the newest ones, and perhaps only this device still has them.
+  static let archiveAgeMax = Limits.confirmedAgeMax
+  /// How many of the newest recorded operations are kept.
+  static let archiveLength: Int64 = 100_000
+
+  /// Removes operations that are older than ``archiveAgeMax``, or whose packet begins up to `order`.
+  private func trimArchive(below order: Int64 = 0, now: Int64) throws {
+    let last = try packets.trimArchive(before: now - Self.archiveAgeMax, below: order)
+    guard let last else { return }
+    try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last)
+  }
+
+  // MARK: The chain as the server knows it
+
+  /// Compares the tail that a page names with the packets that were made here, and confirms those
+  /// that the server has. Confirmed packets that the server lost are sent again. If a copy of this
+  /// file has written under its device identifier, this one takes a new identifier.
+  ///
+  /// - Returns: Whether the cursor had to go back, so that the pull list is to be requested again.
+  func settleChain(_ head: PageHead) throws -> Bool {
+    let replacement = try syncState().replacement
+    let isSetBack = replacement == .rescuing
+    if replacement?.followsLoss == true { try forgetBases() }
+    // A server forgets a device that was away for long, and its old operations. Those would count
+    // once more.
+    if !isSetBack { try trimArchive(now: head.serverTime) }
+    switch ChainDecision(try chainFacts(head.appliedTail, isSetBack)) {
+    case .goOn: return false
+    case .confirm:
+      guard let tail = head.appliedTail else { return false }
+      return try withOutbox { try $0.confirm(through: tail, head: head.head, self) }
+    case .sendAgain(let number): try sendAgain(after: number)
+    case .sendAllAgain: try sendAllAgain()
+    case .leaveToCopy:
+      if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
+    }
+    return false
+  }
+
+  private func chainFacts(_ tail: OperationID?, _ isSetBack: Bool) throws -> ChainDecision.Facts {
+    var facts = ChainDecision.Facts(
+      isSetBack: isSetBack, keepsEarlierChains: try packets.keepsEarlierChains())
+    guard let tail else {
+      // The server lost operations of an earlier identifier only if it reports a loss.
+      facts.hasConfirmedLater =
+        try isSetBack ? packets.hasConfirmed(after: 0, isSetBack: true) : packets.hasChain()
+      return facts
+    }
+    if let number = try packets.number(ofTail: tail) {
+      facts.tail = .packet(number)
+      facts.hasConfirmedLater = try packets.hasConfirmed(after: number, isSetBack: isSetBack)
+    } else {
+      facts.tail = try isNewestKnown(tail) ? .newest : .unknown
+    }
+    return facts
+  }
+
+  /// Whether a tail is the end of this device's chain.
+  private func isNewestKnown(_ tail: OperationID) throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_replica WHERE tail = ?1", tail)
+  }
+
+  /// Clears the bases after a rejected cursor. Its places belong to a lost history: the changes
+  /// seen there may come to later places in the new one, or never. So the device claims no such
+  /// knowledge.
+  private func forgetBases() throws {
+    try connection.execute("UPDATE ferry_operations SET base = 0 WHERE state = 0 AND base <> 0")
+  }
+
+  // MARK: Sending again
+
+  /// Sends the packets after a given one again, unchanged. The server has that one.
+  private func sendAgain(after number: Int64) throws {
+    let count = try takeFromArchive(after: number)
+    let last = try withOutbox { outbox in
+      outbox.sendAgain(after: number)
+      return outbox.packets.last
+    }
+    if let last, last.number > number {
+      try connection.run(
+        "UPDATE ferry_operations SET concurrent = 2 WHERE state = 0 AND concurrent = 0 AND seq <= ?",
+        last.orders.upperBound)
+    }
+    try noteSetBack(count)
+  }
+
+  /// Sends everything that is still here again, in a new chain. The server does not know this
+  /// device, or its chain ends at an unknown operation.
+  private func sendAllAgain() throws {
+    let count = try takeFromArchive(after: 0)
+    _ = try withOutbox { try beginChain(with: $0.packets, &$0) }
+    try noteSetBack(count)
+  }
+
+  /// Takes a new identifier after a copy of this file has written under the present one, after
+  /// packets unknown here.
+  ///
+  /// Those packets may or may not follow the confirmed packets of this device. If the server was
+  /// rolled back to the time of the copy, it has lost the confirmed packets. The cursor does not
+  /// show that until it gets that far.
+  ///
+  /// So the device sends everything beyond its cursor again, under a new identifier. It sends
+  /// nothing before the cursor, not even expired operations: the server may have forgotten them,
+  /// and would treat them as new.
+  private func leaveToCopy() throws {
+    try noteCopied(as: withOutbox { try beginChain(with: $0.packets, &$0) })
+  }
+
+  /// Moves archived packets back to the queue, unchanged.
+  ///
+  /// - Parameter number: of the packet before them; 0 for all.
+  /// - Returns: The number of their operations.
+  private func takeFromArchive(after number: Int64) throws -> Int {
+    guard let first = try packets.firstArchivedOrder(after: number) else { return 0 }
+    let base = try syncState().replacement?.followsLoss == true ? "0" : "base"
+    let count = try connection.run(
+      "UPDATE ferry_operations SET state = 0, base = \(base) WHERE state = 1 AND seq >= ?", first)
+    try packets.takeFromArchive(after: number)
+    return count
+  }
+
+  private func noteSetBack(_ count: Int) throws {
+    try note(
+      "restored",
+      "the server lost confirmed operations (was it restored from a backup?); this device "
+        + "re-uploads its own, \(count) of them from its archive")
+  }
+
+  // MARK: Another identifier
+
+  /// Takes a new device identifier and sends the unconfirmed operations again under it; nothing is
+  /// lost. Another copy of this file has written under the present identifier, or it belongs to
+  /// another user.
+  ///
+  /// - Parameters:
+  ///   - why: ``ProblemCode/deviceForked`` or ``ProblemCode/deviceTaken``.
+  ///   - reason: another reason, for the log.
+  func takeNewIdentity(_ why: ProblemCode = .deviceForked, because reason: String? = nil) throws {
+    try connection.transaction {
+      let device = try withOutbox { outbox in
+        try beginChain(with: outbox.leaveIdentity(self), &outbox)
+      }
+      if let reason {
+        try note(
+          "identity", "\(reason); this replica is now \(device) and sends these operations again")
+      } else if why == .deviceTaken {
+        try note(
+          "identity",
+          "this replica's former identifier belongs to another user: was the token changed? "
+            + "The replica is now \(device)")
+      } else {
+        try noteCopied(as: device)
+      }
+    }
+  }
+
+  private func noteCopied(as device: DeviceID) throws {
+    try note("identity", "another copy of this replica has written; this copy is now \(device)")
+  }
+
+  /// Opens a refused packet and all packets after it again, in a chain under a new identifier.
+  ///
+  /// The server has stored nothing of this packet. So no later packet can be in the history, except
+  /// through a copy of this file, whose operations the server recognises by their identifiers.
+  /// Earlier cut packets may still be on their way: in the new chain they never find a place.
+  func reopenPackets(from refused: FrozenPacket) throws {
+    _ = try withOutbox { outbox in
+      let (kept, first) = outbox.cut(from: refused)
+      try connection.run(
+        "UPDATE ferry_operations SET apart = 0 WHERE state = 0 AND apart <> 0 AND seq >= ?",
+        first.orders.lowerBound)
+      try packets.remove(from: first.number)
+      return try beginChain(with: kept, &outbox)
+    }
+  }
+
+  /// Starts a chain under a new identifier, with packets that were frozen under the former one.
+  private func beginChain(
+    with kept: [FrozenPacket], _ outbox: inout Outbox
+  ) throws -> DeviceID {
+    let device = try takeNewName()
+    outbox.beginChain(with: kept)
+    // Others may know all of this under the former identifier.
+    try connection.execute(
+      "UPDATE ferry_operations SET concurrent = 1 WHERE \(Self.isUnfrozen)")
+    for packet in kept {
+      try connection.run(
+        """
+        UPDATE ferry_operations SET concurrent = 2
+        WHERE state = 0 AND concurrent = 0 AND seq BETWEEN ? AND ?
+        """, packet.orders.lowerBound, packet.orders.upperBound)
+    }
+    if let first = kept.first, let last = kept.last {
+      try connection.run(
+        "UPDATE ferry_replica SET tail = ?, chain_start = ?", last.tail, first.number - 1)
+    }
+    return device
+  }
+
+  private func takeNewName() throws -> DeviceID {
+    try keepName()
+    let device = newDevice(wallClock, random)
+    try connection.run(
+      """
+      UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
+        (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_packets'), 0)
+      """, device)
+    return device
+  }
+}

@@ -1,0 +1,215 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncClient
+
+/// The rules for a device's packets: event in, packets and cursor out (SPEC.md §4, §5).
+@Suite("The outbox", .hangLimit)
+struct OutboxTests {
+  /// A ledger whose operations all have these bases.
+  private struct Ledger: OutboxLedger {
+    var lowest: SequenceNumber?
+    var lowestMet: SequenceNumber?
+
+    func lowestBase(in orders: ClosedRange<Int64>, metOnly: Bool) -> SequenceNumber? {
+      metOnly ? lowestMet : lowest
+    }
+  }
+
+  private static let epoch = PageMaker().epoch
+
+  private static func tail(_ number: Int64) -> OperationID {
+    OperationID(UniqueID(high: 1, low: UInt64(number)))
+  }
+
+  /// Returns the packet with this number, of two operations.
+  private static func packet(
+    _ number: Int64, _ state: FrozenPacket.State = .frozen, last: SequenceNumber? = nil,
+    isInChain: Bool = false, hasMet: Bool = false, continues: Bool = false
+  ) -> FrozenPacket {
+    var packet = FrozenPacket(
+      number: number, dependency: number > 1 ? tail(number - 1) : nil, tail: tail(number),
+      orders: number * 2 - 1...number * 2, isMerged: true, continues: continues, operations: 2,
+      schema: 0)
+    (packet.state, packet.last) = (state, last)
+    (packet.isInChain, packet.hasMet) = (isInChain, hasMet)
+    return packet
+  }
+
+  private static func outbox(
+    _ packets: [FrozenPacket], applied: SequenceNumber = 10, received: SequenceNumber? = nil
+  ) -> Outbox {
+    Outbox(
+      packets,
+      SyncState(
+        epoch: epoch, applied: applied, received: received ?? applied, head: applied,
+        clockOffset: 0, lastSync: nil, anchor: PageMaker.anchor(at: applied), replacement: nil,
+        began: nil))
+  }
+
+  private static func receipt(
+    _ number: Int64, at first: SequenceNumber, _ status: PacketReceipt.Status = .applied
+  ) -> PacketReceipt {
+    PacketReceipt(
+      tail: tail(number), status: status, sequences: first...first + 1,
+      historyHashBefore: PageMaker.historyHash(at: first - 1),
+      historyHash: PageMaker.historyHash(at: first + 1),
+      timeline: PageMaker.timeline(at: first + 1))
+  }
+
+  private static func answer(
+    _ receipts: PacketReceipt..., head: SequenceNumber = 20
+  ) -> PacketAnswer {
+    PacketAnswer(
+      receipt: receipts[0], released: Array(receipts.dropFirst()), epoch: epoch, head: head,
+      serverTime: 0)
+  }
+
+  // MARK: Receipts
+
+  @Test("a receipt confirms its packet, and those that it released, once")
+  func confirmed() throws {
+    var outbox = Self.outbox([Self.packet(1), Self.packet(2, .buffered), Self.packet(3)])
+    let answer = Self.answer(Self.receipt(1, at: 11), Self.receipt(2, at: 13), head: 14)
+    #expect(try outbox.take(answer, Ledger()).map(\.packet.number) == [1, 2])
+    #expect(outbox.open.map(\.number) == [3])
+    #expect(outbox.packets.map(\.isInChain) == [true, true, false])
+    #expect(outbox.state.head == 14)
+    #expect(try outbox.take(answer, Ledger()).isEmpty)
+  }
+
+  @Test("a receipt for no packet of this file changes nothing")
+  func foreignReceipt() throws {
+    var outbox = Self.outbox([Self.packet(1)])
+    let before = outbox.packets
+    #expect(try outbox.take(Self.answer(Self.receipt(9, at: 11)), Ledger()).isEmpty)
+    #expect(outbox.packets == before && outbox.state.applied == 10)
+  }
+
+  @Test("a buffered packet stays open")
+  func buffered() throws {
+    var outbox = Self.outbox([Self.packet(1)])
+    let receipt = PacketReceipt(tail: Self.tail(1), status: .buffered)
+    #expect(try outbox.take(Self.answer(receipt), Ledger()).isEmpty)
+    #expect(outbox.open.map(\.state) == [.buffered])
+  }
+
+  @Test(
+    "own packets move the cursor if nothing of others is between them, in them, or staged",
+    arguments: [
+      (false, nil, 11, 12), (true, nil, 11, 10), (false, 15, 11, 10), (false, nil, 12, 10),
+    ] as [(Bool, SequenceNumber?, SequenceNumber, SequenceNumber)])
+  func advance(
+    hasMet: Bool, received: SequenceNumber?, first: SequenceNumber, applied: SequenceNumber
+  ) throws {
+    var outbox = Self.outbox([Self.packet(1, hasMet: hasMet)], received: received)
+    _ = try outbox.take(Self.answer(Self.receipt(1, at: first)), Ledger(lowest: 10))
+    #expect(outbox.state.applied == applied)
+    #expect(outbox.coveredOrder == (applied == 12 ? 2 : nil))
+    #expect(!outbox.isPulledAgain)
+  }
+
+  @Test("a packet in the history behind the cursor moves it back to where its operations were made")
+  func behind() throws {
+    var outbox = Self.outbox([Self.packet(1)])
+    let answer = Self.answer(Self.receipt(1, at: 7, .duplicate))
+    _ = try outbox.take(answer, Ledger(lowest: 4))
+    #expect(outbox.state.applied == 4 && outbox.state.received == 4 && outbox.isPulledAgain)
+    #expect(outbox.state.replacement == nil)
+    #expect(!outbox.packets[0].isClean && !outbox.packets[0].isInChain)
+
+    var fromStart = Self.outbox([Self.packet(1)])
+    _ = try fromStart.take(answer, Ledger(lowest: 0))
+    #expect(fromStart.state.applied == 0 && fromStart.state.replacement == .removing)
+
+    var uploadOnly = Self.outbox([Self.packet(1)])
+    _ = try uploadOnly.take(answer, Ledger(lowest: nil))
+    #expect(uploadOnly.state.applied == 10, "no operation of it receives others' changes")
+  }
+
+  @Test(
+    "the archive takes confirmed packets that the cursor has passed, up to the first other one",
+    arguments: [
+      ([], nil), ([packet(1, .acknowledged, last: 11)], nil), ([packet(1)], nil),
+      ([packet(1, .acknowledged, last: 10)], 2),
+      ([packet(1, .acknowledged, last: 9), packet(2, .acknowledged, last: 10), packet(3)], 4),
+      ([packet(1, .acknowledged, last: 9), packet(2), packet(3, .acknowledged, last: 10)], 2),
+      ([packet(1, .acknowledged, last: 9), packet(2, .acknowledged, last: 11)], 2),
+    ] as [([FrozenPacket], Int64?)])
+  func covered(packets: [FrozenPacket], order: Int64?) {
+    #expect(Self.outbox(packets).coveredOrder == order)
+  }
+
+  // MARK: The chain
+
+  @Test("a named tail confirms everything through it, at a place that is not known")
+  func confirmThrough() throws {
+    var outbox = Self.outbox([
+      Self.packet(1, .acknowledged, last: 9), Self.packet(2, .buffered), Self.packet(3),
+    ])
+    #expect(try !outbox.confirm(through: Self.tail(2), head: 15, Ledger(lowest: 1)))
+    #expect(outbox.packets.map(\.state) == [.acknowledged, .acknowledged, .frozen])
+    #expect(outbox.packets.map(\.last) == [9, 15, nil])
+    #expect(outbox.packets.map(\.isInChain) == [true, true, false])
+    #expect(outbox.packets[1].first == nil)
+    #expect(try !outbox.confirm(through: Self.tail(9), head: 15, Ledger()), "it is not kept here")
+  }
+
+  @Test("a tail that confirms operations which met others' changes moves the cursor back")
+  func confirmMet() throws {
+    var outbox = Self.outbox([Self.packet(1), Self.packet(2, hasMet: true)])
+    let ledger = Ledger(lowest: 1, lowestMet: 6)
+    #expect(try !outbox.confirm(through: Self.tail(1), head: 15, ledger))
+    #expect(try outbox.confirm(through: Self.tail(2), head: 15, ledger))
+    #expect(outbox.state.applied == 6)
+  }
+
+  @Test("confirmed packets that the server lost are opened again, with no place")
+  func sendAgain() {
+    var outbox = Self.outbox([
+      Self.packet(1, .acknowledged, last: 9, isInChain: true),
+      Self.packet(2, .acknowledged, last: 11, isInChain: true), Self.packet(3, .buffered),
+    ])
+    outbox.sendAgain(after: 1)
+    #expect(outbox.packets.map(\.state) == [.acknowledged, .frozen, .buffered])
+    #expect(outbox.packets[1] == Self.packet(2))
+  }
+
+  @Test("a device that leaves its identifier keeps what its chain on the server has")
+  func leave() throws {
+    var outbox = Self.outbox([
+      Self.packet(1, .buffered), Self.packet(2, .acknowledged, isInChain: true), Self.packet(3),
+      Self.packet(4, .acknowledged, last: 20),
+    ])
+    let kept = try outbox.leaveIdentity(Ledger())
+    #expect(kept.map(\.number) == [3, 4])
+    #expect(outbox.packets[0].state == .acknowledged && outbox.packets[0].last == 10)
+    outbox.beginChain(with: kept)
+    #expect(outbox.packets[2...].map(\.state) == [.frozen, .frozen])
+    #expect(outbox.packets[2...].map(\.dependency) == [nil, Self.tail(3)])
+    #expect(outbox.packets[3].last == nil)
+  }
+
+  @Test("a device whose chain the server has not keeps every open packet")
+  func leaveAll() throws {
+    var outbox = Self.outbox([Self.packet(1, .acknowledged, last: 9), Self.packet(2)])
+    #expect(try outbox.leaveIdentity(Ledger()).map(\.number) == [2])
+    var all = Self.outbox([Self.packet(1, .acknowledged, last: 9)])
+    #expect(try all.leaveIdentity(Ledger()).isEmpty)
+  }
+
+  @Test("after a refusal, earlier packets stay and parts of the same transaction are cut again")
+  func cut() {
+    let packets = [
+      Self.packet(1, .acknowledged), Self.packet(2), Self.packet(3, continues: true),
+      Self.packet(4, continues: true), Self.packet(5),
+    ]
+    let last = Self.outbox(packets).cut(from: packets[4])
+    #expect(last.kept.map(\.number) == [2] && last.first.number == 3)
+    let middle = Self.outbox(packets).cut(from: packets[2])
+    #expect(middle.kept.map(\.number) == [2] && middle.first.number == 3)
+    let first = Self.outbox(packets).cut(from: packets[1])
+    #expect(first.kept.isEmpty && first.first.number == 2)
+  }
+}
