@@ -70,10 +70,13 @@ let package = Package(
       "FerryCaching", "Client/Caching",
       needs: ["FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors"]),
     library(
+      "FerryPersistence", "Client/Persistence",
+      needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors"]),
+    library(
       "FerrySyncClient", "Client/Sync",
       needs: [
-        "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking", "FerryCompression",
-        "FerryExecutors",
+        "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
+        "FerryCompression", "FerryExecutors",
       ]),
     library(
       "FerryMissions", "Client/Missions",
@@ -83,7 +86,8 @@ let package = Package(
     library(
       "Ferry", "Client/Ferry",
       needs: [
-        "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryNetworking", "FerryProtocol",
+        "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryNetworking",
+        "FerryProtocol",
       ]),
     library("FerryTableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
@@ -127,8 +131,9 @@ let package = Package(
     library(
       "FerrySimulation", "Proving/Simulation",
       needs: [
-        "FerryConformance", "FerrySimulatedDisk", "FerrySyncClient", "FerrySyncServer",
-        "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors", "FerrySQLite",
+        "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
+        "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
+        "FerrySQLite",
         "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography",
       ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
@@ -168,8 +173,13 @@ let package = Package(
     tests(
       "SyncClientTests",
       needs: [
-        "FerrySyncClient", "FerryNetworking", "FerrySQLite", "FerryProtocol", "FerryCompression",
-        "FerryTestSupport",
+        "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
+        "FerryCompression", "FerryTestSupport",
+      ]),
+    tests(
+      "PersistenceTests",
+      needs: [
+        "FerryPersistence", "FerrySQLite", "FerryExecutors", "FerryLaboratory", "FerryTestSupport",
       ]),
     tests(
       "MissionServerTests",

@@ -3,5 +3,6 @@
 @_exported import FerryCaching
 @_exported import FerryMissions
 @_exported import FerryNetworking
+@_exported import FerryPersistence
 @_exported import FerryProtocol
 @_exported import FerrySyncClient

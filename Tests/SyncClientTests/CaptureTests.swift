@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryTestSupport
@@ -127,10 +128,10 @@ struct CaptureTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("CREATE INDEX by_title ON tasks(title)")
     try replica.file.write { database in
-      #expect(throws: ReplicaError.self) {
+      #expect(throws: DatabaseError.self) {
         try database.execute("ALTER TABLE tasks DROP COLUMN title")
       }
-      #expect(throws: ReplicaError.self) {
+      #expect(throws: DatabaseError.self) {
         try database.execute("ALTER TABLE tasks ADD COLUMN done INTEGER")
       }
       try database.execute("INSERT INTO tasks(id) VALUES ('a')")
@@ -220,7 +221,7 @@ struct CaptureTests {
       ),
     ]
     for (sql, reason) in refused {
-      let error = #expect(throws: ReplicaError.self) { try replica.run(sql) }
+      let error = #expect(throws: DatabaseError.self) { try replica.run(sql) }
       #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
     }
     #expect(try replica.rows("SELECT count(*) FROM tasks") == [[0]])
@@ -269,7 +270,7 @@ struct CaptureTests {
   @Test("a statement cannot end the transaction around it")
   func transactionControl() throws {
     let replica = try ReplicaFixture.withTasks()
-    #expect(throws: ReplicaError.self) {
+    #expect(throws: DatabaseError.self) {
       try replica.run("INSERT INTO tasks(id) VALUES ('a'); ROLLBACK")
     }
     #expect(try replica.pending.isEmpty)

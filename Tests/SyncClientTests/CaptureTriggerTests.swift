@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryTestSupport
@@ -27,7 +28,7 @@ struct CaptureTriggerTests {
     try replica.file.track(["t"])
     try replica.run("INSERT INTO t VALUES ('a', 'one'), ('b', 'one')")
     try replica.file.write { database in
-      #expect(throws: ReplicaError.self) {
+      #expect(throws: DatabaseError.self) {
         try database.execute(
           "UPDATE t SET body = CASE id WHEN 'b' THEN CAST(x'ff' AS TEXT) ELSE 'two' END")
       }

@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryTestSupport
@@ -82,7 +83,7 @@ struct LargeRowTests {
       "UPDATE t SET c9 = printf('%.*c', 9000, 'x')",
       "INSERT INTO t SELECT 'b', c0, c1, c2, c3, c4, c5, c6, c7, c0, c1, NULL FROM t",
     ] {
-      let error = #expect(throws: ReplicaError.self) { try replica.run(sql) }
+      let error = #expect(throws: DatabaseError.self) { try replica.run(sql) }
       #expect(error?.description.contains("can be synced") == true)
     }
     #expect(throws: ReplicaError.self) {
@@ -99,7 +100,7 @@ struct LargeRowTests {
         (0..<9).map { Column("c\($0)", .text(String(repeating: "y", count: 10_000))) })
     ])
     try replica.run("UPDATE t SET c0 = 'short' WHERE id = 'b'")
-    #expect(throws: ReplicaError.self) {
+    #expect(throws: DatabaseError.self) {
       try replica.run("UPDATE t SET c0 = printf('%.*c', 9999, 'x') WHERE id = 'b'")
     }
     try replica.run("UPDATE t SET id = 'c' WHERE id = 'b'")
@@ -196,7 +197,7 @@ struct LargeRowTests {
       """
     }
     try replica.run(insert("a", limits.operationsPerTransaction))
-    let error = #expect(throws: ReplicaError.self) {
+    let error = #expect(throws: DatabaseError.self) {
       try replica.run(insert("b", limits.operationsPerTransaction + 1))
     }
     #expect(error?.description.contains("400 records") == true)

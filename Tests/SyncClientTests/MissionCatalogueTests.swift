@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryTestSupport
@@ -59,7 +60,7 @@ struct MissionCatalogueTests {
   func notCaptured() throws {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.apply([published(try record("m"), at: 1)])
-    #expect(throws: ReplicaError.self) {
+    #expect(throws: DatabaseError.self) {
       try fixture.run("UPDATE ferry_missions SET title = 'mine'")
     }
     try fixture.file.connection.execute(

@@ -1,4 +1,5 @@
-import Synchronization
+import FerryExecutors
+import FerryPersistence
 
 /// Runs transactions one after another. Valid only inside the closure that receives it.
 public final class BulkWriter {
@@ -17,13 +18,4 @@ public final class BulkWriter {
   public func transaction<T>(_ body: (Database) throws -> T) throws -> T {
     try file.write(body)
   }
-}
-
-/// Notifies a thread that the task waiting for it was cancelled.
-final class CancellationFlag: Sendable {
-  private let flag = Atomic(false)
-
-  var isSet: Bool { flag.load(ordering: .relaxed) }
-
-  func set() { flag.store(true, ordering: .relaxed) }
 }

@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 
 /// A batch as the user requests it. The replica looks up names and parses a text predicate once it
@@ -54,8 +55,11 @@ extension Database {
     _ table: Name, _ effect: Batch.Effect, _ columns: [Column],
     _ predicate: @escaping (Name) throws -> RecordPredicate
   ) throws -> Int {
+    guard let file = owner as? ReplicaFile else {
+      throw ReplicaError.invalidBatch("a batch writes; use Replica.write")
+    }
     do {
-      return try recordBatch(
+      return try file.recordBatch(
         BatchRequest(table: table, effect: effect, columns: columns, predicate: predicate))
     } catch {
       throw ReplicaError(error)

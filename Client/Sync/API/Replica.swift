@@ -1,4 +1,6 @@
+import FerryExecutors
 import FerryNetworking
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import Synchronization
@@ -55,7 +57,8 @@ public final class Replica: Sendable {
   ) {
     self.path = path
     self.thread = thread
-    readers = ReaderPool(path: path, in: surroundings)
+    readers = ReaderPool(
+      path: path, fileSystem: surroundings.fileSystem, makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: path, transport: transport, surroundings: surroundings,
       shared: SyncAPI.Shared())
@@ -80,20 +83,18 @@ public final class Replica: Sendable {
   public func writeInBulk<T: Sendable>(
     _ body: @escaping @Sendable (BulkWriter) throws -> T
   ) async throws -> T {
-    let cancelled = CancellationFlag()
-    let result = try await withTaskCancellationHandler {
-      try await typed {
+    let result = try await typed {
+      try await CancellationFlag.whileRunning { cancelled in
         try await thread.run { try body(BulkWriter(file: $0, cancelled: cancelled)) }
       }
-    } onCancel: {
-      cancelled.set()
     }
     wakeWatchers()
     return result
   }
 
   /// Runs `body` on a snapshot of the file, beside current writes and syncs. The snapshot has all
-  /// of a pull or nothing of it.
+  /// of a pull or nothing of it. Eight reads run at once. If the task is cancelled, a running
+  /// statement ends, and the call throws ``ReplicaError/cancelled``.
   public func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
@@ -293,6 +294,8 @@ public final class Replica: Sendable {
     do {
       return try await body()
     } catch let error as SQLiteError {
+      throw ReplicaError(error)
+    } catch let error as DatabaseError {
       throw ReplicaError(error)
     } catch let error as MalformedMessage {
       throw ReplicaError(error)

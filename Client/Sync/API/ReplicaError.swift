@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 
@@ -91,6 +92,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case let error as ReplicaError: self = error
     case let error as AskedToWait: self = error.failure
     case let error as SQLiteError: self = .database(error.message, code: error.code)
+    case let error as DatabaseError: self = .database(error.message, code: error.code)
     case let error as Problem: self = .refused(error)
     case let error as MalformedMessage: self = .unexpectedAnswer(status: 200, error.description)
     case let error as ForeignAnswer:

@@ -77,7 +77,7 @@ extension ReplicaFile {
   /// (https://sqlite.org/foreignkeys.html#fk_schemacommands).
   ///
   /// - Throws: ``ReplicaError/cannotDrop(table:_:)`` with the reason.
-  func checkDrop(of table: Name) throws {
+  package func tableWillDrop(_ table: Name) throws {
     let tracked = Set(try trackedTables().map(\.folded))
     let tables = try connection.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"

@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues

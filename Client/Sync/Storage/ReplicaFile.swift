@@ -1,3 +1,4 @@
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
@@ -66,12 +67,7 @@ package final class ReplicaFile {
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
     try connection.transaction {
       try refreshTriggersOfNewSchema()
-      let database = Database(
-        connection: connection, schemaWillChange: { [unowned self] in try removeTriggers() },
-        tableWillDrop: { [unowned self] in try checkDrop(of: $0) },
-        schemaChanged: { [unowned self] in try refreshTriggers() },
-        recordBatch: { [unowned self] in try recordBatch($0) })
-      return try body(database)
+      return try body(Database(connection: connection, owner: self))
     }
   }
 
@@ -93,6 +89,12 @@ package final class ReplicaFile {
   package func dataVersion() throws -> Int64 {
     try connection.first("PRAGMA data_version") { $0.int64(0) } ?? 0
   }
+}
+
+/// Changes of the schema by the user's statements.
+extension ReplicaFile: DatabaseOwner {
+  package func schemaWillChange() throws { try removeTriggers() }
+  package func schemaChanged() throws { try refreshTriggers() }
 }
 
 /// Returns a new device identifier.

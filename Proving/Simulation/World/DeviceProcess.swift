@@ -1,5 +1,6 @@
 import FerryConformance
 import FerryNetworking
+import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerrySyncClient

@@ -2,41 +2,35 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// Plain SQL within one transaction of a replica. Valid only inside the closure that receives it.
+/// Plain SQL within one transaction. Valid only inside the closure that receives it.
 ///
-/// The same transaction records each write to a tracked table. Three kinds of statements fail
-/// before they run:
+/// In a replica, the same transaction records each write to a tracked table. Three kinds of
+/// statements fail before they run:
 ///
 /// - statements that begin or end a transaction,
 /// - statements that change a table of Ferry's (`ferry_…`); reading such a table is allowed,
 /// - statements that write to a tracked table of an attached replica.
+///
+/// ```swift
+/// try await replica.write { database in
+///   try database.execute("UPDATE tasks SET done = 1 WHERE id = ?", ["t1"])
+/// }
+/// ```
 public final class Database {
   /// For this package's own programs.
   package let connection: SQLiteConnection
-  private let schemaWillChange: () throws -> Void
-  private let tableWillDrop: (Name) throws -> Void
-  private let schemaChanged: () throws -> Void
-  let recordBatch: (BatchRequest) throws -> Int
+  /// The owner of the file, if it takes part in the statements.
+  package let owner: (any DatabaseOwner)?
 
-  init(
-    connection: SQLiteConnection, schemaWillChange: @escaping () throws -> Void = {},
-    tableWillDrop: @escaping (Name) throws -> Void = { _ in },
-    schemaChanged: @escaping () throws -> Void = {},
-    recordBatch: @escaping (BatchRequest) throws -> Int = { _ in
-      throw ReplicaError.invalidBatch("a batch writes; use Replica.write")
-    }
-  ) {
+  package init(connection: SQLiteConnection, owner: (any DatabaseOwner)? = nil) {
     self.connection = connection
-    self.schemaWillChange = schemaWillChange
-    self.tableWillDrop = tableWillDrop
-    self.schemaChanged = schemaChanged
-    self.recordBatch = recordBatch
+    self.owner = owner
   }
 
   /// Runs one statement with parameters, or a script of several without. Returns the number of rows
   /// that they changed.
   ///
-  /// - Throws: ``ReplicaError/database(_:code:)`` with SQLite's message.
+  /// - Throws: ``DatabaseError`` with SQLite's message.
   @discardableResult
   public func execute(_ sql: String, _ parameters: [Value] = []) throws -> Int {
     try run(sql, parameters) { _, _ in }
@@ -45,7 +39,7 @@ public final class Database {
 
   /// Runs one statement; for SQL that contains names from outside.
   ///
-  /// - Throws: ``ReplicaError/database(_:code:)``, also if anything follows the statement; then
+  /// - Throws: ``DatabaseError``, also if anything follows the statement; then
   ///   nothing runs.
   @discardableResult
   package func execute(single sql: String, _ parameters: [Value] = []) throws -> Int {
@@ -82,53 +76,38 @@ public final class Database {
       var rest = sql[...]
       while let statement = try connection.prepareNext(&rest, guarded: true) {
         guard !isSingle || rest.isEmpty else {
-          throw ReplicaError.database("more than one statement", code: 21)
+          throw DatabaseError("more than one statement", code: 21)
         }
         guard parameters.isEmpty || statement.parameterCount == parameters.count else {
-          throw ReplicaError.database(
-            "the statement takes \(statement.parameterCount) parameters, not \(parameters.count)",
-            code: 1)
+          throw DatabaseError(
+            "the statement takes \(statement.parameterCount) parameters, not \(parameters.count)")
         }
         let values =
           parameters.isEmpty
           ? Array(repeating: .null, count: statement.parameterCount) : parameters
-        if let table = connection.droppedTable { try tableWillDrop(Name(table)) }
+        if let table = connection.droppedTable { try owner?.tableWillDrop(Name(table)) }
         // An additional column does not disturb the recording.
-        if statement.altersTable && !statement.addsColumn { try schemaWillChange() }
+        if statement.altersTable && !statement.addsColumn { try owner?.schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         do {
           try statement.forEach(SQLiteList(values)) { try row($0, names) }
         } catch {
           // The triggers removed for the change come back, also if the change failed.
-          if statement.altersTable { try schemaChanged() }
+          if statement.altersTable { try owner?.schemaChanged() }
           throw error
         }
         guard connection.isInTransaction else {
-          throw ReplicaError.database(
-            "the statement rolled the transaction back, so none of its changes took effect", code: 1
-          )
+          throw DatabaseError(
+            "the statement rolled the transaction back, so none of its changes took effect")
         }
         if statement.changesSchema {
-          try schemaChanged()
+          try owner?.schemaChanged()
         } else if !statement.isReadOnly {
           changes += connection.changes
         }
       }
     } catch let error as SQLiteError {
-      throw ReplicaError.database(error.message, code: error.code)
+      throw DatabaseError(error)
     }
-  }
-}
-
-/// One row of a result.
-public struct Row: Sendable, Equatable {
-  /// The columns' names, in order.
-  public let names: [String]
-  /// The columns' values, in the same order.
-  public let values: [Value]
-
-  /// Returns the first column of this name; NULL if there is none.
-  public subscript(name: String) -> Value {
-    names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }
 }

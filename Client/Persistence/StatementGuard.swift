@@ -1,7 +1,7 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Checks which actions the user's SQL may take in a replica; pure. Only Ferry ends transactions
+/// Checks which actions the user's SQL may take in a file; pure. Only Ferry ends transactions
 /// and writes to `ferry_…` tables, and only another replica records writes to its own tables.
 struct StatementGuard {
   /// The file of the table that the current statement has written to last.
@@ -57,7 +57,7 @@ struct StatementGuard {
 extension SQLiteConnection {
   /// Protects Ferry's tables and transactions from the user's SQL. Ferry's own statements are not
   /// checked.
-  func guardUserStatements() {
+  package func guardUserStatements() {
     var rules = StatementGuard()
     guardStatements { rules.refusal(of: $0) }
   }

@@ -1,0 +1,27 @@
+import FerrySQLite
+
+/// SQLite rejected a statement.
+///
+/// ```swift
+/// do {
+///   try await database.write { try $0.execute("INSERT INTO tasks(id) VALUES ('t1')") }
+/// } catch let error as DatabaseError where error.isConstraint {
+///   print("there is such a task already")
+/// }
+/// ```
+public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// SQLite's message.
+  public let message: String
+  /// The extended result code (https://sqlite.org/rescode.html).
+  public let code: Int32
+
+  package init(_ message: String, code: Int32 = 1) { (self.message, self.code) = (message, code) }
+
+  package init(_ error: SQLiteError) { self.init(error.message, code: error.code) }
+
+  public var description: String { message }
+
+  /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
+  /// reference.
+  public var isConstraint: Bool { code & 0xFF == 19 }
+}

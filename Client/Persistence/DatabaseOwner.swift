@@ -1,0 +1,12 @@
+import FerryProtocol
+
+/// The owner of a file that takes part in its users' changes of the schema.
+package protocol DatabaseOwner: AnyObject {
+  /// Runs before a statement that drops a table.
+  func tableWillDrop(_ table: Name) throws
+  /// Runs before a statement that alters a table.
+  func schemaWillChange() throws
+  /// Runs after each statement that changed the schema, and after a failed one that altered a
+  /// table.
+  func schemaChanged() throws
+}

@@ -1,0 +1,90 @@
+import FerryExecutors
+import FerrySQLite
+import Synchronization
+
+/// Read-only connections to a file, each on its own thread, opened on demand.
+package final class ReaderPool: Sendable {
+  /// The most connections. A read that finds all of them at work waits for the one with the
+  /// shortest queue.
+  package static let size = 8
+
+  private let path: String
+  private let fileSystem: String?
+  private let makeExecutor: @Sendable (String) -> any WorkExecutor
+  private let readers = Mutex<[(reader: Reader, queued: Int)]>([])
+
+  /// - Parameters:
+  ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
+  ///   - makeExecutor: makes the thread of a connection, with this name.
+  package init(
+    path: String, fileSystem: String? = nil,
+    makeExecutor: @escaping @Sendable (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
+  ) {
+    self.path = path
+    self.fileSystem = fileSystem
+    self.makeExecutor = makeExecutor
+  }
+
+  /// Runs `body` on one snapshot of the file. If the task is cancelled, a running statement ends.
+  ///
+  /// - Throws: the error of `body`; `CancellationError`.
+  package func read<T: Sendable>(
+    _ body: @escaping @Sendable (Database) throws -> T
+  ) async throws -> T {
+    let (index, reader) = take()
+    defer { readers.withLock { $0[index].queued -= 1 } }
+    return try await CancellationFlag.whileRunning { try await reader.read(body, unless: $0) }
+  }
+
+  /// Returns an idle connection, or a new one, or the one with the shortest queue.
+  private func take() -> (index: Int, reader: Reader) {
+    readers.withLock { readers in
+      let shortest = readers.indices.min { readers[$0].queued < readers[$1].queued }
+      var index = shortest ?? 0
+      if readers.isEmpty || (readers[index].queued > 0 && readers.count < Self.size) {
+        index = readers.count
+        let executor = makeExecutor("ferry-reader")
+        readers.append((Reader(path: path, fileSystem: fileSystem, executor: executor), 0))
+      }
+      readers[index].queued += 1
+      return (index, readers[index].reader)
+    }
+  }
+}
+
+/// One connection on its thread.
+// SAFETY: `connection` is only touched by closures that run on the executor's one thread.
+private final class Reader: @unchecked Sendable {
+  private let path: String
+  private let fileSystem: String?
+  private let executor: any WorkExecutor
+  private var connection: SQLiteConnection?
+
+  init(path: String, fileSystem: String?, executor: any WorkExecutor) {
+    self.path = path
+    self.fileSystem = fileSystem
+    self.executor = executor
+  }
+
+  func read<T: Sendable>(
+    _ body: @escaping @Sendable (Database) throws -> T, unless cancelled: CancellationFlag
+  ) async throws -> T {
+    try await executor.run { [self] in
+      if cancelled.isSet { throw CancellationError() }
+      let connection = try opened()
+      return try connection.interrupting(when: { cancelled.isSet }) {
+        try connection.transaction(.deferred) {
+          try body(Database(connection: connection))
+        }
+      }
+    }
+  }
+
+  private func opened() throws -> SQLiteConnection {
+    if let connection { return connection }
+    let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
+    opened.guardUserStatements()
+    connection = opened
+    return opened
+  }
+}
