@@ -119,8 +119,8 @@ extension ReplicaFile: OutboxLedger {
     let isSetBack = replacement == .rescuing
     if replacement?.followsLoss == true { try forgetBases() }
     // A server forgets a device that was away for long, and its old operations. Those would count
-    // once more.
-    if !isSetBack { try trimArchive(now: head.serverTime) }
+    // once more. After a loss they are perhaps nowhere else.
+    if replacement?.followsLoss != true { try trimArchive(now: head.serverTime) }
     switch ChainDecision(try chainFacts(head.appliedTail, isSetBack)) {
     case .goOn: return false
     case .confirm:
