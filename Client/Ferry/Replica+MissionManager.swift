@@ -52,17 +52,18 @@ extension Replica {
     over transport: any Transport, silence: Duration
   ) -> DownloadOpening {
     { [self] (source, fields) async throws(TransportError) -> TransportStream in
-      let access: ServerAccess?
-      do { access = try await self.access() } catch {
+      let server: ServerAccess
+      let token: String?
+      do {
+        server = try await access()
+        token = try await server.token()
+      } catch {
         throw TransportError(.other, String(describing: error))
-      }
-      guard let server = access else {
-        throw TransportError(.badAddress, "this replica has no server yet")
       }
       let address = server.address
       let url = address.url.hasSuffix("/") ? String(address.url.dropLast()) : address.url
       var base = BaseURL(url)
-      if let token = server.token { base.headers["Authorization"] = "Bearer \(token)" }
+      if let token { base.headers["Authorization"] = "Bearer \(token)" }
       // A client is a small value around the transport, and the transport keeps the connections.
       var configuration = NetworkConfiguration(base)
       configuration.certificateAuthorities = address.certificateAuthorities

@@ -63,3 +63,12 @@ struct RequestAddress: Equatable {
     return port
   }
 }
+
+extension BaseURL {
+  /// Checks that the address has a scheme, a host and a port that the client supports.
+  ///
+  /// - Throws: kind `badAddress`.
+  package func check() throws(NetworkError) {
+    do { _ = try RequestAddress(url) } catch { throw NetworkError(error) }
+  }
+}

@@ -33,6 +33,16 @@ struct ReadmeTests {
     }
   }
 
+  @Test("the README's example runs without a server, and sends its notes later")
+  func runsOffline() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("notes.db").path
+    try await readmeExample(file: file, server: "http://127.0.0.1:9")
+    let server = try await Server.start()
+    try await readmeExample(file: file, server: server.url)
+    #expect(try await server.head() == 2)
+  }
+
   /// Returns the code without the white space that formatting may change.
   private func joined(_ code: some StringProtocol) -> String {
     String(code.filter { !$0.isWhitespace })

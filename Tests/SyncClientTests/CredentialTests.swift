@@ -19,7 +19,7 @@ struct CredentialTests {
     let file = fixture.file
     #expect(try file.access() == nil)
     try file.configure(address(), token: "secret")
-    #expect(try file.access()?.token == "secret")
+    #expect(try file.access()?.stored == "secret")
     for change in ["server = 'https://evil.example'", "space = 'other'"] {
       try file.connection.execute("SAVEPOINT s; UPDATE ferry_replica SET \(change)")
       #expect {
@@ -33,7 +33,7 @@ struct CredentialTests {
     fixture.credentials.keep(nil, of: fixture.path)
     #expect(throws: ReplicaError.self) { try file.access() }
     try file.configure(address(), token: nil)
-    #expect(try file.access()?.token == nil)
+    #expect(try file.access()?.stored == nil)
   }
 
   @Test("the token is stored in a file of its own mode, replaced whole, and removed")

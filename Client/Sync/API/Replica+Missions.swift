@@ -21,7 +21,9 @@ extension Replica {
   }
 
   /// Returns the replica's server with the token.
-  package func access() async throws -> ServerAccess? {
-    try await typed { try await thread.run { try $0.access() } }
+  ///
+  /// - Throws: ``ReplicaError/notConfigured``, ``ReplicaError/tokenMissing(_:)``.
+  package func access() async throws -> ServerAccess {
+    try await typed { try await thread.run { [engine] in try engine.access($0) } }
   }
 }

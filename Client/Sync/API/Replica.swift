@@ -11,10 +11,10 @@ import Synchronization
 /// ``sync(progress:)`` sends them. Reads and writes never wait for the network.
 ///
 /// ```swift
-/// let replica = try await Replica.open("notes.db")
+/// let replica = try await Replica.open(
+///   "notes.db", server: "http://127.0.0.1:8080", space: "demo")
 /// try await replica.write { try $0.execute("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)") }
 /// try await replica.track("notes")
-/// try await replica.connect(to: "http://127.0.0.1:8080", space: "demo")
 /// try await replica.sync()
 /// ```
 public final class Replica: Sendable {
@@ -43,6 +43,54 @@ public final class Replica: Sendable {
     return try await open(path, transport: transport, in: surroundings)
   }
 
+  /// Opens `path` as the replica of a space, without the network.
+  ///
+  /// The first sync makes the first contact. It creates the space if the token permits it. A
+  /// program may thus start without a network, and the user may work at once.
+  ///
+  /// ```swift
+  /// let replica = try await Replica.open(
+  ///   "notes.db", server: "https://sync.example.org", space: "team", token: .fixed(token))
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - url: the server's address: `https://` or `http://`, host, optional port and path. A
+  ///     replica may move to another address of its space.
+  ///   - space: 1 to 63 characters of `A-Z a-z 0-9 . _ -`.
+  ///   - certificateAuthorities: a PEM file of authorities that the replica trusts besides the
+  ///     system's.
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)``, also if the file belongs to another space;
+  ///   ``ReplicaError/badAddress(_:)``.
+  public static func open(
+    _ path: String, server url: String, space: String, token: TokenSource = .none,
+    certificateAuthorities: String? = nil, transport: any Transport = CurlTransport(),
+    credentials: any CredentialStore = FileCredentialStore()
+  ) async throws -> Replica {
+    var surroundings = ReplicaSurroundings.system
+    surroundings.credentials = credentials
+    let address = try ServerAddress(
+      checking: url, space: space, certificateAuthorities: certificateAuthorities)
+    return try await open(
+      path, server: address, token: token, transport: transport, in: surroundings)
+  }
+
+  /// Opens `path` as the replica of a space, in the caller's surroundings.
+  package static func open(
+    _ path: String, server address: ServerAddress, token source: TokenSource = .none,
+    transport: any Transport, in surroundings: ReplicaSurroundings
+  ) async throws -> Replica {
+    let thread = try await ReplicaThread.open(path: path, in: surroundings)
+    var token: String?
+    var keeper: TokenKeeper?
+    switch source.kind {
+    case .fixed(let fixed): token = fixed
+    case .refreshed(let fetch): keeper = TokenKeeper(address, fetch: fetch)
+    }
+    try await thread.run { [token] in try $0.prepare(address, token: token) }
+    return Replica(
+      path: path, thread: thread, transport: transport, tokens: keeper, in: surroundings)
+  }
+
   /// Opens `path` as a replica in the caller's surroundings.
   package static func open(
     _ path: String, transport: any Transport, in surroundings: ReplicaSurroundings
@@ -52,7 +100,7 @@ public final class Replica: Sendable {
   }
 
   private init(
-    path: String, thread: ReplicaThread, transport: any Transport,
+    path: String, thread: ReplicaThread, transport: any Transport, tokens: TokenKeeper? = nil,
     in surroundings: ReplicaSurroundings
   ) {
     self.path = path
@@ -61,7 +109,7 @@ public final class Replica: Sendable {
       path: path, fileSystem: surroundings.fileSystem, makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: path, transport: transport, surroundings: surroundings,
-      shared: SyncAPI.Shared())
+      shared: SyncAPI.Shared(), tokens: tokens)
   }
 
   // MARK: Data
@@ -147,13 +195,8 @@ public final class Replica: Sendable {
   public func connect(
     to url: String, space: String, token: String? = nil, certificateAuthorities: String? = nil
   ) async throws -> SpaceInfo {
-    guard let space = SpaceName(space) else {
-      throw ReplicaError.refused(
-        Problem(
-          .unknownSpace, "'\(space)' is not a space's name: 1 to 63 of A-Z a-z 0-9 . _ -"))
-    }
-    let address = ServerAddress(
-      url: url, space: space, certificateAuthorities: certificateAuthorities)
+    let address = try ServerAddress(
+      checking: url, space: space, certificateAuthorities: certificateAuthorities)
     return try await typed {
       let info = try await find(ServerAccess(address: address, token: token))
       let offset = engine.shared.clockOffset
@@ -166,9 +209,7 @@ public final class Replica: Sendable {
   }
 
   private func find(_ server: ServerAccess) async throws -> SpaceInfo {
-    let api = SyncAPI(
-      server, transport: engine.transport, surroundings: engine.surroundings,
-      shared: engine.shared)
+    let api = engine.api(of: server)
     do {
       return try await engine.retrying { try await api.space(create: true) }
     } catch ReplicaError.refused(let problem) where problem.code == .forbidden {

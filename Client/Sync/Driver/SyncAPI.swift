@@ -6,6 +6,7 @@ import Synchronization
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).
 struct SyncAPI: Sendable {
   private let client: NetworkClient
+  private let server: ServerAccess
   private let surroundings: ReplicaSurroundings
   private let shared: Shared
 
@@ -33,23 +34,22 @@ struct SyncAPI: Sendable {
     shared: Shared
   ) {
     client = NetworkClient(
-      Self.configuration(server, surroundings.limits), transport: transport,
+      Self.configuration(server.address, surroundings.limits), transport: transport,
       connectivity: surroundings.connectivity,
       surroundings: surroundings.network)
+    self.server = server
     self.surroundings = surroundings
     self.shared = shared
   }
 
   /// Returns the client's settings, without retries: only the sync knows when to repeat a request.
   private static func configuration(
-    _ server: ServerAccess, _ limits: Limits
+    _ address: ServerAddress, _ limits: Limits
   ) -> NetworkConfiguration {
-    let address = server.address
     var base = BaseURL(address.url)
     while base.url.hasSuffix("/") { base.url.removeLast() }
     base.url += "/v1/spaces/\(address.space)"
     base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
-    if let token = server.token { base.headers.add("Authorization", "Bearer \(token)") }
     var configuration = NetworkConfiguration(base)
     configuration.retry = .never
     configuration.responseLimit = limits.answerBytes
@@ -121,9 +121,11 @@ struct SyncAPI: Sendable {
     var request = NetworkRequest("/events", headers: ["Accept": "text/event-stream"])
     if let head { request.headers.add("Last-Event-ID", "\(head)") }
     request.timeout = silence
-    do throws(NetworkError) {
-      return try await client.stream(request)
-    } catch {
+    do {
+      return try await authorised(request) { request throws(NetworkError) in
+        try await client.stream(request)
+      }
+    } catch let error as NetworkError {
       guard case .rejected(let status, _) = error.kind else { throw error }
       throw ReplicaError.unexpectedAnswer(status: status, "no event stream")
     }
@@ -145,9 +147,11 @@ struct SyncAPI: Sendable {
     }
     let bytesSent = request.body?.byteCount ?? 0
     let response: NetworkResponse
-    do throws(NetworkError) {
-      response = try await client.send(request)
-    } catch {
+    do {
+      response = try await authorised(request) { request throws(NetworkError) in
+        try await client.send(request)
+      }
+    } catch let error as NetworkError {
       guard let response = error.response else { throw error }
       note(response)
       let failure = failure(response, bytesSent: bytesSent)
@@ -157,6 +161,25 @@ struct SyncAPI: Sendable {
     if ForeignAnswer.isWebPage(response) { throw ForeignAnswer(response, bytesSent: bytesSent) }
     note(response)
     return response
+  }
+
+  /// Sends a request with the token. If the server rejects a token that the application fetches,
+  /// sends it once more with another one.
+  private func authorised<Answer>(
+    _ request: NetworkRequest, _ send: (NetworkRequest) async throws(NetworkError) -> Answer
+  ) async throws -> Answer {
+    var request = request
+    let token = try await server.token()
+    if let token { request.headers["Authorization"] = "Bearer \(token)" }
+    do throws(NetworkError) {
+      return try await send(request)
+    } catch {
+      guard case .rejected(401, _) = error.kind, server.fetched != nil,
+        let other = try await server.token(otherThan: token)
+      else { throw error }
+      request.headers["Authorization"] = "Bearer \(other)"
+      return try await send(request)
+    }
   }
 
   private func note(_ response: NetworkResponse) {

@@ -26,6 +26,8 @@ package struct SyncEngine: Sendable {
   let transport: any Transport
   let surroundings: ReplicaSurroundings
   let shared: SyncAPI.Shared
+  /// The tokens that the application fetches.
+  var tokens: TokenKeeper?
 
   var limits: Limits { surroundings.limits }
   var options: Options { surroundings.sync }
@@ -98,8 +100,7 @@ package struct SyncEngine: Sendable {
     defer { lock.release() }
     do {
       let (server, start) = try await thread.run { file in
-        guard let server = try file.access() else { throw ReplicaError.notConfigured }
-        return (server, try prepare(file))
+        (try access(file), try prepare(file))
       }
       var result = SyncRound()
       try await round(api(of: server), start, &result)
@@ -115,13 +116,26 @@ package struct SyncEngine: Sendable {
   }
 
   func api() async throws -> SyncAPI {
-    guard let server = try await thread.run({ try $0.access() }) else {
-      throw ReplicaError.notConfigured
-    }
-    return api(of: server)
+    api(of: try await thread.run { try access($0) })
   }
 
-  private func api(of server: ServerAccess) -> SyncAPI {
+  /// Returns the server with its token.
+  ///
+  /// - Throws: ``ReplicaError/notConfigured``, ``ReplicaError/tokenMissing(_:)``.
+  func access(_ file: ReplicaFile) throws -> ServerAccess {
+    guard var server = try file.access() else { throw ReplicaError.notConfigured }
+    guard let tokens else { return server }
+    guard tokens.address == server.address else {
+      throw ReplicaError.tokenMissing(
+        "the replica's server is space \(server.address.space) on \(server.address.url), but the "
+          + "app's tokens are for space \(tokens.address.space) on \(tokens.address.url), and Ferry "
+          + "sends them to no other server")
+    }
+    server.fetched = tokens
+    return server
+  }
+
+  func api(of server: ServerAccess) -> SyncAPI {
     SyncAPI(server, transport: transport, surroundings: surroundings, shared: shared)
   }
 
@@ -150,11 +164,28 @@ package struct SyncEngine: Sendable {
         where problem.code == .deviceTaken && attempt < replacementsMax
       {
         try await thread.run { try $0.takeNewIdentity(problem.code) }
+      } catch ReplicaError.refused(let problem)
+        where problem.code == .unknownSpace && attempt == 1
+      {
+        try await createSpace(api, otherwise: problem)
       } catch let error as MalformedMessage {
         // The staged pages may be as broken as the last one.
         try await thread.run { try $0.discardStaged() }
         throw error
       }
+    }
+  }
+
+  /// Creates the space at the first contact of a replica, if the token permits it.
+  private func createSpace(_ api: SyncAPI, otherwise problem: Problem) async throws {
+    guard try await thread.run({ try $0.syncState().epoch == nil }) else {
+      throw ReplicaError.refused(problem)
+    }
+    do {
+      _ = try await retrying { try await api.space(create: true) }
+    } catch ReplicaError.refused(let refusal) where refusal.code == .forbidden {
+      // Only an admin's token may make spaces.
+      throw ReplicaError.refused(problem)
     }
   }
 

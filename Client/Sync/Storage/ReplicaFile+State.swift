@@ -4,27 +4,22 @@ import FerrySQLite
 import FerryStoredValues
 import Foundation
 
-/// The server with which a replica syncs.
-public struct ServerAddress: Sendable, Equatable {
-  /// The address: `http://` or `https://`, host, optional port and path.
-  public var url: String
-  /// The space on the server.
-  public var space: SpaceName
-  /// A PEM file of certificate authorities that the replica trusts besides the system's.
-  public var certificateAuthorities: String?
-
-  /// Creates an address from its parts.
-  public init(url: String, space: SpaceName, certificateAuthorities: String? = nil) {
-    self.url = url
-    self.space = space
-    self.certificateAuthorities = certificateAuthorities
-  }
-}
-
-/// A server and the token for the space; `nil` if the server is open.
+/// A server and the token for the space.
 package struct ServerAccess: Sendable {
   package let address: ServerAddress
-  package let token: String?
+  /// The stored token; `nil` if the server is open, or the application fetches its tokens.
+  let stored: String?
+  /// The tokens that the application fetches.
+  var fetched: TokenKeeper?
+
+  init(address: ServerAddress, token: String?) { (self.address, stored) = (address, token) }
+
+  /// Returns the token for a request; `nil` if the server is open.
+  ///
+  /// - Parameter rejected: a token that the server has rejected.
+  package func token(otherThan rejected: String? = nil) async throws -> String? {
+    try await fetched?.token(otherThan: rejected) ?? stored
+  }
 }
 
 extension ReplicaFile {
@@ -79,6 +74,20 @@ extension ReplicaFile {
   static func exposure(of url: String) -> String {
     "the token is sent to \(url) without encryption, and other machines on the way can read it; "
       + "connect with https://"
+  }
+
+  /// Sets the server, if it is another one than before; see ``configure(_:token:)``.
+  ///
+  /// - Parameter token: `nil` if the server is open, or the application fetches its tokens.
+  func prepare(_ address: ServerAddress, token: String?) throws {
+    let known = try identity().server == address
+    let credential = token.map {
+      Credential(server: address.url, space: address.space, token: $0)
+    }
+    if try known && hasToken() == (token != nil) && credentials.credential(of: path) == credential {
+      return
+    }
+    try configure(address, token: token)
   }
 
   /// Sets the server. A replica that has synced with one space cannot move to another: its cursor

@@ -69,11 +69,19 @@ final class DeviceProcess: @unchecked Sendable {
     while isAlive { await keepInStep(replica) }
   }
 
+  /// Opens the replica. Half of the devices name the server here: they work offline, and make their
+  /// first contact with their first sync.
   private func open() async throws -> Replica {
-    try await Replica.open(
-      device.path, transport: SimulatedTransport(setting.network, link: device.link),
-      in: surroundings)
+    let transport = SimulatedTransport(setting.network, link: device.link)
+    guard device.connectsLate else {
+      return try await Replica.open(device.path, transport: transport, in: surroundings)
+    }
+    let server = ServerAddress(url: Self.server, space: device.space)
+    return try await Replica.open(
+      device.path, server: server, transport: transport, in: surroundings)
   }
+
+  private static let server = "http://ferry.test"
 
   /// Sets up the replica as an application does at its start: creates missing tables, tracks them,
   /// and names the server.
@@ -91,7 +99,7 @@ final class DeviceProcess: @unchecked Sendable {
     if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
     try await replica.track(Workload.tables)
     if isConnected { return }
-    try await replica.connect(to: "http://ferry.test", space: device.space.value)
+    try await replica.connect(to: Self.server, space: device.space.value)
   }
 
   private func keepInStep(_ replica: Replica) async {

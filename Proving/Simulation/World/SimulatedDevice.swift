@@ -32,6 +32,9 @@ final class SimulatedDevice: @unchecked Sendable {
   var clock: DeviceClock
   let watches: Bool
   let syncPause: Int
+  /// Whether its program names the server when it opens the replica, and makes the first contact
+  /// with the first sync.
+  var connectsLate: Bool { name.utf8.last.map { $0 % 2 == 1 } ?? false }
   private(set) var process: DeviceProcess?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
