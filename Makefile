@@ -16,7 +16,7 @@ TEST_BUILD ?= -debug-info-format none
 
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
 # parts run one after another: each would slow the others down.
-PURE := ProtocolTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
+PURE := ProtocolTests|PersistenceTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
 SERVER := SyncServerTests|MissionServerTests
 MISSIONS := PairTests\.Mission
 # Simulated worlds with known mistakes: `make sim` proves that it finds them.

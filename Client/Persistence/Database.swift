@@ -22,6 +22,9 @@ public final class Database {
   /// The owner of the file, if it takes part in the statements.
   package let owner: (any DatabaseOwner)?
 
+  /// The tables whose content the statements have read.
+  package private(set) var tablesRead: Set<String> = []
+
   package init(connection: SQLiteConnection, owner: (any DatabaseOwner)? = nil) {
     self.connection = connection
     self.owner = owner
@@ -89,6 +92,7 @@ public final class Database {
         // An additional column does not disturb the recording.
         if statement.altersTable && !statement.addsColumn { try owner?.schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
+        note(statement)
         do {
           try statement.forEach(SQLiteList(values)) { try row($0, names) }
         } catch {
@@ -109,5 +113,11 @@ public final class Database {
     } catch let error as SQLiteError {
       throw DatabaseError(error)
     }
+  }
+
+  /// Notes the tables that a statement reads and writes, for observers. To be called before it runs.
+  package func note(_ statement: SQLiteStatement) {
+    tablesRead.formUnion(statement.tables.read)
+    connection.noteChanges(of: statement.tables.written)
   }
 }

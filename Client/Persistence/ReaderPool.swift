@@ -84,6 +84,7 @@ private final class Reader: @unchecked Sendable {
     if let connection { return connection }
     let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
     opened.guardUserStatements()
+    opened.noteTables()
     connection = opened
     return opened
   }

@@ -23,6 +23,8 @@ package final class SQLiteConnection {
   var hooks: ConnectionHooks?
   /// Kept for as long as SQLite may ask it.
   var keeper: SQLiteGuard?
+  /// Kept for as long as SQLite may report to it.
+  var changeLog: SQLiteChangeLog?
   private var isDeferring = false
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
@@ -112,6 +114,7 @@ package final class SQLiteConnection {
     try checkText(text)
     var statement: OpaquePointer?
     var consumed = 0
+    keeper?.tables = SQLiteStatement.Tables()
     let code = text.withCString { start in
       var tail: UnsafePointer<CChar>?
       let code = sqlite3_prepare_v3(handle, start, -1, 0, &statement, &tail)
@@ -121,7 +124,9 @@ package final class SQLiteConnection {
     guard code == SQLITE_OK else { throw error(code, sql: text) }
     let rest = text.utf8.index(text.startIndex, offsetBy: consumed, limitedBy: text.endIndex)
     script = text[(rest ?? text.endIndex)...]
-    return statement.map { SQLiteStatement(handle: $0, connection: self) }
+    return statement.map {
+      SQLiteStatement(handle: $0, connection: self, tables: keeper?.tables ?? .init())
+    }
   }
 
   /// Throws if the text contains U+0000: SQLite reads a text up to the first one and ignores the

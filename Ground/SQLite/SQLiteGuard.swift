@@ -1,4 +1,5 @@
 import CFerrySQLite
+import Foundation
 
 /// The effect of a statement, as SQLite reports it while the statement is prepared
 /// (https://sqlite.org/c3ref/c_alter_table.html).
@@ -38,8 +39,27 @@ final class SQLiteGuard {
   var reason: String?
   /// The table of the main database that the statement prepared last drops.
   var dropped: String?
+  /// The tables of the main database that the statement prepared last reads and writes.
+  var tables = SQLiteStatement.Tables()
+  /// Whether the tables of all statements are noted, and not only those of guarded ones.
+  var notesAll = false
 
   init(_ refusal: @escaping (SQLiteAction) -> String?) { self.refusal = refusal }
+
+  /// Notes a table that the statement reads or writes.
+  fileprivate func note(_ code: Int32, _ table: Text?, _ database: Text?) {
+    let isRead = code == SQLITE_READ
+    guard isRead || [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(code), let table
+    else { return }
+    // SQLite names no database for a table of which no column is read.
+    if let database, strcmp(database, "main") != 0 { return }
+    // SQLite names a table once for each column.
+    if isRead {
+      tables.read.insert(String(cString: table))
+    } else {
+      tables.written.insert(String(cString: table))
+    }
+  }
 
   fileprivate func allows(_ action: SQLiteAction) -> Bool {
     if action.kind == .dropTable && action.database == "main" { dropped = action.name }
@@ -63,6 +83,7 @@ extension SQLiteConnection {
       { pointer, code, first, second, database, trigger in
         guard let pointer else { return SQLITE_OK }
         let keeper = Unmanaged<SQLiteGuard>.fromOpaque(pointer).takeUnretainedValue()
+        if keeper.isAsked || keeper.notesAll { keeper.note(code, first, database) }
         guard keeper.isAsked, let (kind, name, owner) = told(code, first, second) else {
           return SQLITE_OK
         }
@@ -74,6 +95,9 @@ extension SQLiteConnection {
         return keeper.allows(action) ? SQLITE_OK : SQLITE_DENY
       }, Unmanaged.passUnretained(keeper).toOpaque())
   }
+
+  /// Makes every statement know the tables that it reads and writes, and not only guarded ones.
+  package func noteTables() { keeper?.notesAll = true }
 
   /// The table of the main database that the last prepared guarded statement drops, if it drops
   /// one.

@@ -28,12 +28,25 @@ package final class SQLiteStatement {
   // connection, hence unowned there; both live on one thread.
   private unowned let connection: SQLiteConnection
 
+  /// Names of tables of the main database, as its schema writes them.
+  package struct Tables: Sendable, Equatable {
+    /// The tables whose content the statement reads, also through views.
+    package var read: Set<String> = []
+    /// The tables whose rows the statement or a trigger of it writes. Foreign keys may write to
+    /// others.
+    package var written: Set<String> = []
+  }
+
   /// How many parameters the statement has.
   package let parameterCount: Int
+  /// The tables that the statement reads and writes, if it is guarded; see
+  /// ``SQLiteConnection/noteTables()``.
+  package let tables: Tables
 
-  init(handle: OpaquePointer, connection: SQLiteConnection) {
+  init(handle: OpaquePointer, connection: SQLiteConnection, tables: Tables) {
     self.handle = handle
     self.connection = connection
+    self.tables = tables
     parameterCount = Int(sqlite3_bind_parameter_count(handle))
   }
 

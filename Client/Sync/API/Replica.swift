@@ -133,7 +133,9 @@ public final class Replica: Sendable {
   ) async throws -> T {
     let result = try await typed {
       try await CancellationFlag.whileRunning { cancelled in
-        try await thread.run { try body(BulkWriter(file: $0, cancelled: cancelled)) }
+        try await thread.run { [thread] in
+          try body(BulkWriter(file: $0, changes: thread.changes, cancelled: cancelled))
+        }
       }
     }
     wakeWatchers()

@@ -1,4 +1,5 @@
 import FerryExecutors
+import FerryPersistence
 import FerryProtocol
 
 /// Lends the replica's file to closures, one at a time, on its own thread. SQLite blocks, and must
@@ -6,6 +7,8 @@ import FerryProtocol
 package final class ReplicaThread: Sendable {
   private let executor: any WorkExecutor
   private let file: FileBox
+  /// The live queries of this process.
+  let changes: ChangeHub
 
   /// Opens the file on its thread.
   package static func open(
@@ -19,19 +22,35 @@ package final class ReplicaThread: Sendable {
           random: surroundings.random, fileSystem: surroundings.fileSystem,
           credentials: surroundings.credentials))
     }
-    return ReplicaThread(executor: executor, file: file)
+    return ReplicaThread(executor: executor, file: file, in: surroundings)
   }
 
-  private init(executor: any WorkExecutor, file: FileBox) {
+  private init(
+    executor: any WorkExecutor, file: FileBox, in surroundings: ReplicaSurroundings
+  ) {
     self.executor = executor
     self.file = file
+    changes = ChangeHub { [weak file] hub in
+      // This ends with the task, or if the file cannot be read any more.
+      var seen: Int64?
+      while let box = file,
+        let version = try? await executor.run({ try box.value.dataVersion() })
+      {
+        if let seen, seen != version { hub.report(.unknown) }
+        seen = version
+        guard (try? await surroundings.sleep(surroundings.watch.localPoll)) != nil else { return }
+      }
+    }
   }
 
   /// Runs `body` on the file's thread, after the earlier calls.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
-    try await executor.run { [file] in try body(file.value) }
+    try await executor.run { [file, changes] in
+      defer { file.value.report(to: changes) }
+      return try body(file.value)
+    }
   }
 }
 

@@ -1,0 +1,31 @@
+import FerryPersistence
+
+extension Replica {
+  /// Returns the results of a live query: the present one, and another one after each commit that
+  /// changed a table which the query reads. Local writes, syncs and writes of other processes count.
+  ///
+  /// One run is under way at a time. Commits during a run count as one, and a consumer that is slow
+  /// gets the newest result. The stream ends with the query's error, or when its consumer stops.
+  ///
+  /// ```swift
+  /// for try await rows in replica.observe({ try $0.query("SELECT * FROM tasks WHERE done = 0") }) {
+  ///   print("\(rows.count) open tasks")
+  /// }
+  /// ```
+  ///
+  /// - Parameter fetch: reads one snapshot, as in ``read(_:)``.
+  public func observe<T: Sendable>(
+    _ fetch: @escaping @Sendable (Database) throws -> T
+  ) -> AsyncThrowingStream<T, any Error> {
+    observation.values(of: fetch, unless: { _, _ in false })
+  }
+
+  /// Returns the results of a live query. A result that equals the one before is left out.
+  public func observe<T: Sendable & Equatable>(
+    _ fetch: @escaping @Sendable (Database) throws -> T
+  ) -> AsyncThrowingStream<T, any Error> {
+    observation.values(of: fetch, unless: ==)
+  }
+
+  private var observation: LiveRead { LiveRead(readers: readers, hub: thread.changes) }
+}
