@@ -229,7 +229,7 @@ public final class Replica: Sendable {
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
     try await typed {
-      let report = try await engine.sync(progress: progress)
+      let report = try await engine.sync(progress: noting(progress))
       try await tellConflicts()
       return report
     }
@@ -241,7 +241,7 @@ public final class Replica: Sendable {
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
     try await typed {
-      let report = try await engine.push(progress: progress)
+      let report = try await engine.push(progress: noting(progress))
       try await tellConflicts()
       return report
     }
@@ -253,9 +253,19 @@ public final class Replica: Sendable {
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
     try await typed {
-      let report = try await engine.pull(progress: progress)
+      let report = try await engine.pull(progress: noting(progress))
       try await tellConflicts()
       return report
+    }
+  }
+
+  /// Returns a receiver of progress that also notes it as the replica's activity.
+  private func noting(
+    _ progress: @escaping @Sendable (SyncProgress) -> Void
+  ) -> @Sendable (SyncProgress) -> Void {
+    { [activity = engine.activity] now in
+      activity.update { $0.advance(now) }
+      progress(now)
     }
   }
 
@@ -282,7 +292,7 @@ public final class Replica: Sendable {
     defer { watching.withLock { $0[ObjectIdentifier(wakeups)] = nil } }
     let watcher = Watcher(engine: engine, wakeups: wakeups)
     try await typed {
-      try await watcher.run(progress: progress) { [self] event in
+      try await watcher.run(progress: noting(progress)) { [self] event in
         switch event {
         case .synced(let report):
           if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }

@@ -21,7 +21,9 @@ public struct ServerAddress: Sendable, Equatable {
   ///
   /// - Throws: ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is
   ///   not valid.
-  init(checking url: String, space name: String, certificateAuthorities: String?) throws {
+  init(
+    checking url: String, space name: String, certificateAuthorities: String? = nil
+  ) throws {
     guard let space = SpaceName(name) else {
       throw ReplicaError.refused(
         Problem(.unknownSpace, "'\(name)' is not a space's name: 1 to 63 of A-Z a-z 0-9 . _ -"))

@@ -28,6 +28,7 @@ package struct SyncEngine: Sendable {
   let shared: SyncAPI.Shared
   /// The tokens that the application fetches.
   var tokens: TokenKeeper?
+  let activity = ActivityHub()
 
   var limits: Limits { surroundings.limits }
   var options: Options { surroundings.sync }
@@ -98,6 +99,7 @@ package struct SyncEngine: Sendable {
   ) async throws -> SyncReport {
     let lock = try await surroundings.lock(path, options.lockPatience)
     defer { lock.release() }
+    activity.update { $0.begin() }
     do {
       let (server, start) = try await thread.run { file in
         (try access(file), try prepare(file))
@@ -105,9 +107,14 @@ package struct SyncEngine: Sendable {
       var result = SyncRound()
       try await round(api(of: server), start, &result)
       let offset = shared.clockOffset
-      return try await thread.run { [result] in try $0.finish(result, clockOffset: offset) }
+      let (report, needs) = try await thread.run { [result] in
+        (try $0.finish(result, clockOffset: offset), try $0.needs())
+      }
+      activity.update { $0.end(report, needs: needs, now: surroundings.wallClock()) }
+      return report
     } catch {
       let failure = ReplicaError(error)
+      activity.update { $0.fail(failure) }
       if failure != .cancelled && failure != .notConfigured {
         try await thread.run { try $0.noteFailure(failure) }
       }

@@ -172,6 +172,8 @@ enum ReplicaSchema {
       version INTEGER PRIMARY KEY,
       document TEXT NOT NULL
     );
+    CREATE INDEX ferry_conflicts_open ON ferry_conflicts(seq)
+      WHERE question = 1 AND resolved IS NULL;
     CREATE UNIQUE INDEX ferry_conflicts_once
       ON ferry_conflicts(operation, record, tbl, ifnull(col, ''), loser, loser_time);
     """ + batches + uploads
