@@ -201,9 +201,30 @@ struct LargeRowTests {
       try replica.run(insert("b", limits.operationsPerTransaction + 1))
     }
     #expect(error?.description.contains("400 records") == true)
+    #expect(error?.description.contains("ferry batch") == false, "a batch inserts nothing")
     // The usual limits let the number be reached before the bytes.
     let usual = Limits.standard
     #expect(usual.operationsPerTransaction * (256 + 50) < usual.transactionBytes)
+  }
+
+  @Test(
+    "updates and deletes of too many records or bytes name the batch in their error",
+    arguments: ["UPDATE t SET c0 = 'new'", "UPDATE t SET c1 = c0", "DELETE FROM t"])
+  func batchInstead(_ statement: String) throws {
+    let replica = try replica()
+    let count = statement.contains("c1") ? 20 : limits.operationsPerTransaction + 1
+    for half in 0...1 {
+      try replica.run(
+        """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= \(count / 2))
+        INSERT INTO t(id, c0) SELECT '\(half)-' || i, printf('%.*c', \(count == 20 ? 9000 : 1), 'x')
+        FROM n
+        """)
+    }
+    let error = #expect(throws: DatabaseError.self) { try replica.run(statement) }
+    let message = try #require(error?.description)
+    #expect(message.contains("the transaction writes more than"))
+    #expect(message.contains("`ferry batch`") && message.contains("smaller transactions"))
   }
 
   @Test("original texts of text-merge never make an operation too large")

@@ -134,10 +134,10 @@ final class CaptureContext {
     guard let group else { return CaptureRefusal("ferry: no group was begun") }
     guard group.operations <= limits.operationsPerTransaction else {
       return CaptureRefusal(
-        "ferry: the transaction writes more than \(limits.operationsPerTransaction) records; write "
-          + "it in smaller transactions")
+        "ferry: the transaction writes more than \(limits.operationsPerTransaction) records; "
+          + remedy)
     }
-    return group.bytes > limits.transactionBytes ? tooManyBytes : nil
+    return group.bytes > limits.transactionBytes ? tooManyBytes(remedy) : nil
   }
 
   /// The bytes of an operation beside its values.
@@ -159,15 +159,24 @@ final class CaptureContext {
   func takeBytes(_ count: Int) -> CaptureRefusal? {
     group?.bytes += count
     guard let group, group.bytes > limits.transactionBytes else { return nil }
-    return tooManyBytes
+    return tooManyBytes(Self.smaller)
   }
 
-  private var tooManyBytes: CaptureRefusal {
+  private func tooManyBytes(_ remedy: String) -> CaptureRefusal {
     CaptureRefusal(
       "ferry: the transaction writes more than \(limits.transactionBytes >> 20) MiB, counting "
-        + "\(Self.operationBytes) bytes a record beside its values; write it in smaller "
-        + "transactions")
+        + "\(Self.operationBytes) bytes a record beside its values; \(remedy)")
   }
+
+  /// The next step after a transaction that is too large. A batch replaces updates and deletes of
+  /// many records, and no inserts.
+  private var remedy: String {
+    guard row.mayBeBatch else { return Self.smaller }
+    return "use one batch (`ferry batch`, `replica.batch`), which sets columns of any number of "
+      + "records or deletes them; or \(Self.smaller)"
+  }
+
+  private static let smaller = "write it in smaller transactions"
 
   /// Ends the group; the next recorded operation begins a new one.
   func endGroup() { group = nil }

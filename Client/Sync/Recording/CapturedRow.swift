@@ -28,6 +28,8 @@ struct CapturedRow {
   /// Whether the row was deleted: then its values are only for display, in one operation of any
   /// size.
   private var isDeleted = false
+  /// Whether a batch can have the same effect: the row is updated or deleted, and not inserted.
+  private(set) var mayBeBatch = false
   /// The approximate size of the whole row.
   private var size = RowSize()
   private let limits: Limits
@@ -61,6 +63,7 @@ struct CapturedRow {
     if former.count > Self.keptBytes { former = JSONWriter(capacity: 256) }
     if !fullParts.isEmpty { fullParts = [] }
     isDeleted = kind == .delete
+    mayBeBatch = kind == .update || kind == .delete
     size = RowSize()
     beginPart()
   }
