@@ -68,6 +68,22 @@ build: ## All programs, optimised
 	@Scripts/install-dependencies.sh build
 	$(SWIFT) build -c release
 
+# Root's files must not end up in .build: `sudo make install` installs the programs of `make build`.
+PREFIX ?= /usr/local
+PROGRAMS ?= $(RELEASE)
+
+.PHONY: install
+install: ## ferry and ferryd with shell completion, below PREFIX (/usr/local); knows DESTDIR
+ifndef SUDO_USER
+	@Scripts/install-dependencies.sh build
+	@for program in ferry ferryd; do $(SWIFT) build -c release --product $$program || exit 1; done
+endif
+	@Scripts/install.sh install '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
+
+.PHONY: uninstall
+uninstall: ## Remove them again
+	@Scripts/install.sh uninstall '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
+
 .PHONY: serve
 serve: build ## A server on http://127.0.0.1:8080 with the embedded store
 	@$(RELEASE)/ferryd serve
