@@ -52,6 +52,7 @@ let package = Package(
     system("CFerryZstd", "Ground/CZstd", "libzstd", apt: "libzstd-dev"),
     system("CFerryZlib", "Ground/CZlib", "zlib", apt: "zlib1g-dev"),
     system("CFerryOpenSSL", "Ground/COpenSSL", "libcrypto", apt: "libssl-dev"),
+    system("CFerryLineEditor", "Ground/CLineEditor", "libedit", apt: "libedit-dev"),
 
     // Protocol: all that client and server share.
     library("FerryProtocol", "Protocol/FerryProtocol"),
@@ -63,6 +64,8 @@ let package = Package(
     library("FerryCompression", "Ground/Compression", needs: ["CFerryZstd", "CFerryZlib"]),
     library("FerryCryptography", "Ground/Cryptography", needs: ["CFerryOpenSSL"]),
     library("FerryCommandLine", "Ground/CommandLine"),
+    library(
+      "FerryLineEditor", "Ground/LineEditor", needs: ["CFerryLineEditor", "FerryExecutors"]),
 
     // Client.
     library("FerryNetworking", "Client/Networking", needs: ["CFerryCurl", "FerryExecutors"]),
@@ -92,7 +95,9 @@ let package = Package(
     library("FerryTableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
-      needs: ["Ferry", "FerryTableImport", "FerryCommandLine", "FerryProtocol"]),
+      needs: [
+        "Ferry", "FerryTableImport", "FerryCommandLine", "FerryLineEditor", "FerryProtocol",
+      ]),
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
@@ -160,7 +165,8 @@ let package = Package(
     tests("SQLiteTests", needs: ["FerrySQLite", "FerryTestSupport"]),
     tests("CompressionTests", needs: ["FerryCompression", "FerryTestSupport"]),
     tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),
-    tests("CommandLineTests", needs: ["FerryCommandLine", "FerryTestSupport"]),
+    tests(
+      "CommandLineTests", needs: ["FerryCommandLine", "FerryLineEditor", "FerryTestSupport"]),
     tests("NetworkingTests", needs: ["FerryNetworking", "FerryTestSupport"]),
     tests(
       "CachingTests",

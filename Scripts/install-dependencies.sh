@@ -24,7 +24,7 @@ for purpose in "${@:-build}"; do
   case $purpose in
     build)
       packages+=(pkg-config libsqlite3-dev libpq-dev libcurl4-openssl-dev libmicrohttpd-dev
-        libzstd-dev zlib1g-dev libssl-dev) ;;
+        libzstd-dev zlib1g-dev libssl-dev libedit-dev) ;;
     demo) packages+=(iso-codes) ;;
     lint) packages+=(python3) ;;
     test)

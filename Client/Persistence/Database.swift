@@ -67,11 +67,30 @@ public final class Database {
     }
   }
 
+  /// Runs a script and returns the result of each statement, with all its rows.
+  package func results(_ sql: String) throws -> [StatementResult] {
+    var results: [StatementResult] = []
+    try run(
+      sql, [],
+      begin: { results.append(StatementResult(names: $0)) },
+      end: { results[results.count - 1].changes = $0 },
+      row: { statement, names in
+        let values = (0..<statement.columnCount).map { statement.value($0) }
+        results[results.count - 1].rows.append(Row(names: names, values: values))
+      })
+    return results
+  }
+
+  /// Returns whether SQL ends with a semicolon that is not part of a text, a comment or a trigger's
+  /// body (https://sqlite.org/c3ref/complete.html). Text that is not SQL may be complete.
+  package static func isComplete(_ sql: String) -> Bool { SQLiteConnection.isComplete(sql) }
+
   /// The number of rows that the statements of the last call changed.
   public private(set) var changes = 0
 
   private func run(
     _ sql: String, _ parameters: [Value], isSingle: Bool = false,
+    begin: ([String]) -> Void = { _ in }, end: (Int) -> Void = { _ in },
     row: (SQLiteStatement, [String]) throws -> Void
   ) throws {
     changes = 0
@@ -93,6 +112,7 @@ public final class Database {
         if statement.altersTable && !statement.addsColumn { try owner?.schemaWillChange() }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         note(statement)
+        begin(names)
         do {
           try statement.forEach(SQLiteList(values)) { try row($0, names) }
         } catch {
@@ -108,6 +128,7 @@ public final class Database {
           try owner?.schemaChanged()
         } else if !statement.isReadOnly {
           changes += connection.changes
+          end(connection.changes)
         }
       }
     } catch let error as SQLiteError {

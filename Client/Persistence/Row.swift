@@ -12,3 +12,13 @@ public struct Row: Sendable, Equatable {
     names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }
 }
+
+/// The result of one statement of a script.
+package struct StatementResult: Sendable, Equatable {
+  /// The names of its columns, in order; none if the statement returns no rows.
+  package let names: [String]
+  /// Its rows.
+  package var rows: [Row] = []
+  /// The number of rows that it changed.
+  package var changes = 0
+}

@@ -39,6 +39,9 @@ package struct Terminal: Sendable, Equatable {
       hasColour: isOutputTerminal && allowsColour(environment))
   }
 
+  /// Whether a user types on a terminal and reads there: standard input and output are terminals.
+  package static var isInteractive: Bool { isatty(0) == 1 && isatty(1) == 1 }
+
   /// Columns to lay tables out in: unlimited when the output is not read by a person.
   package var tableWidth: Int? { isOutputTerminal ? width : nil }
 

@@ -129,6 +129,10 @@ package final class SQLiteConnection {
     }
   }
 
+  /// Returns whether SQL ends with a semicolon that is not part of a text, a comment or a trigger's
+  /// body (https://sqlite.org/c3ref/complete.html).
+  package static func isComplete(_ sql: String) -> Bool { sqlite3_complete(sql) == 1 }
+
   /// Throws if the text contains U+0000: SQLite reads a text up to the first one and ignores the
   /// rest.
   private func checkText(_ sql: String) throws(SQLiteError) {

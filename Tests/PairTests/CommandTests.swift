@@ -22,7 +22,9 @@ struct CommandTests {
       #expect(help.split(separator: "\n").count > 8, "\(command)")
     }
     #expect(try await device.ferry("--version").output.hasPrefix("ferry "))
-    for arguments in [["dance"], ["sync", "--dance"], ["init"], ["sql"], ["log", "--limit", "0"]] {
+    for arguments in [
+      ["dance"], ["sync", "--dance"], ["init"], ["undo"], ["log", "--limit", "0"],
+    ] {
       let wrong = try await ChildProcess.run(try Executables.ferry(), arguments)
       #expect(wrong.status == .exited(2), "\(arguments)")
       #expect(wrong.error.contains("next: "), "\(arguments)")
@@ -105,6 +107,58 @@ struct CommandTests {
         """)
     let table = try await device.ferry("sql", "SELECT id, body FROM notes ORDER BY id").output
     #expect(table.contains("id") && table.contains("NULL"))
+  }
+
+  @Test("each statement of a script prints its result, and an empty one is shown as such")
+  func scripts() async throws {
+    let device = try Device()
+    let script = try await device.ferry(
+      "sql",
+      """
+      CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'x'), (2, 'y');
+      SELECT a FROM t; UPDATE t SET b = 'z' WHERE a = 1; SELECT b FROM t WHERE a > 2;
+      SELECT a, b FROM t; -- the end
+      """)
+    #expect(
+      script.output == """
+        a
+        ─
+        1
+        2
+
+        b
+        ─
+
+        a  b
+        ─  ─
+        1  z
+        2  y
+
+        """)
+    #expect(script.error == "0 rows\n3 rows changed\n")
+    let empty = try await device.ferry("sql", "SELECT a, b FROM t WHERE a = 7")
+    #expect(empty.output == "a  b\n─  ─\n" && empty.error == "0 rows\n")
+    let emptyJSON = try await device.ferry("sql", "--json", "SELECT a FROM t WHERE a = 7")
+    #expect(emptyJSON.output.isEmpty && emptyJSON.error.isEmpty)
+    let json = try await device.ferry(
+      "sql", "--json", "SELECT a FROM t; DELETE FROM t WHERE a = 1; SELECT b FROM t WHERE a = 1")
+    #expect(
+      json.output == """
+        [{"columns":["a"],"rows":[{"a":1},{"a":2}],"changes":0},\
+        {"columns":[],"rows":[],"changes":1},{"columns":["b"],"rows":[],"changes":0}]
+
+        """)
+    let returning = try await device.ferry("sql", "INSERT INTO t VALUES (3, 'n') RETURNING a")
+    #expect(returning.output == "a\n─\n3\n" && returning.error.isEmpty)
+  }
+
+  @Test("without statements and a terminal, standard input is read")
+  func standardInput() async throws {
+    let device = try Device()
+    let piped = try await device.ferry("sql", input: "SELECT 6 * 7 AS answer;\n")
+    #expect(piped.output == "answer\n──────\n    42\n")
+    let nothing = try await device.ferry("sql", input: "")
+    #expect(nothing.output.isEmpty && nothing.error == "0 rows changed\n")
   }
 
   @Test("init, status, pending, push, pull, sync and log answer in the documented JSON")

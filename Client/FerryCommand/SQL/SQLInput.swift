@@ -1,0 +1,88 @@
+/// The input of `ferry sql` on a terminal, line by line: a statement until its semicolon, or a
+/// command that begins with a full stop; pure.
+struct SQLInput: Equatable {
+  /// The commands of the terminal.
+  enum Command: Equatable {
+    case help
+    case leave
+    case tables
+    /// The statements that made one table, or all of them.
+    case schema(table: String?)
+  }
+
+  /// The next step after a line.
+  enum Step: Equatable {
+    /// More lines are needed, or the line was empty.
+    case read
+    case run(sql: String)
+    case perform(Command)
+    /// The line is no command; has the reason.
+    case reject(String)
+  }
+
+  static let prompt = "ferry> "
+  static let continuation = "   ...> "
+
+  /// The lines of a statement that is not complete, each with its end.
+  private(set) var pending = ""
+
+  /// The prompt for the next line.
+  var prompt: String { pending.isEmpty ? Self.prompt : Self.continuation }
+
+  /// Takes the next line.
+  ///
+  /// - Parameter isComplete: whether SQL ends with a semicolon outside of a text, a comment or the
+  ///   body of a trigger.
+  mutating func take(_ line: String, isComplete: (String) -> Bool) -> Step {
+    if pending.isEmpty {
+      let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+      guard let first = words.first else { return .read }
+      if first.hasPrefix(".") { return Self.command(first, Array(words.dropFirst())) }
+    }
+    let text = pending + line
+    guard isComplete(text) else {
+      pending = text + "\n"
+      return .read
+    }
+    pending = ""
+    return .run(sql: text)
+  }
+
+  /// Discards the lines so far.
+  mutating func cancel() { pending = "" }
+
+  /// Reads a command. Its table may be quoted as in SQL, and a semicolon at the end is ignored.
+  private static func command(_ name: String, _ words: [String]) -> Step {
+    var words = words
+    var name = name
+    if words.isEmpty {
+      name = trimmed(name)
+    } else {
+      words[words.count - 1] = trimmed(words[words.count - 1])
+      words.removeAll { $0.isEmpty }
+    }
+    switch (name, words.count) {
+    case (".help", 0): return .perform(.help)
+    case (".quit", 0), (".exit", 0): return .perform(.leave)
+    case (".tables", 0): return .perform(.tables)
+    case (".schema", 0): return .perform(.schema(table: nil))
+    case (".schema", 1...): return .perform(.schema(table: unquoted(words.joined(separator: " "))))
+    case (".help", _), (".quit", _), (".exit", _), (".tables", _):
+      return .reject("\(name) takes no argument")
+    default: return .reject("\(name) is not a command; .help lists the commands")
+    }
+  }
+
+  private static func trimmed(_ word: String) -> String {
+    var word = word
+    while word.last == ";" { word.removeLast() }
+    return word
+  }
+
+  private static func unquoted(_ name: String) -> String {
+    guard name.count > 1, let quote = name.first, quote == name.last, "\"'`".contains(quote) else {
+      return name
+    }
+    return String(name.dropFirst().dropLast())
+  }
+}
