@@ -80,12 +80,11 @@ extension FerryCommand {
   private static func verdict(_ replica: Replica) async throws -> ExitStatus {
     let status = try await replica.status()
     if status.toApply > status.deferred {
-      let tables = try await replica.tablesWaitedFor()
-      let waiting = status.toApply - status.deferred
-      try TextOutput.standardError.line(
-        "\(waiting.counted("change")) \(waiting == 1 ? "waits" : "wait") for tables or columns "
-          + "that do not exist here (\(tables.map(\.text).joined(separator: ", "))); nothing is lost. "
-          + "`ferry track --create` creates tables")
+      try TextOutput.standardError.lines(
+        WaitingTables(
+          waitedFor: try await replica.tablesWaitedFor(), tracked: status.tables,
+          existing: try await replica.tableNames()
+        ).lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {
       try TextOutput.standardError.lines([

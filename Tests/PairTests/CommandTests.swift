@@ -244,7 +244,9 @@ struct CommandTests {
     try await one.exchange()
     let two = try Device()
     try await two.ferry("init", "--server", server.url, "--space", "demo")
-    try await two.exchange()
+    let waiting = try await two.ferry("sync").error
+    #expect(waiting.contains("2 changes wait for tables or columns that are not tracked here"))
+    #expect(waiting.contains("`ferry track --create notes`"))
     #expect(try JSONLine.all(try await two.ferry("to-apply", "--json").output).count == 2)
     try await two.ferry("track", "notes", "--create")
     #expect(try await two.status().toApply == 0)

@@ -1,0 +1,63 @@
+import Ferry
+import FerryCommandLine
+
+/// The tables for which pulled changes wait, by the command that lets the changes be applied; pure.
+struct WaitingTables: Equatable {
+  /// Tables that do not exist here.
+  private(set) var absent: [Name] = []
+  /// Tables that exist here and are not tracked.
+  private(set) var untracked: [Name] = []
+  /// Tracked tables that lack columns.
+  private(set) var narrow: [Name] = []
+
+  /// Sorts the tables that changes wait for. SQLite compares tables' names without ASCII case.
+  init(waitedFor tables: [Name], tracked: [Name], existing: [Name]) {
+    let tracked = Set(tracked.map(\.folded))
+    let existing = Set(existing.map(\.folded))
+    for table in tables {
+      if tracked.contains(table.folded) {
+        narrow.append(table)
+      } else if existing.contains(table.folded) {
+        untracked.append(table)
+      } else {
+        absent.append(table)
+      }
+    }
+  }
+
+  /// Returns the message: one line with the number of changes, then a line for each command.
+  ///
+  /// ```
+  /// ferry: 3 changes wait for tables or columns that are not tracked here; nothing is lost
+  ///   next: create and track notes, tasks: `ferry track --create notes tasks`
+  /// ```
+  func lines(changes: Int) -> [String] {
+    var lines = [
+      "ferry: \(changes.counted("change")) \(changes == 1 ? "waits" : "wait") for tables or columns "
+        + "that are not tracked here; nothing is lost"
+    ]
+    if !absent.isEmpty {
+      lines.append(
+        "  next: create and track \(Self.list(absent)): `ferry track --create "
+          + "\(Self.words(absent))`; --id COLUMN names the key column if it is not id")
+    }
+    if !untracked.isEmpty {
+      lines.append(
+        "  next: track \(Self.list(untracked)): `ferry track \(Self.words(untracked))`")
+    }
+    for table in narrow {
+      lines.append(
+        "  next: add the columns of \(table) that are missing here: "
+          + "`ferry sql 'ALTER TABLE … ADD COLUMN …'`; `ferry to-apply` shows the values")
+    }
+    return lines.map(\.escapedForTerminal)
+  }
+
+  private static func list(_ tables: [Name]) -> String {
+    tables.map(\.text).joined(separator: ", ")
+  }
+
+  private static func words(_ tables: [Name]) -> String {
+    tables.map(\.text.asShellWord).joined(separator: " ")
+  }
+}

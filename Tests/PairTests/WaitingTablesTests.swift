@@ -1,0 +1,56 @@
+import Ferry
+import FerryTestSupport
+import Testing
+
+@testable import FerryCommand
+
+/// The message about pulled changes that no tracked table takes.
+@Suite("Waiting changes", .hangLimit)
+struct WaitingTablesTests {
+  @Test("each table is named with the command that lets its changes be applied")
+  func commands() {
+    let tables = WaitingTables(
+      waitedFor: ["late", "my notes", "here", "Narrow"], tracked: ["narrow", "other"],
+      existing: ["HERE", "narrow", "other"])
+    #expect(tables.absent == ["late", "my notes"])
+    #expect(tables.untracked == ["here"])
+    #expect(tables.narrow == ["Narrow"])
+    let lines = tables.lines(changes: 3)
+    #expect(lines.first?.hasPrefix("ferry: 3 changes wait for") == true)
+    #expect(lines.dropFirst().first?.contains("`ferry track --create late 'my notes'`") == true)
+    #expect(lines.contains { $0.contains("`ferry track here`") })
+    #expect(lines.contains { $0.contains("columns of Narrow") })
+    #expect(lines.count == 4)
+  }
+
+  @Test("one change of one table is in the singular, and only its command is named")
+  func single() {
+    let lines = WaitingTables(waitedFor: ["notes"], tracked: [], existing: []).lines(changes: 1)
+    #expect(lines.count == 2)
+    #expect(lines.first?.contains("1 change waits for") == true)
+  }
+
+  @Test("a table with a name that drives a terminal is escaped")
+  func escaped() {
+    let lines = WaitingTables(waitedFor: ["a\u{1B}[31m"], tracked: [], existing: [])
+      .lines(changes: 1)
+    #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
+  }
+
+  @Test("a table that exists and is not tracked, and a missing column, are reported by a sync")
+  func process() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(server.url)
+    try await one.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await one.exchange()
+    let two = try Device()
+    try await two.ferry("sql", "CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
+    try await two.ferry("init", "--server", server.url, "--space", "demo")
+    #expect(try await two.ferry("sync").error.contains("`ferry track notes`"))
+    try await two.ferry("track", "notes")
+    #expect(try await two.ferry("sync").error.contains("columns of notes"))
+    try await two.ferry("sql", "ALTER TABLE notes ADD COLUMN n INTEGER")
+    #expect(try await two.ferry("sync").error.isEmpty)
+    try await expectEqual([one, two])
+  }
+}
