@@ -34,9 +34,12 @@ extension FerryCommand {
         next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")
     }
     let replica = try await open(arguments, creating: true)
-    let info = try await replica.connect(
-      to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"),
-      certificateAuthorities: try authorities(arguments))
+    let check = SchemeCheck(transport: CurlTransport(configuration: try network(arguments)))
+    let info = try await check.explained(url: url) {
+      try await replica.connect(
+        to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"),
+        certificateAuthorities: try authorities(arguments))
+    }
     let status = try await replica.status()
     let device = status.device
     try warn(status.warnings)

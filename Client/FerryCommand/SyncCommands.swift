@@ -62,7 +62,9 @@ extension FerryCommand {
     } catch {
       progress.finish()
       _ = try? await tellUnsent(replica)
-      throw error
+      guard let url = try? await replica.status().server?.url else { throw error }
+      let check = SchemeCheck(transport: CurlTransport(configuration: try network(arguments)))
+      throw await check.explaining(error, url: url)
     }
     progress.finish()
     try TextOutput.standardOutput.line(arguments.flag("json") ? report.json.text : report.text)

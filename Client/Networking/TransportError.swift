@@ -29,10 +29,18 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
   /// A description with the `host:port`, for the user.
   public let message: String
 
+  /// Whether the server spoke TLS, so that only its certificate or the kind of TLS was refused.
+  package let isOfTLS: Bool
+
   /// Creates an error, also for other transports.
   public init(_ kind: Kind, _ message: String) {
+    self.init(kind, message, isOfTLS: false)
+  }
+
+  package init(_ kind: Kind, _ message: String, isOfTLS: Bool) {
     self.kind = kind
     self.message = message
+    self.isOfTLS = isOfTLS
   }
 
   /// Whether the same request may succeed later.

@@ -88,7 +88,29 @@ struct SecureTransportTests {
       send(connection, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, 0)
       close(connection)
     }
-    #expect(await kind(CurlTransport(), "https://127.0.0.1:\(port)/") == .secureConnectionFailed)
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await CurlTransport().send(TransportRequest(.get, "https://127.0.0.1:\(port)/"))
+    }
+    #expect(error?.kind == .secureConnectionFailed && error?.isOfTLS == false)
+    #expect(error?.message.contains("answered without TLS") == true)
+  }
+
+  @Test("a refused certificate shows that the server speaks TLS")
+  func ofTLS() async throws {
+    let server = try await SecureServer(names: "IP:127.0.0.1")
+    defer { server.stop() }
+    let error = await #expect(throws: TransportError.self) {
+      _ = try await CurlTransport().send(TransportRequest(.get, server.url))
+    }
+    #expect(error?.isOfTLS == true)
+  }
+
+  @Test("OpenSSL's reasons are read from its error number")
+  func reasonNumbers() {
+    #expect(HandshakeFault.isWithoutTLS("error:0A00010B:SSL routines::wrong version number"))
+    #expect(HandshakeFault.isWithoutTLS("error:0A0000C6:SSL routines::packet length too long"))
+    #expect(!HandshakeFault.isWithoutTLS("error:0A000086:SSL routines::certificate verify failed"))
+    #expect(!HandshakeFault.isWithoutTLS("SSL_ERROR_SYSCALL"))
   }
 
   @Test("a redirect to plain http is refused before anything is sent")

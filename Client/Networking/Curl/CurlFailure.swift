@@ -8,7 +8,8 @@ extension CurlTransfer {
     if abandoned.load(ordering: .relaxed) { return cancellation }
     if let refusal { return refusal }
     let kind = kind(code, easy)
-    return TransportError(kind, message(kind, code, easy))
+    let isOfTLS = kind == .secureConnectionFailed && !fault(code, easy).isPlain
+    return TransportError(kind, message(kind, code, easy), isOfTLS: isOfTLS)
   }
 
   private func kind(_ code: CURLcode, _ easy: EasyHandle) -> TransportError.Kind {
@@ -35,6 +36,11 @@ extension CurlTransfer {
     }
   }
 
+  private func fault(_ code: CURLcode, _ easy: EasyHandle) -> HandshakeFault {
+    HandshakeFault(
+      code, verifyResult: easy.verifyResult, file: easy.authoritiesFile, text: easy.failureText)
+  }
+
   private func message(
     _ kind: TransportError.Kind, _ code: CURLcode, _ easy: EasyHandle
   ) -> String {
@@ -55,9 +61,8 @@ extension CurlTransfer {
       return "the connection to \(endpoint) broke: \(detail)"
     case .secureConnectionFailed:
       let host = address.host
-      let fault = HandshakeFault(
-        code, verifyResult: easy.verifyResult, file: easy.authoritiesFile)
-      return "no secure connection to \(endpoint): \(fault.explanation(host: host, detail))"
+      let explanation = fault(code, easy).explanation(host: host, detail)
+      return "no secure connection to \(endpoint): \(explanation)"
     case .badAddress, .redirectRefused, .responseTooLarge, .cancelled, .fileFailed, .other:
       return "\(endpoint): \(detail)"
     }

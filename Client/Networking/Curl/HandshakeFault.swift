@@ -10,6 +10,8 @@ enum HandshakeFault: Equatable {
   case otherName
   /// The file of certificate authorities cannot be read.
   case badAuthorities(file: String)
+  /// The server answered the handshake with something else than TLS.
+  case withoutTLS
   /// Any other reason, in curl's words.
   case other
 
@@ -19,8 +21,10 @@ enum HandshakeFault: Equatable {
   ///   - code: curl's result.
   ///   - verifyResult: OpenSSL's (x509_vfy.h), 0 if the chain itself is good.
   ///   - file: of certificate authorities, if there is one.
-  init(_ code: CURLcode, verifyResult: Int, file: String?) {
+  ///   - text: curl's description, which has OpenSSL's error number.
+  init(_ code: CURLcode, verifyResult: Int, file: String?, text: String = "") {
     switch code {
+    case CURLE_SSL_CONNECT_ERROR where Self.isWithoutTLS(text): self = .withoutTLS
     case CURLE_SSL_CACERT_BADFILE: self = .badAuthorities(file: file ?? "the system's file")
     // Curl compares names itself, before it asks OpenSSL about the chain: then there is no result.
     case CURLE_PEER_FAILED_VERIFICATION where verifyResult <= 1: self = .otherName
@@ -50,8 +54,27 @@ enum HandshakeFault: Equatable {
     case .otherName: "its certificate is for another name than \(host)"
     case .badAuthorities(let file):
       "the certificate authorities in \(file) cannot be read: it has to be a PEM file"
+    case .withoutTLS: "it answered without TLS; if that is intended, use http:// in its address"
     case .other: detail
     }
+  }
+
+  /// Whether nothing shows that the server knows TLS.
+  var isPlain: Bool {
+    switch self {
+    case .withoutTLS, .badAuthorities: true
+    case .unknownIssuer, .expired, .notYetValid, .otherName, .other: false
+    }
+  }
+
+  /// Whether OpenSSL read something else than a record of TLS. The reason is the low part of its
+  /// error number (err.h, sslerr.h): a wrong version, a packet that is too long, or, since OpenSSL
+  /// 3.2, a failure of the record layer.
+  static func isWithoutTLS(_ text: String) -> Bool {
+    guard let match = text.firstMatch(of: /error:([0-9A-Fa-f]{8})/),
+      let number = UInt32(match.output.1, radix: 16)
+    else { return false }
+    return [267, 198, 313].contains(number & 0x7F_FFFF)
   }
 
   /// Whether the connection broke during the handshake, so that nothing is known of the server. The
