@@ -1,13 +1,15 @@
 import FerryProtocol
 
-/// A reader of comma-separated values with a header line (RFC 4180). Quoted fields may contain
-/// commas, line breaks and doubled quotes. An empty field without quotes is NULL; with quotes it is
+/// A reader of separated values with a header line (RFC 4180). Quoted fields may contain
+/// separators, line breaks and doubled quotes. An empty field without quotes is NULL; with quotes it is
 /// empty.
 struct CSVReader {
   private let bytes: UnsafeBufferPointer<UInt8>
+  private let separator: UInt8
   private var position = 0
 
-  init(_ bytes: UnsafeRawBufferPointer) {
+  init(_ bytes: UnsafeRawBufferPointer, separator: CSVSeparator = .comma) {
+    self.separator = separator.byte
     self.bytes = bytes.bindMemory(to: UInt8.self)
     if self.bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
   }
@@ -45,25 +47,30 @@ struct CSVReader {
     while true {
       fields.append(try field(number))
       guard position < bytes.count else { return fields }
-      let separator = bytes[position]
+      let end = bytes[position]
       position += 1
-      if separator == 0x2C {
+      if end == separator {
         if position == bytes.count {
           fields.append(.null)
           return fields
         }
         continue
       }
-      if separator == 0x0D, position < bytes.count, bytes[position] == 0x0A { position += 1 }
+      if end == 0x0D, position < bytes.count, bytes[position] == 0x0A { position += 1 }
       return fields
     }
   }
 
-  /// Reads one field; stops at the comma or line end after it.
+  /// Whether a field without quotes ends before the byte.
+  private func isEnd(_ byte: UInt8) -> Bool {
+    byte == separator || byte == 0x0A || byte == 0x0D
+  }
+
+  /// Reads one field; stops at the separator or line end after it.
   private mutating func field(_ number: Int) throws -> Value {
     guard position < bytes.count, bytes[position] == 0x22 else {
       let start = position
-      while position < bytes.count, ![0x2C, 0x0A, 0x0D].contains(bytes[position]) { position += 1 }
+      while position < bytes.count, !isEnd(bytes[position]) { position += 1 }
       return position == start ? .null : try text(bytes[start..<position], number)
     }
     position += 1
@@ -76,7 +83,7 @@ struct CSVReader {
         continue
       }
       guard position < bytes.count, bytes[position] == 0x22 else {
-        guard position == bytes.count || [0x2C, 0x0A, 0x0D].contains(bytes[position]) else {
+        guard position == bytes.count || isEnd(bytes[position]) else {
           throw ImportError("record \(number) has text after a closing quote")
         }
         return try text(content, number)

@@ -6,13 +6,13 @@ package enum ImportFormat: String, Sendable, CaseIterable {
   case json
   /// JSON lines: one object a line.
   case jsonl
-  /// CSV: RFC 4180 with a header line.
+  /// CSV: RFC 4180 with a header line, and a comma or another separator.
   case csv
 
   /// Returns the format by the file's name or, if that is unknown, by the first byte.
   package static func guess(path: String, firstByte: UInt8?) -> ImportFormat {
     let name = path.lowercased()
-    if name.hasSuffix(".csv") { return .csv }
+    if name.hasSuffix(".csv") || name.hasSuffix(".tsv") { return .csv }
     if name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") { return .jsonl }
     if name.hasSuffix(".json") { return .json }
     return firstByte == 0x5B || firstByte == 0x7B ? .json : .csv
@@ -22,9 +22,14 @@ package enum ImportFormat: String, Sendable, CaseIterable {
 /// Reads the rows of a file one by one, in the file's order.
 package struct ImportReader: Sendable {
   /// The format of the file.
-  private let format: ImportFormat
+  package let format: ImportFormat
+  /// The separator of CSV.
+  private let separator: CSVSeparator
 
-  package init(format: ImportFormat) { self.format = format }
+  package init(format: ImportFormat, separator: CSVSeparator = .comma) {
+    self.format = format
+    self.separator = separator
+  }
 
   /// Calls `row` with each row's columns and with the bytes read so far.
   ///
@@ -35,7 +40,7 @@ package struct ImportReader: Sendable {
     switch format {
     case .json: try readDocument(bytes, row)
     case .jsonl: try readLines(bytes, row)
-    case .csv: try CSVReader(bytes).read(row)
+    case .csv: try CSVReader(bytes, separator: separator).read(row)
     }
   }
 

@@ -18,6 +18,15 @@ package struct ImportSurvey: Sendable, Equatable {
   package private(set) var rows = 0
   /// Columns with an integer that has no equal real number.
   package private(set) var wideIntegers: Set<Name> = []
+  /// The number of rows whose identifier an earlier row has.
+  package private(set) var repeatedRows = 0
+  /// The identifiers that several rows have.
+  package private(set) var repeated: Set<Name> = []
+  /// The first of them, in the order of the file.
+  package private(set) var firstRepeated: [Name] = []
+  /// The most identifiers that ``firstRepeated`` names.
+  package static let namedMax = 5
+  private var identifiers: Set<Name> = []
   /// The names of all columns so far, by the form that SQLite compares.
   private var spellings: [Name: Name] = [:]
   /// The column that identifies a row; `nil` if each row gets a new identifier.
@@ -37,9 +46,12 @@ package struct ImportSurvey: Sendable, Equatable {
   package mutating func add(_ row: [Column]) throws {
     rows += 1
     for column in row where affinities[column.name] == nil { try note(column.name) }
-    if let key, Self.identifier(in: row, key: key) == nil {
-      throw ImportError(
-        "row \(rows) has no \(key), which identifies it; name another column with --id")
+    if let key {
+      guard let identifier = Self.identifier(in: row, key: key) else {
+        throw ImportError(
+          "row \(rows) has no \(key), which identifies it; name another column with --id")
+      }
+      note(identifier: Name(identifier))
     }
     for column in row where column.name != key {
       let known = affinities[column.name]
@@ -50,6 +62,13 @@ package struct ImportSurvey: Sendable, Equatable {
       let isRounded = joined == .real && wideIntegers.contains(column.name)
       affinities[column.name] = isRounded ? .mixed : joined
     }
+  }
+
+  private mutating func note(identifier: Name) {
+    if identifiers.insert(identifier).inserted { return }
+    repeatedRows += 1
+    guard repeated.insert(identifier).inserted, firstRepeated.count < Self.namedMax else { return }
+    firstRepeated.append(identifier)
   }
 
   /// Checks and notes a new column's name.
