@@ -93,12 +93,15 @@ extension FerryCommand {
     "history", summary: "List the operations of this replica, newest first.",
     discussion: """
       Confirmed operations are kept for 14 days, and not more than 100,000. `ferry undo` reverts \
-      one of them.
+      one of them. An operation is shown by the shortest beginning of its identifier that is \
+      unique now; --json has the whole identifier.
       """,
     options: [limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let own = try await open(arguments).ownOperations(limit: count)
+    let replica = try await open(arguments)
+    let own = try await replica.ownOperations(limit: count)
+    let short = try await replica.ownOperationIDs()
     try Presentation.print(
       ["operation", "time", "state", "kind", "table", "record", "data", "before"],
       own.map { own in
@@ -107,7 +110,7 @@ extension FerryCommand {
         let state = own.isConfirmed ? "confirmed" : "pending"
         let record = recordCell(operation)
         return [
-          ("\(operation.id)", .string("\(operation.id)")), (time, .string(time)),
+          (short.text(for: operation.id.value), .string("\(operation.id)")), (time, .string(time)),
           (state, .string(state)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table.text, .string(operation.key.table.text)), record,
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
@@ -123,18 +126,18 @@ extension FerryCommand {
       Records an ordinary operation that restores the former values. Values that have changed \
       since then stay.
       """,
-    arguments: [ArgumentSpec("OPERATION", help: "The operation's identifier in `ferry history`.")]
+    arguments: [
+      ArgumentSpec(
+        "OPERATION",
+        help: "The operation's identifier in `ferry history`, or a unique beginning of it.")
+    ]
   ) { arguments in
-    let text = try arguments.string("OPERATION")
-    guard let id = UniqueID(text) else {
-      throw UsageError(
-        .invalidValue, "'\(text)' is not an operation", why: "operations have UUIDs",
-        next: "`ferry history` lists the UUIDs")
-    }
-    let count = try await open(arguments).undo(OperationID(id))
+    let replica = try await open(arguments)
+    let id = try await OperationArgument.find(try arguments.string("OPERATION"), in: replica)
+    let count = try await replica.undo(id)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
-        ? JSONText.object([("operation", .string(text)), ("columns", .int(count))]).text
+        ? JSONText.object([("operation", .string("\(id)")), ("columns", .int(count))]).text
         : "undone; the next sync sends the undo")
     return .done
   }

@@ -33,7 +33,9 @@ extension FerryCommand {
     options: [limit]
   ) { arguments in
     let count = try arguments.integer("limit", in: 1...1_000_000)
-    let pending = try await open(arguments).pendingOperations(limit: count)
+    let replica = try await open(arguments)
+    let pending = try await replica.pendingOperations(limit: count)
+    let short = try await replica.ownOperationIDs()
     try Presentation.print(
       ["time", "kind", "table", "record", "data", "operation", "dependency", "transaction"],
       pending.map { item in
@@ -44,8 +46,8 @@ extension FerryCommand {
           (operation.key.table.text, .string(operation.key.table.text)),
           recordCell(operation),
           (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
-          ("\(operation.id)", .string("\(operation.id)")),
-          item.dependency.map { ("\($0)", .string("\($0)")) } ?? ("-", .null),
+          (short.text(for: operation.id.value), .string("\(operation.id)")),
+          item.dependency.map { (short.text(for: $0.value), .string("\($0)")) } ?? ("-", .null),
           ("\(item.group)", .int(item.group)),
         ]
       }, asJSON: arguments.flag("json"))

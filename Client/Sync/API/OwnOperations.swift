@@ -17,6 +17,20 @@ extension Replica {
     try await typed { try await thread.run { try $0.ownOperations(limit: limit) } }
   }
 
+  /// Returns the operations whose identifier has this beginning, newest first.
+  package func ownOperations(
+    beginningWith prefix: UniqueIDPrefix, limit: Int
+  ) async throws -> [OwnOperation] {
+    try await typed {
+      try await thread.run { try $0.ownOperations(beginningWith: prefix, limit: limit) }
+    }
+  }
+
+  /// Returns the identifiers of all operations that this replica can undo, for their short forms.
+  package func ownOperationIDs() async throws -> UniqueIDAbbreviations {
+    try await typed { try await thread.run { try $0.ownOperationIDs() } }
+  }
+
   /// Undoes an operation of this replica with an ordinary operation. Values that nothing has
   /// changed since become the former values again.
   ///

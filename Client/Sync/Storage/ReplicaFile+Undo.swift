@@ -15,6 +15,22 @@ extension ReplicaFile {
     }
   }
 
+  /// Returns own operations whose identifier has this beginning, newest first.
+  func ownOperations(beginningWith prefix: UniqueIDPrefix, limit: Int) throws -> [OwnOperation] {
+    try connection.rows(
+      "\(Self.select) WHERE state <= 1 AND id BETWEEN ? AND ? ORDER BY seq DESC LIMIT ?",
+      prefix.first, prefix.last, limit
+    ) { try ownOperation($0) }
+  }
+
+  /// Returns the identifiers of all own operations that are kept.
+  func ownOperationIDs() throws -> UniqueIDAbbreviations {
+    UniqueIDAbbreviations(
+      try connection.rows("SELECT id FROM ferry_operations WHERE state <= 1") {
+        $0.uniqueID(0) ?? UniqueID(high: 0, low: 0)
+      })
+  }
+
   private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
     OwnOperation(
       operation: try pending(row).operation, former: try formerColumns(row, at: 9),

@@ -1,0 +1,50 @@
+import Ferry
+import FerryCommandLine
+import FerryProtocol
+
+/// An operation as a user names it: its identifier, or a beginning that no other one has.
+enum OperationArgument {
+  /// The most candidates that an error names.
+  private static let candidatesMax = 5
+
+  /// Returns the identifier that the text stands for.
+  ///
+  /// - Throws: `UsageError` if it is no beginning of an identifier; `CommandFailure` with the
+  ///   candidates if several operations begin with it; ``ReplicaError/notFound(_:)``.
+  static func find(_ text: String, in replica: Replica) async throws -> OperationID {
+    if let id = UniqueID(text) { return OperationID(id) }
+    guard let prefix = UniqueIDPrefix(text) else {
+      throw UsageError(
+        .invalidValue, "'\(text)' is not an operation",
+        why: "operations have UUIDs, of which the first \(UniqueIDPrefix.charactersMin) or more "
+          + "characters suffice if they are unique",
+        next: "`ferry history` lists the operations")
+    }
+    let found = try await replica.ownOperations(
+      beginningWith: prefix, limit: candidatesMax + 1)
+    let ids = Set(found.map(\.operation.id))
+    guard let only = ids.first else {
+      throw ReplicaError.notFound("this device's history has no operation that begins with \(text)")
+    }
+    guard ids.count == 1 else {
+      throw ambiguity(text, found, short: try await replica.ownOperationIDs())
+    }
+    return only
+  }
+
+  private static func ambiguity(
+    _ text: String, _ found: [OwnOperation], short: UniqueIDAbbreviations
+  ) -> CommandFailure {
+    let candidates = found.prefix(candidatesMax).map { own in
+      let operation = own.operation
+      return "\(short.text(for: operation.id.value)) (\(operation.kind.rawValue) "
+        + "\(operation.key.table) \(operation.key.record))"
+    }
+    let more = found.count > candidatesMax ? ", and more" : ""
+    return CommandFailure(
+      "several operations begin with \(text)",
+      why: candidates.joined(separator: ", ") + more,
+      next: "give more characters; `ferry history` lists the operations", status: .usage,
+      code: "ambiguous_operation")
+  }
+}
