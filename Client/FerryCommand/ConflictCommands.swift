@@ -7,8 +7,9 @@ extension FerryCommand {
     discussion: """
       If two devices write the same column concurrently, the space's policies (`ferry schema`) \
       decide which value stays. The other value is kept here with its writer, its time and the \
-      winner's writer. Under the policy ask, the other device's value stays until you or another \
-      user answers with `ferry resolve`.
+      winner's writer. lost is this other value. now is the present value of the column: the \
+      winning one, unless a later write has replaced it. Under the policy ask, the other device's \
+      value stays until you or another user answers with `ferry resolve`.
       """,
     options: [limit],
     flags: [FlagSpec("open", help: "Only conflicts that wait for a decision.")]
@@ -16,27 +17,29 @@ extension FerryCommand {
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let replica = try await open(arguments)
     let found = try await replica.conflicts(limit: count, openOnly: arguments.flag("open"))
+    let present = try await replica.presentSides(of: found)
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
-        found.map { kept in
+        zip(found, present).map { kept, present in
           JSONText.object(
             [
               ("id", .int(kept.number)), ("at", .string(Presentation.time(kept.noticedAt))),
               ("state", .string(kept.state)),
-            ] + LoggedLine(kept).json
+            ] + LoggedLine(kept).json + present.json
           ).text
         })
       return .done
     }
     try Presentation.print(
-      ["id", "state", "table", "record", "column", "lost", "by", "against"],
-      found.map { kept in
+      ["id", "state", "table", "record", "column", "lost", "now", "by", "against"],
+      zip(found, present).map { kept, present in
         let conflict = kept.conflict
         return [
           "\(kept.number)", kept.state, kept.key.table.text, kept.key.record.text,
           conflict.column?.text ?? "",
           conflict.column == nil ? "the record" : Presentation.cell(conflict.lost),
-          who(conflict.loser, kept.isLosersOwn), who(conflict.winner, kept.isWinnersOwn),
+          present.cell, who(conflict.loser, kept.isLosersOwn),
+          who(conflict.winner, kept.isWinnersOwn),
         ].map { ($0, .null) }
       }, asJSON: false)
     return .done
@@ -140,6 +143,27 @@ extension FerryCommand {
         ? JSONText.object([("operation", .string("\(id)")), ("columns", .int(count))]).text
         : "undone; the next sync sends the undo")
     return .done
+  }
+}
+
+extension PresentSide {
+  fileprivate var cell: String {
+    switch self {
+    case .value(let value): Presentation.cell(value)
+    case .exists: "the record"
+    case .absent: "(no record)"
+    case .unknown: "(unknown here)"
+    }
+  }
+
+  /// The present value, and whether the record exists; both null if that is not known here.
+  fileprivate var json: [(String, JSONText)] {
+    switch self {
+    case .value(let value): [("now", Presentation.json(value)), ("exists", .bool(true))]
+    case .exists: [("now", .null), ("exists", .bool(true))]
+    case .absent: [("now", .null), ("exists", .bool(false))]
+    case .unknown: [("now", .null), ("exists", .null)]
+    }
   }
 }
 

@@ -55,6 +55,20 @@ struct ConflictTests {
     #expect(conflict.text("record") == "a" && conflict.text("table") == "notes")
     #expect(conflict.text("loser") == "\(try await pair.one.status().device)")
     #expect(conflict.text("winner") == "\(try await pair.two.status().device)")
+    let listed = try JSONLine.all(try await pair.one.ferry("conflicts", "--json").output)
+    #expect(listed.map { $0.text("lost") } == ["earlier"])
+    #expect(listed.map { $0.text("now") } == ["later"])
+    #expect(listed.first?.members["exists"] as? Bool == true)
+    let table = try await pair.one.ferry("conflicts").output.split(separator: "\n")
+    #expect(table.first?.contains("lost     now") == true, "\(table)")
+    #expect(table.last?.contains("earlier  later") == true, "\(table)")
+    try await pair.one.write("DELETE FROM notes")
+    let deleted = try await pair.one.ferry("conflicts").output
+    #expect(deleted.contains("earlier  (no record)"))
+    let gone = try JSONLine.all(try await pair.one.ferry("conflicts", "--json").output)
+    #expect(gone.first?.members["exists"] as? Bool == false)
+    try await pair.one.write("DROP TABLE notes")
+    #expect(try await pair.one.ferry("conflicts").output.contains("(unknown here)"))
     let text = try await pair.one.ferry("log").output
     #expect(text.contains("'earlier' of this device"))
   }

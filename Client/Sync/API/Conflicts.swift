@@ -36,7 +36,30 @@ public struct KeptConflict: Sendable, Equatable, Identifiable {
   public var isOpen: Bool { conflict.isQuestion && resolvedAt == nil }
 }
 
+/// The present state of a conflict's place. It is the winning side, unless a later write has
+/// replaced it.
+public enum PresentSide: Sendable, Equatable {
+  /// The value of the conflict's column.
+  case value(Value)
+  /// The record exists; for a conflict about the record's existence.
+  case exists
+  /// The record does not exist here.
+  case absent
+  /// The table, or the column, does not exist here.
+  case unknown
+}
+
 extension Replica {
+  /// Returns the present states of conflicts' places, in the same order, from one snapshot.
+  ///
+  /// ```swift
+  /// let kept = try await replica.conflicts()
+  /// let present = try await replica.presentSides(of: kept)
+  /// ```
+  public func presentSides(of conflicts: [KeptConflict]) async throws -> [PresentSide] {
+    try await typed { try await thread.run { try $0.presentSides(of: conflicts) } }
+  }
+
   /// Returns values that lost against others, newest first.
   ///
   /// - Parameter openOnly: whether to return only questions without an answer.

@@ -112,6 +112,28 @@ extension ReplicaFile {
     }
   }
 
+  /// Returns the present states of conflicts' places, in the same order.
+  func presentSides(of conflicts: [KeptConflict]) throws -> [PresentSide] {
+    try connection.transaction(.deferred) {
+      try conflicts.map { try presentSide(of: $0.conflict.column, in: $0.key) }
+    }
+  }
+
+  private func presentSide(of column: Name?, in key: RecordKey) throws -> PresentSide {
+    let table: TableSchema
+    do {
+      table = try schema(of: key.table)
+    } catch is ReplicaError {
+      // A table that was dropped has no row to show; its conflicts stay listed.
+      return .unknown
+    }
+    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
+    guard try plan.exists(key.record) else { return .absent }
+    guard let column else { return .exists }
+    guard plan.known.contains(column) else { return .unknown }
+    return .value(try value(of: column, in: key) ?? .null)
+  }
+
   // MARK: Answering
 
   /// Answers a conflict with an ordinary operation, also if the row has the value already: the
