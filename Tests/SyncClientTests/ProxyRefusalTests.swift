@@ -1,6 +1,7 @@
 import FerryNetworking
 import FerryProtocol
 import FerryTestSupport
+import Synchronization
 import Testing
 
 @testable import FerrySyncClient
@@ -73,6 +74,23 @@ struct ProxyRefusalTests {
     let report = try await replica.sync()
     #expect(report.quarantined == 1)
     #expect(Set(server.operations.map(\.key.record)) == ["a", "c"])
+  }
+
+  @Test("a damaged answer to a damaged packet takes nothing out of the queue")
+  func damaged() async throws {
+    let directory = try TemporaryDirectory()
+    let isFirst = Atomic(true)
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/packets"), isFirst.exchange(false, ordering: .relaxed) else {
+        return nil
+      }
+      return ScriptedServer.json(Array("{\"code\":\"malform".utf8), status: 400)
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    let report = try await replica.sync()
+    #expect(report.pushed == 1)
+    #expect(report.quarantined == 0)
   }
 
   @Test("if a proxy refuses everything, nothing leaves the queue", arguments: [403, 413, 200])

@@ -160,7 +160,7 @@ extension SyncEngine {
 
   private func send(_ next: PacketToSend, _ api: SyncAPI) async throws -> SentPacket {
     let packet = next.packet
-    var malformed = 0
+    var rejections = 0
     while true {
       do {
         let answer = try await retrying { try await api.push(packet, cursor: next.cursor) }
@@ -169,11 +169,13 @@ extension SyncEngine {
         }
         return .answered(answer)
       } catch let foreign as ForeignAnswer where foreign.isTooLarge || foreign.mayConcernContent {
+        rejections += foreign.isTooLarge ? RefusalAnswer.rejectionsMax : 1
+        guard rejections >= RefusalAnswer.rejectionsMax else { continue }
         return .refused(
           packet: next.number, PacketRefusedByProxy(packet: next.number, answer: foreign))
       } catch ReplicaError.refused(let problem) where RefusalAnswer.concerns(problem.code) {
-        malformed += problem.code == .malformedMessage ? 1 : RefusalAnswer.malformedMax
-        guard malformed >= RefusalAnswer.malformedMax else { continue }
+        rejections += problem.code == .malformedMessage ? 1 : RefusalAnswer.rejectionsMax
+        guard rejections >= RefusalAnswer.rejectionsMax else { continue }
         return .refused(
           packet: next.number, PacketRefused(packet: next.number, problem: problem))
       }

@@ -14,9 +14,10 @@ enum RefusalAnswer: Equatable {
   /// The queue stays unchanged until the server has room for it.
   case wait
 
-  /// The number of times that the server has to report a packet as malformed before the device
-  /// accepts it. Damage on the way happens once, and a malformed original fails each time.
-  static let malformedMax = 4
+  /// The number of times that a packet has to be rejected before the device accepts it, if the
+  /// server reports it as malformed or the answer is not the server's. Damage of a packet or of its
+  /// answer on the way happens once, and a real rejection happens each time.
+  static let rejectionsMax = 4
 
   /// Decides about a rejected packet.
   ///
