@@ -185,7 +185,8 @@ let package = Package(
     tests(
       "PersistenceTests",
       needs: [
-        "FerryPersistence", "FerrySQLite", "FerryExecutors", "FerryLaboratory", "FerryTestSupport",
+        "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors",
+        "FerryLaboratory", "FerryTestSupport",
       ]),
     tests(
       "MissionServerTests",

@@ -24,6 +24,16 @@ public final class Database {
 
   /// The tables whose content the statements have read.
   package private(set) var tablesRead: Set<String> = []
+  /// Tables that were read in this transaction, until a statement changes the schema.
+  var knownTables: [Name: TableInfo] = [:]
+  /// The last INSERT of the record layer, for the next record with the same columns.
+  var insertion: Insertion?
+  /// The interceptors of the access that opened the transaction.
+  var interceptors: [Interceptor] = []
+  /// Interceptors that are running, one within another.
+  var interceptionDepth = 0
+  /// Whether the closure that received this value has returned.
+  var isOver = false
 
   package init(connection: SQLiteConnection, owner: (any DatabaseOwner)? = nil) {
     self.connection = connection
@@ -88,12 +98,20 @@ public final class Database {
   /// The number of rows that the statements of the last call changed.
   public private(set) var changes = 0
 
+  /// Throws if the transaction has ended: a write would not be part of it.
+  func checkIsUsable() throws {
+    if isOver {
+      throw DatabaseError("the transaction of this Database is over; open another one", code: 21)
+    }
+  }
+
   private func run(
     _ sql: String, _ parameters: [Value], isSingle: Bool = false,
     begin: ([String]) -> Void = { _ in }, end: (Int) -> Void = { _ in },
     row: (SQLiteStatement, [String]) throws -> Void
   ) throws {
     changes = 0
+    try checkIsUsable()
     do {
       var rest = sql[...]
       while let statement = try connection.prepareNext(&rest, guarded: true) {
@@ -125,6 +143,8 @@ public final class Database {
             "the statement rolled the transaction back, so none of its changes took effect")
         }
         if statement.changesSchema {
+          knownTables = [:]
+          insertion = nil
           try owner?.schemaChanged()
         } else if !statement.isReadOnly {
           changes += connection.changes

@@ -17,7 +17,15 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
 
   package init(_ message: String, code: Int32 = 1) { (self.message, self.code) = (message, code) }
 
-  package init(_ error: SQLiteError) { self.init(error.message, code: error.code) }
+  package init(_ error: SQLiteError) {
+    // Triggers of a tracked table call functions that only a replica's connection has.
+    let isReplica = error.message.hasPrefix("no such function: ferry_")
+    self.init(
+      isReplica
+        ? "this file is a replica, and the table is tracked: the write would not be recorded. Open "
+          + "the file with Replica.open to write to this table"
+        : error.message, code: error.code)
+  }
 
   public var description: String { message }
 

@@ -12,6 +12,7 @@ package final class ReaderPool: Sendable {
   private let fileSystem: String?
   private let makeExecutor: @Sendable (String) -> any WorkExecutor
   private let readers = Mutex<[(reader: Reader, queued: Int)]>([])
+  private let isClosed = CancellationFlag()
 
   /// - Parameters:
   ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
@@ -31,9 +32,16 @@ package final class ReaderPool: Sendable {
   package func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
+    if isClosed.isSet { throw DatabaseError("\(path) is closed", code: 21) }
     let (index, reader) = take()
     defer { readers.withLock { $0[index].queued -= 1 } }
     return try await CancellationFlag.whileRunning { try await reader.read(body, unless: $0) }
+  }
+
+  /// Closes the connections after the reads that wait for them. Later reads fail.
+  package func close() async {
+    isClosed.set()
+    for reader in readers.withLock({ $0.map(\.reader) }) { await reader.close() }
   }
 
   /// Returns an idle connection, or a new one, or the one with the shortest queue.
@@ -59,6 +67,7 @@ private final class Reader: @unchecked Sendable {
   private let fileSystem: String?
   private let executor: any WorkExecutor
   private var connection: SQLiteConnection?
+  private var isClosed = false
 
   init(path: String, fileSystem: String?, executor: any WorkExecutor) {
     self.path = path
@@ -80,7 +89,16 @@ private final class Reader: @unchecked Sendable {
     }
   }
 
+  func close() async {
+    // The closure cannot fail.
+    try? await executor.run { [self] in
+      connection = nil
+      isClosed = true
+    }
+  }
+
   private func opened() throws -> SQLiteConnection {
+    if isClosed { throw DatabaseError("\(path) is closed", code: 21) }
     if let connection { return connection }
     let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
     opened.guardUserStatements()

@@ -20,6 +20,8 @@ package final class SQLiteConnection {
   /// For the extensions of this module only.
   let handle: OpaquePointer
   private var statements: [SQLText: SQLiteStatement] = [:]
+  /// Statements that the guard has allowed.
+  private var guardedStatements: [SQLText: SQLiteStatement] = [:]
   var hooks: ConnectionHooks?
   /// Kept for as long as SQLite may ask it.
   var keeper: SQLiteGuard?
@@ -60,6 +62,7 @@ package final class SQLiteConnection {
 
   deinit {
     statements.removeAll()
+    guardedStatements.removeAll()
     sqlite3_close_v2(handle)
   }
 
@@ -91,6 +94,31 @@ package final class SQLiteConnection {
     let prepared = try prepare(sql)
     if statements.count >= 512 { statements.removeAll() }
     statements[key] = prepared
+    return prepared
+  }
+
+  /// Returns the prepared statement for a user's SQL as ``statement(_:)`` does, after the guard has
+  /// allowed it.
+  ///
+  /// - Throws: `SQLITE_AUTH` with the guard's reason.
+  package func guardedStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    let key = SQLText(sql)
+    if let cached = guardedStatements[key] {
+      cached.reset()
+      return cached
+    }
+    let prepared = try prepareGuarded(sql)
+    if guardedStatements.count >= 512 { guardedStatements.removeAll() }
+    guardedStatements[key] = prepared
+    return prepared
+  }
+
+  /// Returns a statement of its own for a user's SQL, after the guard has allowed it.
+  package func prepareGuarded(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    var rest = sql[...]
+    guard let prepared = try prepareNext(&rest, guarded: true), rest.isEmpty else {
+      throw SQLiteError(code: SQLITE_MISUSE, message: "not exactly one statement", sql: sql)
+    }
     return prepared
   }
 

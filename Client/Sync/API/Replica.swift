@@ -17,7 +17,7 @@ import Synchronization
 /// try await replica.track("notes")
 /// try await replica.sync()
 /// ```
-public final class Replica: Sendable {
+public final class Replica: DatabaseAccess {
   /// The path of the file.
   public let path: String
   let thread: ReplicaThread

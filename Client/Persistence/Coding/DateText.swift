@@ -1,0 +1,114 @@
+import FerryProtocol
+import Foundation
+
+/// Dates as text in UTC with milliseconds, such as `2026-11-23T14:05:09.250Z` (RFC 3339). Such texts
+/// sort by time, and SQLite's date functions read them.
+enum DateText {
+  private static let dayMilliseconds: Int64 = 86_400_000
+
+  /// Returns the text; `nil` for a date outside of the years 0 to 9999.
+  static func text(_ date: Date) -> String? {
+    let milliseconds = (date.timeIntervalSince1970 * 1_000).rounded()
+    guard abs(milliseconds) < 1e15 else { return nil }
+    let total = Int64(milliseconds)
+    let days = (total >= 0 ? total : total - dayMilliseconds + 1) / dayMilliseconds
+    let (year, month, day) = civil(days)
+    guard (0...9999).contains(year) else { return nil }
+    let rest = total - days * dayMilliseconds
+    var bytes = [UInt8](repeating: UInt8(ascii: "Z"), count: 24)
+    func put(_ number: Int64, _ place: Int, _ width: Int, then mark: Unicode.Scalar) {
+      var number = number
+      for index in (place..<place + width).reversed() {
+        bytes[index] = UInt8(ascii: "0") + UInt8(number % 10)
+        number /= 10
+      }
+      bytes[place + width] = UInt8(ascii: mark)
+    }
+    put(year, 0, 4, then: "-")
+    put(month, 5, 2, then: "-")
+    put(day, 8, 2, then: "T")
+    put(rest / 3_600_000, 11, 2, then: ":")
+    put(rest / 60_000 % 60, 14, 2, then: ":")
+    put(rest / 1_000 % 60, 17, 2, then: ".")
+    put(rest % 1_000, 20, 3, then: "Z")
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Reads `YYYY-MM-DD`, then optionally `T` or a space and `HH:MM`, `:SS`, a fraction, and `Z` or
+  /// an offset; `nil` for anything else.
+  static func date(_ text: String) -> Date? {
+    var bytes = Array(text.utf8)[...]
+    func accept(_ marks: String) -> Bool {
+      guard let first = bytes.first, marks.utf8.contains(first) else { return false }
+      bytes.removeFirst()
+      return true
+    }
+    func number(_ width: Int, _ range: ClosedRange<Int64>) -> Int64? {
+      let digits = bytes.prefix(width)
+      guard digits.count == width, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        return nil
+      }
+      bytes.removeFirst(width)
+      let number = digits.reduce(Int64(0)) { $0 * 10 + Int64($1 - 0x30) }
+      return range.contains(number) ? number : nil
+    }
+    guard let year = number(4, 0...9999), accept("-"), let month = number(2, 1...12), accept("-"),
+      let day = number(2, 1...31)
+    else { return nil }
+    let days = dayNumber(year, month, day)
+    guard civil(days) == (year, month, day) else { return nil }
+    var seconds = days * 86_400
+    var fraction = 0.0
+    if accept("T t") {
+      guard let hour = number(2, 0...23), accept(":"), let minute = number(2, 0...59) else {
+        return nil
+      }
+      seconds += hour * 3_600 + minute * 60
+      if accept(":") {
+        guard let second = number(2, 0...59) else { return nil }
+        seconds += second
+        if accept(".") {
+          let digits = bytes.prefix { (0x30...0x39).contains($0) }
+          guard let value = Double("0." + String(decoding: digits, as: UTF8.self)),
+            !digits.isEmpty
+          else { return nil }
+          fraction = value
+          bytes.removeFirst(digits.count)
+        }
+      }
+      let sign: Int64 = bytes.first == UInt8(ascii: "-") ? -1 : 1
+      if !accept("Zz"), accept("+-") {
+        guard let hours = number(2, 0...23), accept(":"), let minutes = number(2, 0...59) else {
+          return nil
+        }
+        seconds -= sign * (hours * 3_600 + minutes * 60)
+      }
+    }
+    guard bytes.isEmpty else { return nil }
+    return Date(timeIntervalSince1970: Double(seconds) + fraction)
+  }
+
+  // MARK: The Gregorian calendar, counted in days since 1970 in eras of 400 years
+
+  private static func civil(_ days: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    let shifted = days + 719_468
+    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra =
+      (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    // The year begins with March, so that a leap day is its last.
+    let month = (5 * dayOfYear + 2) / 153
+    let day = dayOfYear - (153 * month + 2) / 5 + 1
+    let year = yearOfEra + era * 400 + (month >= 10 ? 1 : 0)
+    return (year, month < 10 ? month + 3 : month - 9, day)
+  }
+
+  private static func dayNumber(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+    let shifted = month <= 2 ? year - 1 : year
+    let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+    let yearOfEra = shifted - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+}

@@ -1,0 +1,90 @@
+import FerryProtocol
+
+/// A row as a decoder: each key is a column.
+struct RowDecoder: Decoder {
+  let row: RecordRow
+
+  var codingPath: [any CodingKey] { [] }
+  var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+  func container<Key: CodingKey>(keyedBy: Key.Type) throws -> KeyedDecodingContainer<Key> {
+    row.restart()
+    return KeyedDecodingContainer(RowContainer<Key>(row: row))
+  }
+
+  func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw noKeys() }
+  func singleValueContainer() throws -> any SingleValueDecodingContainer { throw noKeys() }
+
+  private func noKeys() -> RecordError {
+    RecordError(
+      .invalid, table: row.table,
+      "a row of table \(row.table) fills types with properties, not a list or a single value")
+  }
+}
+
+/// The columns of a row by their keys.
+private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let row: RecordRow
+
+  var codingPath: [any CodingKey] { [] }
+  var allKeys: [Key] { row.names.compactMap { Key(stringValue: $0.text) } }
+
+  func contains(_ key: Key) -> Bool { row.place(of: Name(key.stringValue)) >= 0 }
+  func decodeNil(forKey key: Key) throws -> Bool { row.isNull(try place(key)) }
+
+  @inline(__always)
+  private func place(_ key: Key) throws -> Int { try row.checkedPlace(Name(key.stringValue)) }
+
+  @inline(__always)
+  private func column(_ key: Key) throws -> ColumnDecoder {
+    ColumnDecoder(row: row, place: try place(key))
+  }
+
+  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try column(key).decode(type) }
+  func decode(_ type: String.Type, forKey key: Key) throws -> String {
+    try row.text(try place(key))
+  }
+  func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+    try row.double(try place(key))
+  }
+  func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try column(key).decode(type) }
+  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try column(key).decode(type) }
+  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try column(key).decode(type) }
+  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try column(key).decode(type) }
+  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try column(key).decode(type) }
+  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+    try row.int64(try place(key))
+  }
+  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try column(key).decode(type) }
+  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try column(key).decode(type) }
+  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 {
+    try column(key).decode(type)
+  }
+  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 {
+    try column(key).decode(type)
+  }
+  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 {
+    try column(key).decode(type)
+  }
+  func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+    try column(key).value(type)
+  }
+
+  func nestedContainer<Nested: CodingKey>(
+    keyedBy type: Nested.Type, forKey key: Key
+  ) throws -> KeyedDecodingContainer<Nested> { throw noNesting(key) }
+  func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+    throw noNesting(key)
+  }
+
+  private func noNesting(_ key: Key) -> RecordError {
+    RecordError(
+      .invalid, table: row.table, column: Name(key.stringValue),
+      "table \(row.table), column \(key.stringValue): use a Codable property for nested values, "
+        + "not a nested container")
+  }
+
+  // A superclass has its columns in the same row.
+  func superDecoder() throws -> any Decoder { RowDecoder(row: row) }
+  func superDecoder(forKey key: Key) throws -> any Decoder { RowDecoder(row: row) }
+}

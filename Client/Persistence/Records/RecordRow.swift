@@ -1,0 +1,167 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// The current row of a result, for `init(row:)` of a ``Record``. Valid only inside it: the same
+/// object shows the next row afterwards.
+///
+/// ```swift
+/// struct Heading: Record {
+///   let text: String
+///   init(row: RecordRow) throws { text = try row.decode(String.self, "title") }
+///   func columns(for table: TableInfo) throws -> RecordColumns { [:] }
+/// }
+/// ```
+public final class RecordRow {
+  /// The table that the row is from.
+  public let table: Name
+  /// The names of the columns.
+  public let names: [Name]
+  private let statement: SQLiteStatement?
+  private let values: [Value]
+  private var places: [Name: Int] = [:]
+  /// The names in the order in which the last record asked for them, with their places. Records of
+  /// one type always ask in the same order, so no further row needs a search.
+  private var asked: [(name: Name, place: Int)] = []
+  private var next = 0
+  /// Columns whose property takes JSON.
+  var nested: Set<Int> = []
+
+  init(_ statement: SQLiteStatement, of table: Name) {
+    self.table = table
+    self.statement = statement
+    names = (0..<statement.columnCount).map { Name(statement.columnName($0)) }
+    values = []
+    index()
+  }
+
+  init(_ columns: RecordColumns, of table: Name = "") {
+    self.table = table
+    statement = nil
+    names = columns.names
+    values = columns.all.map(\.value)
+    index()
+  }
+
+  /// The first of several columns with one name counts.
+  private func index() {
+    for (place, name) in names.enumerated().reversed() {
+      places[name.folded] = place
+      places[name] = place
+    }
+  }
+
+  /// Returns the value of a column; `nil` if the result does not have the column.
+  public subscript(name: Name) -> Value? {
+    (places[name] ?? places[name.folded]).map(value)
+  }
+
+  /// Returns the value of a column as a property of this type.
+  ///
+  /// - Throws: ``RecordError`` if the column is absent or its value is of another type.
+  public func decode<T: Decodable>(_ type: T.Type, _ name: Name) throws -> T {
+    do { return try ColumnDecoder(row: self, place: try checkedPlace(name)).value(type) } catch let
+      error as DecodingError
+    {
+      throw self.error(for: error)
+    }
+  }
+
+  /// All values of the row.
+  var columns: RecordColumns {
+    var columns = RecordColumns(capacity: names.count)
+    for (place, name) in names.enumerated() where places[name] == place {
+      columns.append(name, value(place))
+    }
+    return columns
+  }
+
+  // MARK: Places
+
+  /// Begins a record.
+  func restart() { next = 0 }
+
+  /// Returns the place of a column; -1 if the result does not have it.
+  func place(of name: Name) -> Int {
+    if next < asked.count, asked[next].name == name {
+      next += 1
+      return asked[next - 1].place
+    }
+    // Optional properties ask two or three times.
+    if next > 0, asked[next - 1].name == name { return asked[next - 1].place }
+    let place = places[name] ?? places[name.folded] ?? -1
+    if next == asked.count {
+      asked.append((name, place))
+      next += 1
+    }
+    return place
+  }
+
+  func checkedPlace(_ name: Name) throws -> Int {
+    let place = place(of: name)
+    if place >= 0 { return place }
+    throw RecordError(
+      .missingColumn, table: table, column: name,
+      "the result from table \(table) has no column \(name); it has "
+        + names.map(\.text).joined(separator: ", "))
+  }
+
+  // MARK: Values
+
+  func value(_ place: Int) -> Value { statement?.value(Int32(place)) ?? values[place] }
+
+  func isNull(_ place: Int) -> Bool {
+    statement?.isNull(Int32(place)) ?? (values[place] == .null)
+  }
+
+  func int64(_ place: Int, as type: String = "an integer") throws -> Int64 {
+    if let statement, statement.type(Int32(place)) == .integer {
+      return statement.int64(Int32(place))
+    }
+    guard case .integer(let integer) = value(place) else { throw wrong(place, isNot: type) }
+    return integer
+  }
+
+  func double(_ place: Int) throws -> Double {
+    if let statement, statement.type(Int32(place)) == .real {
+      return statement.double(Int32(place))
+    }
+    switch value(place) {
+    case .real(let real): return real
+    // A column without a type stores 3.0 from elsewhere as 3.
+    case .integer(let integer):
+      if let real = Double(exactly: integer) { return real }
+    default: break
+    }
+    throw wrong(place, isNot: "a real")
+  }
+
+  func text(_ place: Int, as type: String = "a text") throws -> String {
+    if let statement, statement.type(Int32(place)) == .text { return statement.text(Int32(place)) }
+    guard case .text(let text) = value(place) else { throw wrong(place, isNot: type) }
+    return text
+  }
+
+  // MARK: Errors
+
+  func wrong(_ place: Int, isNot type: String) -> RecordError {
+    .wrong(value(place), isNot: type, table: table, column: names[place])
+  }
+
+  /// Returns the error for one that a type's own `init(from:)` has thrown.
+  func error(for error: DecodingError) -> RecordError {
+    let context: DecodingError.Context? =
+      switch error {
+      case .typeMismatch(_, let context), .valueNotFound(_, let context),
+        .keyNotFound(_, let context), .dataCorrupted(let context):
+        context
+      @unknown default: nil
+      }
+    let name = context?.codingPath.first.map { Name($0.stringValue) }
+    let value = name.flatMap { self[$0] }.map { " (\($0.shown))" } ?? ""
+    return RecordError(
+      .wrongValue, table: table, column: name,
+      "table \(table)\(name.map { ", column \($0)" } ?? "")\(value): "
+        + (context?.debugDescription ?? "\(error)"))
+  }
+}

@@ -1,0 +1,104 @@
+import FerryLaboratory
+import FerryPersistence
+import FerryTestSupport
+import Foundation
+import Testing
+
+@Suite("Local databases", .hangLimit)
+struct LocalDatabaseTests {
+  @Test("a new file is its owner's alone, has a write-ahead log and checks foreign keys")
+  func settings() async throws {
+    let fixture = try await Fixture()
+    let mode = try FileManager.default.attributesOfItem(atPath: fixture.path)[.posixPermissions]
+    #expect(mode as? Int == 0o600)
+    let database = fixture.database
+    #expect(try await database.write { try $0.query("PRAGMA journal_mode")[0].values } == ["wal"])
+    #expect(try await database.write { try $0.query("PRAGMA foreign_keys")[0].values } == [1])
+  }
+
+  @Test("a write that throws leaves nothing behind")
+  func rollback() async throws {
+    let fixture = try await Fixture()
+    try await fixture.insert(Note(id: "a"))
+    await #expect(throws: CancellationError.self) {
+      try await fixture.database.write { database throws in
+        try Note(id: "b").insert(in: database)
+        throw CancellationError()
+      }
+    }
+    #expect(try await fixture.notes().map(\.id) == ["a"])
+  }
+
+  @Test("a reader sees one snapshot beside a write")
+  func snapshot() async throws {
+    let fixture = try await Fixture()
+    try await fixture.insert(Note(id: "a"))
+    let (entered, enter) = AsyncStream.makeStream(of: Void.self)
+    let written = DispatchSemaphore(value: 0)
+    let read = Task {
+      try await fixture.database.read { database throws in
+        let before = try Note.table.count(in: database)
+        enter.yield()
+        written.wait()
+        return (before, try Note.table.count(in: database))
+      }
+    }
+    var entries = entered.makeAsyncIterator()
+    await entries.next()
+    try await fixture.insert(Note(id: "b"))
+    written.signal()
+    #expect(try await read.value == (1, 1))
+    #expect(try await fixture.notes().count == 2)
+  }
+
+  @Test("a closed database rejects calls and removes its log")
+  func close() async throws {
+    let fixture = try await Fixture()
+    try await fixture.insert(Note(id: "a"))
+    #expect(try await fixture.notes().count == 1)
+    await fixture.database.close()
+    #expect(!FileManager.default.fileExists(atPath: fixture.path + "-wal"))
+    let write = await failure(DatabaseError.self) { try await fixture.insert(Note(id: "b")) }
+    let read = await failure(DatabaseError.self) { _ = try await fixture.notes() }
+    #expect(write?.message == "\(fixture.path) is closed")
+    #expect(read == write)
+  }
+
+  @Test("a file that is not a database is rejected with its path, and stays as it is")
+  func notADatabase() async throws {
+    let folder = try TemporaryDirectory(prefix: "ferry-records")
+    let file = folder.file("photo.jpg")
+    let content = Data(repeating: 7, count: 4_096)
+    try content.write(to: file)
+    let error = await failure(DatabaseError.self) { _ = try await LocalDatabase.open(file.path) }
+    #expect(error?.message == "\(file.path): file is not a database")
+    #expect(try Data(contentsOf: file) == content)
+  }
+
+  @Test("a write to a tracked table of a replica's file fails and names Replica.open")
+  func trackedTable() async throws {
+    let fixture = try await Fixture()
+    try await fixture.database.write { database throws in
+      try Note.table.create(in: database)
+      try database.execute("CREATE TABLE plain(x)")
+    }
+    // The trigger of a tracked table calls a function that only a replica's connection has.
+    await fixture.database.close()
+    try raw(
+      """
+      CREATE TRIGGER ferry_capture_notes AFTER INSERT ON notes
+      BEGIN SELECT ferry_insert(1); END
+      """, at: fixture.path)
+    let database = try await LocalDatabase.open(fixture.path)
+    for write in [
+      { try Note(id: "a").insert(in: $0) },
+      { try $0.execute("INSERT INTO notes(id) VALUES ('a')") },
+    ] as [@Sendable (Database) throws -> Void] {
+      let error = await failure(DatabaseError.self) { try await database.write(write) }
+      #expect(error?.message.contains("this file is a replica") == true)
+      #expect(error?.message.contains("Replica.open") == true)
+    }
+    #expect(try await database.write { try $0.execute("INSERT INTO plain VALUES (1)") } == 1)
+    #expect(try await database.read { try Note.table.count(in: $0) } == 0)
+  }
+}
