@@ -142,9 +142,12 @@ public final class Database {
           throw DatabaseError(
             "the statement rolled the transaction back, so none of its changes took effect")
         }
-        if statement.changesSchema {
+        // A return to a savepoint changes the schema as well.
+        if statement.changesSchema || (statement.isReadOnly && statement.columnCount == 0) {
           knownTables = [:]
           insertion = nil
+        }
+        if statement.changesSchema {
           try owner?.schemaChanged()
         } else if !statement.isReadOnly {
           changes += connection.changes

@@ -32,8 +32,7 @@ package final class ReaderPool: Sendable {
   package func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
-    if isClosed.isSet { throw DatabaseError("\(path) is closed", code: 21) }
-    let (index, reader) = take()
+    let (index, reader) = try take()
     defer { readers.withLock { $0[index].queued -= 1 } }
     return try await CancellationFlag.whileRunning { try await reader.read(body, unless: $0) }
   }
@@ -45,8 +44,9 @@ package final class ReaderPool: Sendable {
   }
 
   /// Returns an idle connection, or a new one, or the one with the shortest queue.
-  private func take() -> (index: Int, reader: Reader) {
-    readers.withLock { readers in
+  private func take() throws -> (index: Int, reader: Reader) {
+    try readers.withLock { readers in
+      if isClosed.isSet { throw DatabaseError("\(path) is closed", code: 21) }
       let shortest = readers.indices.min { readers[$0].queued < readers[$1].queued }
       var index = shortest ?? 0
       if readers.isEmpty || (readers[index].queued > 0 && readers.count < Self.size) {

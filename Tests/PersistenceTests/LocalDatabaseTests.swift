@@ -75,6 +75,12 @@ struct LocalDatabaseTests {
     #expect(try Data(contentsOf: file) == content)
   }
 
+  @Test("a database in memory is rejected, since its readers would see another one")
+  func memory() async {
+    let error = await failure(DatabaseError.self) { _ = try await LocalDatabase.open(":memory:") }
+    #expect(error?.message.contains("cannot have a write-ahead log") == true)
+  }
+
   @Test("a write to a tracked table of a replica's file fails and names Replica.open")
   func trackedTable() async throws {
     let fixture = try await Fixture()

@@ -132,6 +132,18 @@ struct TableTests {
     }
   }
 
+  @Test("a table whose creation a savepoint took back is created again")
+  func savepoint() async throws {
+    let fixture = try await Fixture()
+    try await fixture.database.write { database in
+      try database.execute("SAVEPOINT try_it")
+      try Note(id: "a").insert(in: database)
+      try database.execute("ROLLBACK TO try_it")
+      try Note(id: "b").insert(in: database)
+    }
+    #expect(try await fixture.notes().map(\.id) == ["b"])
+  }
+
   @Test("calls that do not fit the table name it")
   func misfits() async throws {
     let fixture = try await Fixture()

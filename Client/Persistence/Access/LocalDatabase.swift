@@ -80,12 +80,12 @@ private final class Writer: @unchecked Sendable {
   init(path: String) throws {
     self.path = path
     let connection = try SQLiteConnection(path: path)
-    try connection.execute(
-      """
-      PRAGMA journal_mode=WAL;
-      PRAGMA synchronous=NORMAL;
-      PRAGMA foreign_keys=ON;
-      """)
+    let journal = try connection.first("PRAGMA journal_mode=WAL") { $0.text(0) }
+    // A database in memory has no log, and its readers would see another database.
+    guard journal == "wal" else {
+      throw DatabaseError("\(path): the file cannot have a write-ahead log; use a file on a disk")
+    }
+    try connection.execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")
     connection.guardUserStatements()
     self.connection = connection
   }
