@@ -124,8 +124,9 @@ let package = Package(
     command(
       "FerryBench", "Proving/FerryBench",
       needs: [
-        "Ferry", "FerrySyncClient", "FerryProtocol", "FerryNetworking", "FerryPostgres",
-        "FerrySQLite", "FerryCommandLine", "FerryHTTPServer", "FerryLaboratory",
+        "Ferry", "FerryPersistence", "FerrySyncClient", "FerryProtocol", "FerryNetworking",
+        "FerryPostgres", "CFerrySQLite", "FerrySQLite", "FerryCommandLine", "FerryHTTPServer",
+        "FerryLaboratory",
       ]),
 
     // Proving: the workload and the oracles, and the two instruments that use them.

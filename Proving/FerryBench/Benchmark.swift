@@ -9,7 +9,8 @@ struct Benchmark: Sendable {
 
   /// In the order in which they run.
   static let all: [Benchmark] = [
-    .ingest, .smallPackets, .pull, .apply, .memory, .capture, .idleSync, .liveQuery, .live,
+    .ingest, .smallPackets, .pull, .apply, .memory, .capture, .idleSync, .records, .liveQuery,
+    .live,
     .listeners,
     .retention, .files, .missions,
   ]
