@@ -29,11 +29,11 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
   var codingPath: [any CodingKey] { [] }
   var allKeys: [Key] { row.names.compactMap { Key(stringValue: $0.text) } }
 
-  func contains(_ key: Key) -> Bool { row.place(of: Name(key.stringValue)) >= 0 }
+  func contains(_ key: Key) -> Bool { row.place(of: key.stringValue) >= 0 }
   func decodeNil(forKey key: Key) throws -> Bool { row.isNull(try place(key)) }
 
   @inline(__always)
-  private func place(_ key: Key) throws -> Int { try row.checkedPlace(Name(key.stringValue)) }
+  private func place(_ key: Key) throws -> Int { try row.checkedPlace(key.stringValue) }
 
   @inline(__always)
   private func column(_ key: Key) throws -> ColumnDecoder {

@@ -22,7 +22,7 @@ public final class RecordRow {
   private var places: [Name: Int] = [:]
   /// The names in the order in which the last record asked for them, with their places. Records of
   /// one type always ask in the same order, so no further row needs a search.
-  private var asked: [(name: Name, place: Int)] = []
+  private var asked: [(name: String, place: Int)] = []
   private var next = 0
   /// Columns whose property takes JSON.
   var nested: Set<Int> = []
@@ -60,7 +60,9 @@ public final class RecordRow {
   ///
   /// - Throws: ``RecordError`` if the column is absent or its value is of another type.
   public func decode<T: Decodable>(_ type: T.Type, _ name: Name) throws -> T {
-    do { return try ColumnDecoder(row: self, place: try checkedPlace(name)).value(type) } catch let
+    do {
+      return try ColumnDecoder(row: self, place: try checkedPlace(name.text)).value(type)
+    } catch let
       error as DecodingError
     {
       throw self.error(for: error)
@@ -82,14 +84,15 @@ public final class RecordRow {
   func restart() { next = 0 }
 
   /// Returns the place of a column; -1 if the result does not have it.
-  func place(of name: Name) -> Int {
-    if next < asked.count, asked[next].name == name {
+  func place(of name: String) -> Int {
+    if next < asked.count, Self.isSame(asked[next].name, name) {
       next += 1
       return asked[next - 1].place
     }
     // Optional properties ask two or three times.
-    if next > 0, asked[next - 1].name == name { return asked[next - 1].place }
-    let place = places[name] ?? places[name.folded] ?? -1
+    if next > 0, Self.isSame(asked[next - 1].name, name) { return asked[next - 1].place }
+    let column = Name(name)
+    let place = places[column] ?? places[column.folded] ?? -1
     if next == asked.count {
       asked.append((name, place))
       next += 1
@@ -97,11 +100,18 @@ public final class RecordRow {
     return place
   }
 
-  func checkedPlace(_ name: Name) throws -> Int {
+  /// Compares coding keys. Texts that Swift takes for equal although their bytes differ have
+  /// different lengths, except for rare orders of combining marks.
+  @inline(__always)
+  private static func isSame(_ one: String, _ other: String) -> Bool {
+    one.utf8.count == other.utf8.count && one == other
+  }
+
+  func checkedPlace(_ name: String) throws -> Int {
     let place = place(of: name)
     if place >= 0 { return place }
     throw RecordError(
-      .missingColumn, table: table, column: name,
+      .missingColumn, table: table, column: Name(name),
       "the result from table \(table) has no column \(name); it has "
         + names.map(\.text).joined(separator: ", "))
   }
