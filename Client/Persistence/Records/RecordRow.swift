@@ -125,7 +125,7 @@ public final class RecordRow {
   }
 
   func int64(_ place: Int, as type: String = "an integer") throws -> Int64 {
-    if let statement, statement.type(Int32(place)) == .integer {
+    if let statement, case .integer = statement.type(Int32(place)) {
       return statement.int64(Int32(place))
     }
     guard case .integer(let integer) = value(place) else { throw wrong(place, isNot: type) }
@@ -133,7 +133,7 @@ public final class RecordRow {
   }
 
   func double(_ place: Int) throws -> Double {
-    if let statement, statement.type(Int32(place)) == .real {
+    if let statement, case .real = statement.type(Int32(place)) {
       return statement.double(Int32(place))
     }
     switch value(place) {
@@ -147,7 +147,9 @@ public final class RecordRow {
   }
 
   func text(_ place: Int, as type: String = "a text") throws -> String {
-    if let statement, statement.type(Int32(place)) == .text { return statement.text(Int32(place)) }
+    if let statement, case .text = statement.type(Int32(place)) {
+      return statement.text(Int32(place))
+    }
     guard case .text(let text) = value(place) else { throw wrong(place, isNot: type) }
     return text
   }
