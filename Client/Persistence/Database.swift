@@ -159,8 +159,27 @@ public final class Database {
     }
   }
 
-  /// Notes the tables that a statement reads and writes, for observers. To be called before it runs.
-  package func note(_ statement: SQLiteStatement) {
+  // MARK: Statements of the record layer
+
+  /// Returns a statement that is kept for the next call.
+  func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    let statement = try connection.guardedStatement(sql)
+    note(statement)
+    return statement
+  }
+
+  /// Returns a statement that nobody else uses.
+  func ownStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+    let statement = try connection.prepareGuarded(sql)
+    note(statement)
+    return statement
+  }
+
+  /// Notes that the result depends on an absent table.
+  func noteRead(of table: Name) { tablesRead.insert(table.text) }
+
+  /// Notes the tables that a statement reads and writes, for live queries.
+  private func note(_ statement: SQLiteStatement) {
     tablesRead.formUnion(statement.tables.read)
     connection.noteChanges(of: statement.tables.written)
   }

@@ -44,4 +44,10 @@ extension SQLiteConnection {
   /// Returns the tables that have changed since the last call, some of them perhaps in a transaction
   /// that was rolled back.
   package func takeChanges() -> Set<String> { changeLog?.take() ?? [] }
+
+  /// Returns a number that changes when another connection has changed the file
+  /// (https://sqlite.org/pragma.html#pragma_data_version).
+  package func dataVersion() throws -> Int64 {
+    try first("PRAGMA data_version") { $0.int64(0) } ?? 0
+  }
 }

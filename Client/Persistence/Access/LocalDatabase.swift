@@ -16,6 +16,7 @@ public final class LocalDatabase: DatabaseAccess {
   private let writer: Writer
   private let executor: ThreadExecutor
   private let readers: ReaderPool
+  private let changes: ChangeHub
 
   /// Opens `path`, or creates it; only its owner can read a new file (mode 0600).
   ///
@@ -38,15 +39,28 @@ public final class LocalDatabase: DatabaseAccess {
     self.writer = writer
     self.executor = executor
     readers = ReaderPool(path: path)
+    changes = ChangeHub { hub in
+      // This ends with the task, or when the file is closed.
+      var seen: Int64?
+      while let version = try? await executor.run({ try writer.opened().dataVersion() }) {
+        if let seen, seen != version { hub.report(.unknown) }
+        seen = version
+        guard (try? await Task.sleep(for: Self.poll)) != nil else { return }
+      }
+    }
   }
+
+  /// The interval between looks for changes by other processes, while there are live queries.
+  private static let poll: Duration = .milliseconds(25)
 
   @discardableResult
   public func write<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
     try await typed {
-      try await executor.run { [writer] in
+      try await executor.run { [writer, changes] in
         let connection = try writer.opened()
+        defer { writer.reporter?.report(to: changes) }
         return try connection.transaction { try body(Database(connection: connection)) }
       }
     }
@@ -56,6 +70,26 @@ public final class LocalDatabase: DatabaseAccess {
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
     try await typed { try await readers.read(body) }
+  }
+
+  /// Returns the results of a live query: the present one, and another one after each commit that
+  /// changed a table which the query reads, also by another process. Commits during a run count as
+  /// one. The stream ends with the query's error, or when its consumer stops.
+  ///
+  /// ```swift
+  /// for try await notes in database.observe({ try Note.all.fetch($0) }) { show(notes) }
+  /// ```
+  public func observe<T: Sendable>(
+    _ fetch: @escaping @Sendable (Database) throws -> T
+  ) -> AsyncThrowingStream<T, any Error> {
+    LiveRead(readers: readers, hub: changes).values(of: fetch, unless: { _, _ in false })
+  }
+
+  /// Returns the results of a live query. A result that equals the one before is left out.
+  public func observe<T: Sendable & Equatable>(
+    _ fetch: @escaping @Sendable (Database) throws -> T
+  ) -> AsyncThrowingStream<T, any Error> {
+    LiveRead(readers: readers, hub: changes).values(of: fetch, unless: ==)
   }
 
   /// Closes the file after the calls that wait. Later calls fail with ``DatabaseError``.
@@ -76,6 +110,7 @@ public final class LocalDatabase: DatabaseAccess {
 private final class Writer: @unchecked Sendable {
   private let path: String
   private var connection: SQLiteConnection?
+  private(set) var reporter: ChangeReporter?
 
   init(path: String) throws {
     self.path = path
@@ -88,6 +123,7 @@ private final class Writer: @unchecked Sendable {
     try connection.execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")
     connection.guardUserStatements()
     self.connection = connection
+    reporter = ChangeReporter(connection)
   }
 
   func opened() throws -> SQLiteConnection {
@@ -95,5 +131,8 @@ private final class Writer: @unchecked Sendable {
     return connection
   }
 
-  func close() { connection = nil }
+  func close() {
+    reporter = nil
+    connection = nil
+  }
 }

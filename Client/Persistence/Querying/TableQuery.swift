@@ -49,8 +49,11 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
     try database.typed {
       let (source, query) = try prepared(database)
       let (sql, values) = try QuerySQL.count(query, from: source)
-      guard source.info.exists else { return 0 }
-      let statement = try database.connection.guardedStatement(sql)
+      guard source.info.exists else {
+        database.noteRead(of: source.info.name)
+        return 0
+      }
+      let statement = try database.statement(sql)
       return try statement.first(SQLiteList(values)) { Int($0.int64(0)) } ?? 0
     }
   }
@@ -89,11 +92,11 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
       let (source, query) = try prepared(database)
       let info = source.info
       let (sql, values) = try QuerySQL.select(query, from: source)
-      guard info.exists else { return }
+      guard info.exists else { return database.noteRead(of: info.name) }
       let statement =
         isShared
-        ? try database.connection.guardedStatement(sql)
-        : try database.connection.prepareGuarded(sql)
+        ? try database.statement(sql)
+        : try database.ownStatement(sql)
       let row = RecordRow(statement, of: info.name)
       guard database.intercepts(.after, .query, on: info, with: table.interceptors) else {
         return try statement.forEach(SQLiteList(values)) { _ in try body(row) }
@@ -171,7 +174,7 @@ extension TableQuery {
     query.selection = try source.info.checkedKey()
     let (sql, values) = try QuerySQL.select(query, from: source)
     guard source.info.exists else { return [] }
-    let statement = try database.connection.guardedStatement(sql)
+    let statement = try database.statement(sql)
     let row = RecordRow(statement, of: source.info.name)
     return try statement.rows(SQLiteList(values)) { _ in row.columns }
   }

@@ -128,6 +128,6 @@ extension Database {
 
   /// Runs one writing statement; returns the number of changed rows.
   func run(_ sql: String, _ values: [Value]) throws -> Int {
-    try connection.guardedStatement(sql).run(SQLiteList(values))
+    try statement(sql).run(SQLiteList(values))
   }
 }

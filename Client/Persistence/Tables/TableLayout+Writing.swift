@@ -89,7 +89,7 @@ extension TableLayout {
     let candidates = if case .rows = division { infos[...] } else { infos.prefix(1) }
     return try candidates.first { part in
       let condition = try Self.condition(key, part)
-      return try database.connection.guardedStatement(
+      return try database.statement(
         "SELECT 1 FROM \(quoted(part.name)) WHERE \(condition)"
       ).exists(SQLiteList(key.all.map(\.value)))
     }
@@ -105,7 +105,7 @@ extension TableLayout {
         "INSERT INTO \(quoted(part.name))(\(names.joined(separator: ", "))) VALUES (\(marks))"
       database.insertion = Insertion(
         table: part.name, names: columns.names,
-        statement: try database.connection.guardedStatement(sql))
+        statement: try database.statement(sql))
     }
     _ = try database.insertion?.statement.run(SQLiteList(columns.all.lazy.map(\.value)))
   }
@@ -115,7 +115,7 @@ extension TableLayout {
   ) throws -> Bool {
     let condition = try Self.condition(key, part)
     guard !values.isEmpty else {
-      return try database.connection.guardedStatement(
+      return try database.statement(
         "SELECT 1 FROM \(quoted(part.name)) WHERE \(condition)"
       ).exists(SQLiteList(key.all.map(\.value)))
     }
@@ -140,7 +140,7 @@ extension TableLayout {
     let sql =
       "SELECT \(names.joined(separator: ", ")) FROM \(quoted(part.name)) WHERE "
       + (try Self.condition(key, part))
-    let statement = try database.connection.guardedStatement(sql)
+    let statement = try database.statement(sql)
     let row = RecordRow(statement, of: part.name)
     return try statement.first(SQLiteList(key.all.map(\.value))) { _ in row.columns } ?? key
   }

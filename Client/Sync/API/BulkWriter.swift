@@ -18,7 +18,7 @@ public final class BulkWriter {
 
   /// Runs `body` in one transaction, as ``Replica/write(_:)`` does.
   public func transaction<T>(_ body: (Database) throws -> T) throws -> T {
-    defer { file.report(to: changes) }
+    defer { file.reporter.report(to: changes) }
     return try file.write(body)
   }
 }

@@ -48,7 +48,7 @@ package final class ReplicaThread: Sendable {
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
     try await executor.run { [file, changes] in
-      defer { file.value.report(to: changes) }
+      defer { file.value.reporter.report(to: changes) }
       return try body(file.value)
     }
   }

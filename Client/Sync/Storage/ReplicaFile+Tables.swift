@@ -153,7 +153,7 @@ extension ReplicaFile {
     for name in try trackedTables() { try dropTriggers(of: name) }
   }
 
-  func schemaMark() throws -> SchemaMark {
+  private func schemaMark() throws -> SchemaMark {
     let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
     return SchemaMark(version: version, rollbacks: capture.rollbacks)
   }

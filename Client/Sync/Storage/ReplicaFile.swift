@@ -27,8 +27,8 @@ package final class ReplicaFile {
   var knownSchemas: TableSchema.Known = [:]
   /// The space's schemas that were read before, by version.
   var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
-  /// The WITHOUT ROWID tables of the schema with this mark.
-  private var rowless: (mark: SchemaMark, tables: Set<String>)?
+  /// Reports changed tables to live queries.
+  let reporter: ChangeReporter
   /// Tracked tables from before the current ALTER TABLE.
   var alteredTables: Set<Name> = []
 
@@ -49,6 +49,7 @@ package final class ReplicaFile {
     do {
       connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
       connection.guardUserStatements()
+      reporter = ChangeReporter(connection)
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
       try ReplicaSchema.prepare(connection, path: path) {
@@ -57,7 +58,6 @@ package final class ReplicaFile {
       try capture.install(on: connection)
       try connection.transaction { try refreshTriggersOfNewSchema() }
       try takeKeptMissions()
-      connection.logChanges()
     } catch let error as SQLiteError where error.concernsDisk {
       throw ReplicaError.database("\(path): \(error.message)", code: error.code)
     } catch let error as SQLiteError {
@@ -89,35 +89,7 @@ package final class ReplicaFile {
   }
 
   /// Returns a number that changes when another connection has changed the file.
-  package func dataVersion() throws -> Int64 {
-    try connection.first("PRAGMA data_version") { $0.int64(0) } ?? 0
-  }
-}
-
-/// Live queries.
-extension ReplicaFile {
-  /// Reports the tables that have changed since the last call.
-  func report(to hub: ChangeHub) {
-    var tables = connection.takeChanges()
-    guard !tables.isEmpty, hub.hasListeners else { return }
-    // SQLite does not report WITHOUT ROWID tables. Each of their changes comes with one of Ferry's
-    // own, unless they are written by a statement that names them.
-    if tables.contains(where: { $0.hasPrefix("ferry_") }) {
-      guard let rowless = try? rowlessTables() else { return hub.report(.unknown) }
-      tables.formUnion(rowless)
-    }
-    hub.report(.some(tables))
-  }
-
-  private func rowlessTables() throws -> Set<String> {
-    let mark = try schemaMark()
-    if let rowless, rowless.mark == mark { return rowless.tables }
-    let tables = try connection.rows(
-      "SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr"
-    ) { $0.text(0) }
-    rowless = (mark, Set(tables))
-    return Set(tables)
-  }
+  package func dataVersion() throws -> Int64 { try connection.dataVersion() }
 }
 
 /// Changes of the schema by the user's statements.
