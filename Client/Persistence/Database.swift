@@ -26,6 +26,8 @@ public final class Database {
   package private(set) var tablesRead: Set<String> = []
   /// Tables that were read in this transaction, until a statement changes the schema.
   var knownTables: [Name: TableInfo] = [:]
+  /// Whether the kept statements are of the present schema.
+  private var hasCheckedSchema = false
   /// The last INSERT of the record layer, for the next record with the same columns.
   var insertion: Insertion?
   /// The interceptors of the access that opened the transaction.
@@ -41,7 +43,7 @@ public final class Database {
   }
 
   /// Runs one statement with parameters, or a script of several without. Returns the number of rows
-  /// that they changed.
+  /// that they changed. Without `parameters`, each `?` is NULL.
   ///
   /// - Throws: ``DatabaseError`` with SQLite's message.
   @discardableResult
@@ -60,7 +62,9 @@ public final class Database {
     return changes
   }
 
-  /// Returns all rows of one statement.
+  /// Returns all rows of one statement, or those of a script's statements one after another.
+  ///
+  /// - Throws: ``DatabaseError`` with SQLite's message.
   public func query(_ sql: String, _ parameters: [Value] = []) throws -> [Row] {
     var rows: [Row] = []
     try forEach(sql, parameters) { rows.append($0) }
@@ -96,7 +100,7 @@ public final class Database {
   package static func isComplete(_ sql: String) -> Bool { SQLiteConnection.isComplete(sql) }
 
   /// The number of rows that the statements of the last call changed.
-  public private(set) var changes = 0
+  package private(set) var changes = 0
 
   /// Throws if the transaction has ended: a write would not be part of it.
   func checkIsUsable() throws {
@@ -144,8 +148,7 @@ public final class Database {
         }
         // A return to a savepoint changes the schema as well.
         if statement.changesSchema || (statement.isReadOnly && statement.columnCount == 0) {
-          knownTables = [:]
-          insertion = nil
+          forgetSchema()
         }
         if statement.changesSchema {
           try owner?.schemaChanged()
@@ -162,7 +165,11 @@ public final class Database {
   // MARK: Statements of the record layer
 
   /// Returns a statement that is kept for the next call.
-  func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+  func statement(_ sql: String) throws -> SQLiteStatement {
+    if !hasCheckedSchema {
+      try connection.forgetStatementsOfOldSchema()
+      hasCheckedSchema = true
+    }
     let statement = try connection.guardedStatement(sql)
     note(statement)
     return statement
@@ -175,8 +182,17 @@ public final class Database {
     return statement
   }
 
-  /// Notes that the result depends on an absent table.
-  func noteRead(of table: Name) { tablesRead.insert(table.text) }
+  /// Notes that the result depends on tables that are absent.
+  func noteAbsent(_ parts: [TableInfo]) {
+    for part in parts where !part.exists { tablesRead.insert(part.name.text) }
+  }
+
+  /// Reads tables and prepares statements again: the schema may be another one now.
+  func forgetSchema() {
+    knownTables = [:]
+    insertion = nil
+    hasCheckedSchema = false
+  }
 
   /// Notes the tables that a statement reads and writes, for live queries.
   private func note(_ statement: SQLiteStatement) {

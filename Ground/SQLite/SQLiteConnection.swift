@@ -22,6 +22,8 @@ package final class SQLiteConnection {
   private var statements: [SQLText: SQLiteStatement] = [:]
   /// Statements that the guard has allowed.
   private var guardedStatements: [SQLText: SQLiteStatement] = [:]
+  /// The version of the schema for which those were prepared.
+  private var guardedSchema: Int64?
   var hooks: ConnectionHooks?
   /// Kept for as long as SQLite may ask it.
   var keeper: SQLiteGuard?
@@ -95,6 +97,14 @@ package final class SQLiteConnection {
     if statements.count >= 512 { statements.removeAll() }
     statements[key] = prepared
     return prepared
+  }
+
+  /// Drops the kept statements of users if the schema has changed since: SQLite would prepare them
+  /// again without the guard.
+  package func forgetStatementsOfOldSchema() throws {
+    let version = try first("PRAGMA schema_version") { $0.int64(0) }
+    if version != guardedSchema { guardedStatements.removeAll() }
+    guardedSchema = version
   }
 
   /// Returns the prepared statement for a user's SQL as ``statement(_:)`` does, after the guard has

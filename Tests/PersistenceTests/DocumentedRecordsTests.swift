@@ -14,7 +14,7 @@ struct DocumentedRecordsTests {
     let blocks = page.matches(
       of: /```swift\nimport Ferry\nimport Foundation\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("LocalDatabase.open(") }).code
-      .replacing("\"notes.db\"", with: "file")
+      .replacing("\"local.db\"", with: "file")
     let example = try String(
       contentsOf: here.appending(path: "DocumentedRecords.swift"), encoding: .utf8)
     let body = try #require(

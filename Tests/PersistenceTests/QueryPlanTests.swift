@@ -26,19 +26,19 @@ struct QueryPlanTests {
       (Note.all.where(Field("id") == "a"), "SEARCH r USING INDEX sqlite_autoindex_notes_1 (id=?)"),
       (
         Note.all.where(Field("list") == "l" && Field("title") > "a"),
-        "SEARCH r USING INDEX notes_list_title (list=? AND title>?)"
+        "SEARCH r USING INDEX index of notes(list,title) (list=? AND title>?)"
       ),
       (
         Note.all.where(Field("list") == "l").order(Field("title").ascending),
-        "SEARCH r USING INDEX notes_list_title (list=?)"
+        "SEARCH r USING INDEX index of notes(list,title) (list=?)"
       ),
       (
         Note.all.where(Field("list").in(["a", "b"])),
-        "SEARCH r USING INDEX notes_list_title (list=?)"
+        "SEARCH r USING INDEX index of notes(list,title) (list=?)"
       ),
       (
         Note.all.where(Field("list").between("a", and: "b")),
-        "SEARCH r USING INDEX notes_list_title (list>? AND list<?)"
+        "SEARCH r USING INDEX index of notes(list,title) (list>? AND list<?)"
       ),
     ]
     for (query, expected) in cases {

@@ -27,6 +27,41 @@ struct SplitTests {
 
   private static let whole = Table<RecordColumns>("letters", columns)
 
+  @Test("a failed move to another part leaves the row in its part")
+  func failedMove() async throws {
+    let fixture = try await Fixture()
+    try await fixture.database.write { database in
+      try database.execute(
+        """
+        CREATE TABLE recent(id TEXT PRIMARY KEY, year INTEGER, body TEXT);
+        CREATE TABLE archive(id TEXT PRIMARY KEY, year INTEGER, body TEXT CHECK (body <> 'bad'))
+        """)
+      _ = try Self.byRows.insert(["id": "a", "year": 2026, "body": "bad"], in: database)
+      #expect(throws: DatabaseError.self) {
+        try Self.byRows.update(["id": "a", "year": 2020], in: database)
+      }
+      #expect(try Self.byRows.all.count(database) == 1)
+      #expect(try database.query("SELECT year FROM recent")[0]["year"] == .integer(2026))
+    }
+  }
+
+  @Test("a record of a split table needs a value for its key", arguments: ["columns", "rows"])
+  func missingKey(kind: String) async throws {
+    let table = kind == "rows" ? Self.byRows : Self.byColumns
+    let fixture = try await Fixture()
+    try await fixture.database.write { database throws in
+      let nameless: RecordColumns = ["id": Value.null, "body": "x"]
+      for columns in [["body": "x"], nameless] {
+        #expect {
+          _ = try table.insert(columns, in: database)
+        } throws: {
+          ($0 as? RecordError)?.kind == .noKey
+        }
+      }
+      #expect(try table.all.count(database) == 0)
+    }
+  }
+
   @Test("a split table does what one table does", arguments: ["one", "columns", "rows"])
   func sameBehaviour(kind: String) async throws {
     let tables = ["one": Self.whole, "columns": Self.byColumns, "rows": Self.byRows]

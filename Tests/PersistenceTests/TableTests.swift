@@ -25,7 +25,7 @@ struct TableTests {
       #expect(found?["state"] == "it's new")
       let indexes = try database.query(
         "SELECT name FROM pragma_index_list('tasks') WHERE origin = 'c' ORDER BY name")
-      #expect(indexes.map(\.values) == [["tasks_list_title"], ["tasks_note"]])
+      #expect(indexes.map(\.values) == [["index of tasks(list,title)"], ["index of tasks(note)"]])
     }
     for columns in [
       ["list": "a", "number": 1, "title": "y"], ["list": "a", "number": 2],

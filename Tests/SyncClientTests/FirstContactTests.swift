@@ -2,6 +2,7 @@ import FerryNetworking
 import FerryPersistence
 import FerryProtocol
 import FerryTestSupport
+import Foundation
 import Synchronization
 import Testing
 
@@ -85,7 +86,22 @@ struct FirstContactTests {
     #expect(server.requests.count { $0.method == .put } == 1)
   }
 
-  @Test("a token that may not create the absent space hears that it is absent")
+  @Test("a space that the server had when the replica was connected is not created again")
+  func deletedBeforeFirstSync() async throws {
+    let directory = try TemporaryDirectory()
+    let isDeleted = Atomic(false)
+    let server = ScriptedServer { _, _ in
+      isDeleted.load(ordering: .relaxed) ? Self.problem(.unknownSpace, 404) : nil
+    }
+    let replica = try await open(directory, server)
+    try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
+    isDeleted.store(true, ordering: .relaxed)
+    let count = server.requests.count { $0.method == .put }
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+    #expect(server.requests.count { $0.method == .put } == count)
+  }
+
+  @Test("a sync reports an absent space that its token may not create")
   func mayNotCreate() async throws {
     let server = ScriptedServer { request, _ in
       request.method == .put
@@ -186,6 +202,48 @@ struct FirstContactTests {
     } throws: {
       if case .tokenMissing = $0 as? ReplicaError { true } else { false }
     }
+  }
+
+  @Test("a cancelled request does not cancel another one that waits for the same fetch")
+  func cancelledFetch() async throws {
+    struct Stopped: Error {}
+    let calls = Atomic(0)
+    let keeper = try keeper { _ in
+      if calls.add(1, ordering: .relaxed).newValue > 1 { return "token" }
+      while !Task.isCancelled { await Task.yield() }
+      throw Stopped()
+    }
+    let first = Task { try await keeper.token() }
+    while calls.load(ordering: .relaxed) == 0 { await Task.yield() }
+    let second = Task { try await keeper.token() }
+    for _ in 0..<100 { await Task.yield() }
+    first.cancel()
+    await #expect(throws: (any Error).self) { try await first.value }
+    #expect(try await second.value == "token")
+  }
+
+  @Test("a damaged token file is replaced by a new token, and kept without one")
+  func damagedToken() async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("replica.db").path
+    let address = try ServerAddress(checking: "http://127.0.0.1:1", space: "demo")
+    var surroundings = ReplicaSurroundings.system
+    surroundings.credentials = FileCredentialStore()
+    let server = ScriptedServer()
+    func open(_ token: TokenSource) async throws -> Replica {
+      try await Replica.open(
+        path, server: address, token: token, transport: server, in: surroundings)
+    }
+    _ = try await open(.fixed("old"))
+    _ = try await open(.stored).sync()
+    #expect(server.requests.last?.headers["Authorization"] == "Bearer old")
+    try "damaged".write(
+      toFile: FileCredentialStore.file(of: path), atomically: true, encoding: .utf8)
+    await #expect(throws: ReplicaError.self) { try await open(.stored).sync() }
+    _ = try await open(.fixed("new")).sync()
+    #expect(server.requests.last?.headers["Authorization"] == "Bearer new")
+    _ = try await open(.none).sync()
+    #expect(server.requests.last?.headers["Authorization"] == nil)
   }
 
   @Test("one fetch serves all requests, and the next one starts after a failure")

@@ -99,7 +99,7 @@ struct RefusalSpreadTests {
     #expect(leaving(1, in: queue).places == [1, 2])
   }
 
-  @Test("a re-uploaded row leaves alone, though all of them stand in one transaction")
+  @Test("a re-uploaded row leaves alone, although all of them are in one transaction")
   func reuploads() {
     let queue = [
       Self.operation(1, in: 1, .insert, "a", isReupload: true),
@@ -109,7 +109,7 @@ struct RefusalSpreadTests {
     #expect(leaving(2, in: queue).places == [2])
   }
 
-  @Test("the queue is read once more than it finds something, however long it is")
+  @Test("the queue is read until a pass finds nothing")
   func passes() {
     let queue = (1...2_000).map { order in
       Self.operation(

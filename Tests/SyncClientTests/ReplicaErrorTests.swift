@@ -19,7 +19,7 @@ struct ReplicaErrorTests {
       .busy("held"), .cancelled,
     ]
 
-  @Test("each error has a description and a sentence that says how to go on", arguments: errors)
+  @Test("each error has a description and a remedy", arguments: errors)
   func localized(_ error: ReplicaError) throws {
     let shown: any LocalizedError = error
     #expect(shown.errorDescription == error.description)

@@ -63,7 +63,7 @@ struct SyncActivityTests {
     #expect(activity.phase == .upToDate(since: 1))
   }
 
-  @Test("a replica reports its syncs, and what waited for the user before")
+  @Test("a replica reports its syncs, and earlier reasons to ask the user")
   func reported() async throws {
     let directory = try TemporaryDirectory()
     let server = ScriptedServer()

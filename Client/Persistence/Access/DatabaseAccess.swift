@@ -9,12 +9,13 @@
 public protocol DatabaseAccess: Sendable {
   /// Runs `body` on one snapshot of the file, beside current writes.
   ///
-  /// - Throws: the error of `body`; an error of the file.
+  /// - Throws: the error of `body`; an error of the file. A `Replica` throws each
+  ///   ``DatabaseError`` as `ReplicaError.database`.
   func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T
 
   /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
   ///
-  /// - Throws: the error of `body`; an error of the file.
+  /// - Throws: the same as ``read(_:)``.
   @discardableResult
   func write<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T
 }

@@ -43,7 +43,8 @@ public final class LocalDatabase: DatabaseAccess {
       // This ends with the task, or when the file is closed.
       var seen: Int64?
       while let version = try? await executor.run({ try writer.opened().dataVersion() }) {
-        if let seen, seen != version { hub.report(.unknown) }
+        // The first look may come after a commit that the first results lack.
+        if seen != version { hub.report(.unknown) }
         seen = version
         guard (try? await Task.sleep(for: Self.poll)) != nil else { return }
       }

@@ -21,8 +21,9 @@ struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
   /// Returns the column's value as any type.
   func value<T: Decodable>(_ type: T.Type) throws -> T {
     if let value = try known(type) { return value }
-    if !row.nested.contains(place) {
-      do { return try T(from: self) } catch is IsNested { row.nested.insert(place) }
+    let property = RecordRow.Property(place: place, type: ObjectIdentifier(type))
+    if !row.nested.contains(property) {
+      do { return try T(from: self) } catch is IsNested { row.nested.insert(property) }
     }
     let text = try row.text(place, as: "the JSON text of \(type)")
     do { return try NestedJSON.value(type, text) } catch {

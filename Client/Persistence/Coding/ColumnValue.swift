@@ -26,12 +26,13 @@ extension URL: ColumnValue { public var columnValue: Value { .text(absoluteStrin
 extension Data: ColumnValue { public var columnValue: Value { .blob([UInt8](self)) } }
 extension [UInt8]: ColumnValue { public var columnValue: Value { .blob(self) } }
 
-/// NaN is NULL, as in SQLite.
+/// NaN is NULL, as in SQLite: a condition with it looks for NULL, and an update with it stores NULL.
 extension Double: ColumnValue {
   public var columnValue: Value { isNaN ? .null : .real(self) }
 }
 
-/// A text in UTC with milliseconds; NULL outside of the years 0 to 9999.
+/// A text in UTC with milliseconds. Outside of the years 0 to 9999 it is NULL: a condition with it
+/// looks for NULL, and an update with it stores NULL.
 extension Date: ColumnValue {
   public var columnValue: Value { DateText.text(self).map { .text($0) } ?? .null }
 }

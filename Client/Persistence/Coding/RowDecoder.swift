@@ -70,6 +70,34 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     try column(key).value(type)
   }
 
+  // Optional properties: one search for the column instead of three.
+
+  /// Returns the place of a column that is not NULL.
+  @inline(__always)
+  private func presentPlace(_ key: Key) -> Int? {
+    let place = row.place(of: key.stringValue)
+    return place >= 0 && !row.isNull(place) ? place : nil
+  }
+
+  func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+    try presentPlace(key).map { try ColumnDecoder(row: row, place: $0).decode(type) }
+  }
+  func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+    try presentPlace(key).map { try row.text($0) }
+  }
+  func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+    try presentPlace(key).map { try row.double($0) }
+  }
+  func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+    try presentPlace(key).map { try ColumnDecoder(row: row, place: $0).decode(type) }
+  }
+  func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+    try presentPlace(key).map { try row.int64($0) }
+  }
+  func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
+    try presentPlace(key).map { try ColumnDecoder(row: row, place: $0).value(type) }
+  }
+
   func nestedContainer<Nested: CodingKey>(
     keyedBy type: Nested.Type, forKey key: Key
   ) throws -> KeyedDecodingContainer<Nested> { throw noNesting(key) }

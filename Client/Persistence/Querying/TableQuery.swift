@@ -49,10 +49,8 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
     try database.typed {
       let (source, query) = try prepared(database)
       let (sql, values) = try QuerySQL.count(query, from: source)
-      guard source.info.exists else {
-        database.noteRead(of: source.info.name)
-        return 0
-      }
+      database.noteAbsent(source.parts)
+      guard source.info.exists else { return 0 }
       let statement = try database.statement(sql)
       return try statement.first(SQLiteList(values)) { Int($0.int64(0)) } ?? 0
     }
@@ -92,7 +90,8 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
       let (source, query) = try prepared(database)
       let info = source.info
       let (sql, values) = try QuerySQL.select(query, from: source)
-      guard info.exists else { return database.noteRead(of: info.name) }
+      database.noteAbsent(source.parts)
+      guard info.exists else { return }
       let statement =
         isShared
         ? try database.statement(sql)

@@ -22,10 +22,16 @@ public final class RecordRow {
   private var places: [Name: Int] = [:]
   /// The names in the order in which the last record asked for them, with their places. Records of
   /// one type always ask in the same order, so no further row needs a search.
-  private var asked: [(name: String, place: Int)] = []
-  private var next = 0
-  /// Columns whose property takes JSON.
-  var nested: Set<Int> = []
+  @exclusivity(unchecked) private var asked: [(name: String, place: Int)] = []
+  @exclusivity(unchecked) private var next = 0
+  /// A column and the type of a property.
+  struct Property: Hashable {
+    let place: Int
+    let type: ObjectIdentifier
+  }
+
+  /// Properties that take JSON.
+  var nested: Set<Property> = []
 
   init(_ statement: SQLiteStatement, of table: Name) {
     self.table = table
@@ -61,10 +67,9 @@ public final class RecordRow {
   /// - Throws: ``RecordError`` if the column is absent or its value is of another type.
   public func decode<T: Decodable>(_ type: T.Type, _ name: Name) throws -> T {
     do {
-      return try ColumnDecoder(row: self, place: try checkedPlace(name.text)).value(type)
-    } catch let
-      error as DecodingError
-    {
+      guard let place = places[name] ?? places[name.folded] else { throw missing(name) }
+      return try ColumnDecoder(row: self, place: place).value(type)
+    } catch let error as DecodingError {
       throw self.error(for: error)
     }
   }
@@ -110,8 +115,12 @@ public final class RecordRow {
   func checkedPlace(_ name: String) throws -> Int {
     let place = place(of: name)
     if place >= 0 { return place }
-    throw RecordError(
-      .missingColumn, table: table, column: Name(name),
+    throw missing(Name(name))
+  }
+
+  private func missing(_ name: Name) -> RecordError {
+    RecordError(
+      .missingColumn, table: table, column: name,
       "the result from table \(table) has no column \(name); it has "
         + names.map(\.text).joined(separator: ", "))
   }

@@ -22,7 +22,7 @@ extension Table {
           "the record has no value for a column of table \(name), which has "
             + action.table.columns.map(\.name.text).joined(separator: ", "))
       }
-      try layout.insert(action.columns, database)
+      try database.atomically(layout.isDivided) { try layout.insert(action.columns, database) }
       let row = database.connection.lastInsertedRow
       try database.intercept(.after, &action, with: interceptors)
       return row
@@ -55,7 +55,10 @@ extension Table {
       try database.intercept(.before, &action, with: interceptors)
       let key = try key(of: action.columns, action.table)
       let values = action.columns.filter { key[$0] == nil }
-      guard try layout.update(key, values, database) else { return false }
+      let isFound = try database.atomically(layout.isDivided) {
+        try layout.update(key, values, database)
+      }
+      guard isFound else { return false }
       try database.intercept(.after, &action, with: interceptors)
       return true
     }
@@ -94,7 +97,8 @@ extension Table {
       action.columns = try key(of: action.columns, action.table)
       try database.intercept(.before, &action, with: interceptors)
       let key = try key(of: action.columns, action.table)
-      guard try layout.delete(key, database) else { return false }
+      let isFound = try database.atomically(layout.isDivided) { try layout.delete(key, database) }
+      guard isFound else { return false }
       try database.intercept(.after, &action, with: interceptors)
       return true
     }

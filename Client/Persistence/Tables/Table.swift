@@ -87,7 +87,7 @@ public struct Table<R: Record>: Sendable {
     try all.where(try condition(key: key, in: database)).first(database)
   }
 
-  /// Returns the latest row: the largest value of `column`, or else the row that this file got last.
+  /// Returns the latest row: the largest value of `column`, or else the row with the largest row number.
   ///
   /// - Throws: ``RecordError`` if the table has no row numbers and `column` is `nil`.
   public func latest(by column: Name? = nil, in database: Database) throws -> R? {
@@ -124,6 +124,26 @@ extension Database {
       throw DatabaseError("the transaction was rolled back; no further statement of it runs")
     }
     do { return try body() } catch let error as SQLiteError { throw DatabaseError(error) }
+  }
+
+  /// Runs work of several statements: if it throws, none of them has an effect.
+  ///
+  /// - Parameter isNeeded: whether there are several.
+  func atomically<T>(_ isNeeded: Bool, _ body: () throws -> T) throws -> T {
+    guard isNeeded else { return try body() }
+    try connection.execute("SAVEPOINT ferry_record")
+    do {
+      let result = try body()
+      try connection.execute("RELEASE ferry_record")
+      return result
+    } catch {
+      // An error may have ended the transaction, and the savepoint with it.
+      if connection.isInTransaction {
+        try connection.execute("ROLLBACK TO ferry_record; RELEASE ferry_record")
+      }
+      forgetSchema()
+      throw error
+    }
   }
 
   /// Runs one writing statement; returns the number of changed rows.

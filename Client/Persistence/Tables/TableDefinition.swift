@@ -101,9 +101,10 @@ public struct TableDefinition: Sendable, Equatable {
     }
     return ["CREATE TABLE \(quoted(name))(\(parts.joined(separator: ", ")))"]
       + indexes.map { index in
-        let suffix = index.columns.map(\.text).joined(separator: "_")
+        // Parentheses keep the names of two tables apart.
+        let list = index.columns.map(\.text).joined(separator: ",")
         return
-          "CREATE \(index.isUnique ? "UNIQUE " : "")INDEX \(quoted(Name("\(name)_\(suffix)"))) "
+          "CREATE \(index.isUnique ? "UNIQUE " : "")INDEX \(quoted(Name("index of \(name)(\(list))"))) "
           + "ON \(quoted(name))(\(index.columns.map(quoted).joined(separator: ", ")))"
       }
   }

@@ -24,6 +24,7 @@ extension TableLayout {
 
   func insert(_ columns: RecordColumns, _ database: Database) throws {
     let infos = try infos(in: database)
+    if isDivided { try checkKey(columns, infos[0]) }
     switch division {
     case .none: try insert(columns, into: infos[0], database)
     case .columns:
@@ -39,6 +40,15 @@ extension TableLayout {
           code: SQLiteError.constraintCode | 6 << 8)
       }
       try insert(columns, into: target, database)
+    }
+  }
+
+  /// Throws if a record of a split table has no key. SQLite would give each part a number of its own.
+  private func checkKey(_ columns: RecordColumns, _ first: TableInfo) throws {
+    for name in try first.checkedKey() where columns[name] ?? .null == .null {
+      throw RecordError(
+        .noKey, table: first.name, column: name,
+        "table \(first.name) is split, so that a record needs a value for its key \(name)")
     }
   }
 

@@ -1,12 +1,13 @@
 extension Replica {
   /// Returns the activity of this replica's syncs: the present one, and each later one. A consumer
-  /// that is slow gets the newest. The stream ends when its consumer stops.
+  /// that is slow gets the newest. The stream ends when its consumer stops. A local write does not
+  /// change the phase; ``status()`` counts pending operations.
   ///
   /// ```swift
   /// for await activity in replica.activity() {
   ///   switch activity.phase {
   ///   case .offline(let reason): print("offline: \(reason)")
-  ///   case .upToDate: print("everything is on the server")
+  ///   case .upToDate: print("the last sync was complete")
   ///   default: break
   ///   }
   /// }

@@ -1,8 +1,9 @@
 import FerryPersistence
 
 extension Replica {
-  /// Returns the results of a live query: the present one, and another one after each commit that
-  /// changed a table which the query reads. Local writes, syncs and writes of other processes count.
+  /// Returns the results of a live query: the present one, and at least another one after each commit
+  /// that changed a table which the query reads. Local writes and syncs count. Each commit of another
+  /// process runs the query, too, at most about 25 ms later.
   ///
   /// One run is under way at a time. Commits during a run count as one, and a consumer that is slow
   /// gets the newest result. The stream ends with the query's error, or when its consumer stops.

@@ -57,12 +57,13 @@ public final class Replica: DatabaseAccess {
   ///   - url: the server's address: `https://` or `http://`, host, optional port and path. A
   ///     replica may move to another address of its space.
   ///   - space: 1 to 63 characters of `A-Z a-z 0-9 . _ -`.
+  ///   - token: the source of the bearer token; by default the token that is stored for the file.
   ///   - certificateAuthorities: a PEM file of authorities that the replica trusts besides the
   ///     system's.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``, also if the file belongs to another space;
-  ///   ``ReplicaError/badAddress(_:)``.
+  ///   ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is not valid.
   public static func open(
-    _ path: String, server url: String, space: String, token: TokenSource = .none,
+    _ path: String, server url: String, space: String, token: TokenSource = .stored,
     certificateAuthorities: String? = nil, transport: any Transport = CurlTransport(),
     credentials: any CredentialStore = FileCredentialStore()
   ) async throws -> Replica {
@@ -76,17 +77,17 @@ public final class Replica: DatabaseAccess {
 
   /// Opens `path` as the replica of a space, in the caller's surroundings.
   package static func open(
-    _ path: String, server address: ServerAddress, token source: TokenSource = .none,
+    _ path: String, server address: ServerAddress, token source: TokenSource = .stored,
     transport: any Transport, in surroundings: ReplicaSurroundings
   ) async throws -> Replica {
     let thread = try await ReplicaThread.open(path: path, in: surroundings)
-    var token: String?
     var keeper: TokenKeeper?
-    switch source.kind {
-    case .fixed(let fixed): token = fixed
-    case .refreshed(let fetch): keeper = TokenKeeper(address, fetch: fetch)
+    if case .refreshed(let fetch) = source.kind { keeper = TokenKeeper(address, fetch: fetch) }
+    do {
+      try await thread.run { try $0.prepare(address, source) }
+    } catch {
+      throw ReplicaError(error)
     }
-    try await thread.run { [token] in try $0.prepare(address, token: token) }
     return Replica(
       path: path, thread: thread, transport: transport, tokens: keeper, in: surroundings)
   }
@@ -131,15 +132,15 @@ public final class Replica: DatabaseAccess {
   public func writeInBulk<T: Sendable>(
     _ body: @escaping @Sendable (BulkWriter) throws -> T
   ) async throws -> T {
-    let result = try await typed {
+    // Earlier transactions stay if a later one fails.
+    defer { wakeWatchers() }
+    return try await typed {
       try await CancellationFlag.whileRunning { cancelled in
         try await thread.run { [thread] in
           try body(BulkWriter(file: $0, changes: thread.changes, cancelled: cancelled))
         }
       }
     }
-    wakeWatchers()
-    return result
   }
 
   /// Runs `body` on a snapshot of the file, beside current writes and syncs. The snapshot has all

@@ -20,11 +20,12 @@ extension ReplicaError: LocalizedError {
     case .untrusted:
       "Check the machine's clock and the server's certificate. Name a private authority when you "
         + "open the replica."
-    case .leftBehind: "Look at Replica.log(limit:) and Replica.status(). Your changes are kept."
-    case .tooLarge: "Ask the server's administrator for smaller answers, or raise the limit here."
-    case .tokenMissing: "Sign in again, and open the replica with the new token."
+    case .leftBehind:
+      "Sync again. If that fails as well, contact the app's support. Your changes are kept."
+    case .tooLarge: "Contact the app's support: the server's answer is too large for this device."
+    case .tokenMissing: "Sign in again."
     case .badAddress: "Write the address as https://HOST or http://HOST:PORT."
-    case .notConfigured: "Open the replica with a server and a space."
+    case .notConfigured: "Choose a server and a space."
     case .cannotTrack: "Correct the table, and track it again."
     case .cannotDrop: "Untrack the referring table first, and track it again after the migration."
     case .cannotOpen: "Name another file, or open it with the version of Ferry that wrote it."
@@ -44,7 +45,7 @@ extension ReplicaError: LocalizedError {
       "Delete records that are not needed, or ask for a larger quota. Your changes are safe."
     default:
       code.action == .fix
-        ? "Look at Replica.log(limit:) for the details."
+        ? "If this does not pass, contact the app's support. Your changes are kept."
         : "Sync again later. Your changes are safe in the replica."
     }
   }
@@ -55,6 +56,8 @@ extension ReplicaError: LocalizedError {
     case 8: "Make the file and its folder writable. No recorded change is lost."
     case 10: "Check whether the disk is full or failing. No recorded change is lost."
     case 13: "Free some disk space. No recorded change is lost."
+    case 5, 6: "Try again: another program is using the file. No recorded change is lost."
+    case 11, 14, 26: "Check the file and its folder, or restore the file from a backup."
     default: "Correct the statement or its values. Nothing of the transaction was stored."
     }
   }

@@ -76,6 +76,12 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
+  /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
+  /// reference.
+  public var isConstraint: Bool {
+    if case .database(_, let code) = self { code & 0xFF == 19 } else { false }
+  }
+
   /// Whether the replica's changes exceed the server's quota. Others' changes still arrive.
   var isOverQuota: Bool {
     if case .refused(let problem) = self { problem.code == .storageQuota } else { false }

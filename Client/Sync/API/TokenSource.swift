@@ -7,26 +7,32 @@
 /// ```
 public struct TokenSource: Sendable {
   enum Kind: Sendable {
+    case stored
     case fixed(String?)
     case refreshed(TokenKeeper.Fetch)
   }
 
   let kind: Kind
 
-  /// No token, for an open server.
+  /// The token that the ``CredentialStore`` keeps for the file; no token if it keeps none.
+  public static let stored = TokenSource(kind: .stored)
+
+  /// No token, for an open server. Removes a stored token.
   public static let none = TokenSource(kind: .fixed(nil))
 
-  /// A token that stays valid. The replica keeps it in its ``CredentialStore``.
+  /// A token that stays valid. The replica keeps it in its ``CredentialStore``, in place of another
+  /// one.
   public static func fixed(_ token: String) -> TokenSource { TokenSource(kind: .fixed(token)) }
 
   /// Tokens that expire, such as those of OpenID Connect. The replica asks before its first
-  /// request, and again when the server rejects a token. It keeps them in memory only, and sends
-  /// them to no other server and space than those that were given with the source.
+  /// request, and again when the server rejects a token. It keeps them in memory only, sends them to
+  /// no other server and space than those that were given with the source, and removes a stored
+  /// token.
   ///
-  /// - Parameter fetch: gets the rejected token, or `nil` if the replica has none yet. One call
-  ///   runs at a time. It may throw ``ReplicaError/offline(_:)`` if no token can be had at present;
-  ///   a sync then fails in the same way, and a watch tries again later. With any other error, both
-  ///   fail with ``ReplicaError/tokenMissing(_:)``.
+  /// - Parameter fetch: gets the rejected token, or `nil` if the replica has none yet, and returns
+  ///   1 to 16,384 bytes of visible ASCII. One call runs at a time. If it throws a ``ReplicaError`` or
+  ///   a network error, the sync fails with that; after ``ReplicaError/offline(_:)`` a watch tries
+  ///   again later. Any other error becomes ``ReplicaError/tokenMissing(_:)``.
   public static func refreshed(
     by fetch: @escaping @Sendable (_ rejected: String?) async throws -> String
   ) -> TokenSource {

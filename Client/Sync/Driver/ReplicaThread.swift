@@ -36,7 +36,8 @@ package final class ReplicaThread: Sendable {
       while let box = file,
         let version = try? await executor.run({ try box.value.dataVersion() })
       {
-        if let seen, seen != version { hub.report(.unknown) }
+        // The first look may come after a commit that the first results lack.
+        if seen != version { hub.report(.unknown) }
         seen = version
         guard (try? await surroundings.sleep(surroundings.watch.localPoll)) != nil else { return }
       }

@@ -134,9 +134,9 @@ package struct SyncEngine: Sendable {
     guard let tokens else { return server }
     guard tokens.address == server.address else {
       throw ReplicaError.tokenMissing(
-        "the replica's server is space \(server.address.space) on \(server.address.url), but the "
-          + "app's tokens are for space \(tokens.address.space) on \(tokens.address.url), and Ferry "
-          + "sends them to no other server")
+        "the app's tokens are for space \(tokens.address.space) on \(tokens.address.url), but this "
+          + "replica syncs with space \(server.address.space) on \(server.address.url); Ferry sends a "
+          + "token to no other server")
     }
     server.fetched = tokens
     return server
@@ -183,9 +183,10 @@ package struct SyncEngine: Sendable {
     }
   }
 
-  /// Creates the space at the first contact of a replica, if the token permits it.
+  /// Creates the space at the first contact of a replica, if the token permits it. A space that the
+  /// server had before was deleted or lost.
   private func createSpace(_ api: SyncAPI, otherwise problem: Problem) async throws {
-    guard try await thread.run({ try $0.syncState().epoch == nil }) else {
+    guard try await !thread.run({ try $0.isFound() }) else {
       throw ReplicaError.refused(problem)
     }
     do {

@@ -41,7 +41,7 @@ actor TokenKeeper {
       } catch {
         if fetching == task { fetching = nil }
         // Another request was cancelled, and the fetch with it.
-        if error is CancellationError && task.isCancelled && !Task.isCancelled { continue }
+        if task.isCancelled && !Task.isCancelled { continue }
         throw Self.failure(error)
       }
     }

@@ -12,7 +12,7 @@ protocol OutboxLedger {
 /// The packets that a device's cursor has not passed, and the rules for receipts, losses and new
 /// identifiers (SPEC.md §4, §5, §18).
 ///
-/// A pure machine. The storage loads it, lets it take one event, and stores what has changed.
+/// A pure machine. The storage loads it, lets it take one event, and stores the changes.
 struct Outbox: Equatable {
   /// The packets in the order of their numbers.
   private(set) var packets: [FrozenPacket]
@@ -137,7 +137,7 @@ struct Outbox: Equatable {
 
   // MARK: A new chain
 
-  /// Confirms what the server must have, before the device takes another identifier. Returns the
+  /// Confirms the packets that the server must have, before the device takes another identifier. Returns the
   /// packets with which the new chain starts.
   ///
   /// A packet before one in this device's chain is in the history as well. That does not hold for a

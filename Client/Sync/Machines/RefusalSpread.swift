@@ -2,7 +2,7 @@ import FerryProtocol
 
 /// Decides which pending operations leave the queue with refused ones (SPEC.md §12).
 ///
-/// With a refused operation leave:
+/// These leave with a refused operation:
 ///
 /// - the rest of its transaction,
 /// - later operations on the same record,
@@ -10,7 +10,7 @@ import FerryProtocol
 /// - a later delete of a record that has references again without the operations that leave. On the
 ///   server it would leave orphans, which no replica can have.
 ///
-/// Re-uploaded rows belong to no transaction of the user's: each is refused by itself.
+/// Re-uploaded rows belong to no transaction of the user's: each is refused separately.
 ///
 /// A pure machine. It sees all pending operations in their order, until a pass finds no more. So the
 /// time does not depend on the number of refusals.

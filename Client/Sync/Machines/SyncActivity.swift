@@ -24,7 +24,7 @@ public struct SyncActivity: Sendable, Equatable {
 
   /// A reason for which the user is needed.
   public enum Need: String, Sendable, CaseIterable {
-    /// Conflicts wait for a decision; see ``Replica/conflicts(openOnly:limit:)``.
+    /// Conflicts wait for a decision; see ``Replica/conflicts(limit:openOnly:)``.
     case conflicts
     /// The server rejected operations; see ``Replica/quarantine(limit:)``.
     case quarantine

@@ -42,7 +42,7 @@ extension ReplicaFile {
         """
         UPDATE ferry_replica SET epoch = NULL, applied = 0, received = 0, head = 0,
           anchor_head = NULL, anchor = NULL, anchor_history_hash = NULL,
-          anchor_timeline = NULL, replacing = ?
+          anchor_timeline = NULL, is_found = 1, replacing = ?
         """, kind.rawValue)
       // The rows that a copy of the server lacks are young. Only a server that starts from scratch
       // lacks old ones.

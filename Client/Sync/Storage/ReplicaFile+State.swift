@@ -76,35 +76,70 @@ extension ReplicaFile {
       + "connect with https://"
   }
 
-  /// Sets the server, if it is another one than before; see ``configure(_:token:)``.
-  ///
-  /// - Parameter token: `nil` if the server is open, or the application fetches its tokens.
-  func prepare(_ address: ServerAddress, token: String?) throws {
-    let known = try identity().server == address
+  /// Sets the server and the stored token, as far as they change; see ``configure(_:token:)``.
+  func prepare(_ address: ServerAddress, _ source: TokenSource) throws {
+    let isKnown = try identity().server == address
+    let token: String?
+    switch source.kind {
+    case .stored:
+      // A token is for one server. Without one for this server, the sync says so.
+      if try isKnown || hasToken() { return try isKnown ? () : move(to: address) }
+      token = nil
+    case .fixed(let fixed): token = fixed
+    case .refreshed: token = nil
+    }
     let credential = token.map {
       Credential(server: address.url, space: address.space, token: $0)
     }
-    if try known && hasToken() == (token != nil) && credentials.credential(of: path) == credential {
+    // A credential that cannot be read is replaced.
+    if try isKnown && hasToken() == (token != nil) && (token == nil || isStored(credential)) {
       return
     }
-    try configure(address, token: token)
+    try configure(address, token: token, isFound: isKnown && isFound())
+  }
+
+  /// Whether the server has had the space. It may have lost it since.
+  func isFound() throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_replica WHERE is_found <> 0 OR epoch IS NOT NULL")
+  }
+
+  private func isStored(_ credential: Credential?) -> Bool {
+    guard let stored = try? credentials.credential(of: path) else { return false }
+    return stored == credential
+  }
+
+  /// Sets another server, and leaves the stored token as it is.
+  private func move(to address: ServerAddress) throws {
+    try connection.transaction {
+      try checkSpace(of: address)
+      try connection.run(
+        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, is_found = 0",
+        address.url,
+        address.space.value, address.certificateAuthorities)
+    }
+  }
+
+  private func checkSpace(of address: ServerAddress) throws {
+    guard let old = try identity().server, old.space != address.space,
+      try syncState().epoch != nil
+    else { return }
+    throw ReplicaError.cannotOpen(
+      path: path, "it belongs to space \(old.space); use another file for \(address.space)")
   }
 
   /// Sets the server. A replica that has synced with one space cannot move to another: its cursor
   /// and its pending operations belong there.
   ///
-  /// - Parameter token: goes to the credential store; `nil` removes the stored one.
-  func configure(_ address: ServerAddress, token: String?) throws {
+  /// - Parameters:
+  ///   - token: goes to the credential store; `nil` removes the stored one.
+  ///   - isFound: whether the server has the space.
+  func configure(_ address: ServerAddress, token: String?, isFound: Bool = true) throws {
     try connection.transaction {
-      let old = try identity().server
-      let state = try syncState()
-      if let old, old.space != address.space, state.epoch != nil {
-        throw ReplicaError.cannotOpen(
-          path: path, "it belongs to space \(old.space); use another file for \(address.space)")
-      }
+      try checkSpace(of: address)
       try connection.run(
-        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?",
-        address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1)
+        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?, is_found = ?",
+        address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1,
+        isFound ? 1 : 0)
       try credentials.keep(
         token.map { Credential(server: address.url, space: address.space, token: $0) }, of: path)
       for warning in try warnings() { try note("warning", warning) }

@@ -28,7 +28,8 @@ enum ReplicaSchema {
       chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
       schema INTEGER NOT NULL DEFAULT 0,      -- the version of the space's schema
       has_token INTEGER NOT NULL DEFAULT 0,   -- the credential store has a token
-      authorities TEXT                        -- a PEM file that vouches for the server
+      authorities TEXT,                       -- a PEM file that vouches for the server
+      is_found INTEGER NOT NULL DEFAULT 0     -- the server has had the space
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,
