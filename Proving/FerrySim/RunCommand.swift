@@ -62,7 +62,7 @@ extension WorldOptions.Field {
     case "operations": return 1...1_000_000
     case "seconds", "packet-operations", "page-changes", "clock-step", "prune-every":
       return 1...1_000_000_000
-    case "watchers", "upgrades", "missions": return 0...100
+    case "watchers", "late-contacts", "upgrades", "missions": return 0...100
     default:
       var options = WorldOptions()
       set(&options, 1)

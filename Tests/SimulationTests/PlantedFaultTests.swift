@@ -117,6 +117,7 @@
         (options.syncPause, options.drop, options.delayMax) = (2_000, 350_000, 800)
         // After these, orphans may be left.
         (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
+        options.lateContacts = 0
         return options
       case .deletesMeasured:
         // Rows that grow on one device, and whose parents are deleted on another.
@@ -137,7 +138,7 @@
         (options.labels, options.sheets) = (0, 0)
         (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 12)
         (options.copies, options.restores, options.absences) = (0, 0, 0)
-        options.syncPause = 1_000
+        (options.syncPause, options.lateContacts) = (1_000, 0)
         return options
       case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
         var options = drawn()

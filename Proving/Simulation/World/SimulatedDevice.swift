@@ -34,7 +34,7 @@ final class SimulatedDevice: @unchecked Sendable {
   let syncPause: Int
   /// Whether its program names the server when it opens the replica, and makes the first contact
   /// with the first sync.
-  var connectsLate: Bool { name.utf8.last.map { $0 % 2 == 1 } ?? false }
+  let connectsLate: Bool
   private(set) var process: DeviceProcess?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
@@ -55,8 +55,9 @@ final class SimulatedDevice: @unchecked Sendable {
 
   init(
     name: String, space: SpaceName, link: NetworkLink, clock: DeviceClock, watches: Bool,
-    syncPause: Int, random: SeededRandom, setting: Setting
+    connectsLate: Bool, syncPause: Int, random: SeededRandom, setting: Setting
   ) {
+    self.connectsLate = connectsLate
     (self.name, self.space, self.link, self.clock) = (name, space, link, clock)
     (self.watches, self.syncPause, self.random) = (watches, syncPause, random)
     self.setting = setting

@@ -120,7 +120,10 @@ package final class World: @unchecked Sendable {
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
       clock: DeviceClock(
         offset: Int64(skew), drift: Int64(drift), step: max(1, Int64(options.clockStep))),
-      watches: random.chance(options.watchers, in: 100), syncPause: options.syncPause,
+      watches: random.chance(options.watchers, in: 100),
+      // Every other device, if it is half of them.
+      connectsLate: (index % 2 == 1 ? 0 : 50) + index % 50 < options.lateContacts,
+      syncPause: options.syncPause,
       random: random, setting: setting)
     devices.append(device)
     return device

@@ -32,6 +32,7 @@ extension WorldOptions {
       Field("seconds", \.seconds, "virtual seconds in which faults happen"),
       Field("liveness-seconds", \.livenessSeconds, "virtual seconds to drain in after the heal"),
       Field("watchers", \.watchers, "devices of 100 that watch instead of syncing now and then"),
+      Field("late-contacts", \.lateContacts, "devices of 100 that open without the server"),
       Field("sync-pause", \.syncPause, "mean pause between two syncs, milliseconds"),
       Field("upgrades", \.upgrades, "devices of 100 that get a newer schema in the run"),
       Field("counters", \.counters, "transactions of a thousand that add to counters"),

@@ -20,6 +20,9 @@ package struct WorldOptions: Sendable, Equatable {
   package var livenessSeconds = 600
   /// Devices of 100 that watch; the others sync now and then.
   package var watchers = 30
+  /// Devices of 100 whose programs name the server when they open the replica, and make the first
+  /// contact with the first sync. The others ask the server at once.
+  package var lateContacts = 50
   /// Mean pause between two syncs of a device that does not watch, milliseconds.
   package var syncPause = 4_000
   /// Devices that get the newer schema in the course of the run, of 100.
