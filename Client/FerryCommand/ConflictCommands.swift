@@ -7,8 +7,8 @@ extension FerryCommand {
     discussion: """
       If two devices write the same column concurrently, the space's policies (`ferry schema`) \
       decide which value stays. The other value is kept here with its writer, its time and the \
-      winner's writer. lost is this other value. now is the present value of the column: the \
-      winning one, unless a later write has replaced it. Under the policy ask, the other device's \
+      winner's writer. The column `lost` has this other value. The column `now` has the table's \
+      value now, which is the winner unless a later write has replaced it. Under the policy ask, the other device's \
       value stays until you or another user answers with `ferry resolve`.
       """,
     options: [limit],

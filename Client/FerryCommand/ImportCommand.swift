@@ -14,8 +14,8 @@ extension FerryCommand {
       run again.
 
       A row replaces the values of the row with the same identifier: one that the table has \
-      already, or an earlier one of the file. Columns that the file does not have stay. Standard \
-      error lists the number of both, and the first identifiers.
+      already, or an earlier one of the file. Columns that are not in the file keep their values. \
+      Standard error reports how many rows of each kind there were, and the first identifiers.
       """,
     options: [
       OptionSpec(

@@ -20,7 +20,7 @@ package enum HistoryText {
     return line + "\n"
   }
 
-  /// Returns the last `count` entries of a file, oldest first. Skips what is not an entry, such as
+  /// Returns the last `count` entries of a file, oldest first. Skips lines that are not entries, such as
   /// a line that a killed process has not finished.
   package static func entries(_ text: String, last count: Int) -> [String] {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)

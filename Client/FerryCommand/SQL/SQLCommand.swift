@@ -15,8 +15,8 @@ extension FerryCommand {
       Without STATEMENTS on a terminal, ferry reads statements with line editing and a history. A \
       statement ends with a semicolon and may have several lines. Ctrl-C discards the input, Ctrl-D \
       leaves. .tables, .schema [TABLE], .help and .quit are commands. The history is kept in \
-      $XDG_STATE_HOME/ferry/sql_history, or in ~/.local/state, which only you can read. Without a \
-      terminal, ferry reads standard input to its end.
+      $XDG_STATE_HOME/ferry/sql_history, or in ~/.local/state/ferry/sql_history; only you can read \
+      it. Without a terminal, ferry reads standard input to its end.
       """,
     arguments: [
       ArgumentSpec(

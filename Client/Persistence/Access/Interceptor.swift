@@ -28,8 +28,9 @@ public struct Interception: Sendable {
 ///
 /// Those of the ``DataCenter`` come first and those of the ``Table`` last, each list in its order.
 /// After an action they run in the reverse order. After-interceptors of updates and deletions run
-/// only if a row changed. An update or deletion by a query runs them for each row. `count` and
-/// `exists` run the ones before a query only.
+/// only if a row changed. An update or deletion by a query runs them for each row, but no
+/// interceptor of queries: a filter of queries does not protect rows from writes. `count` and `exists`
+/// run the ones before a query only. At most 16 interceptors may run within one another.
 ///
 /// ```swift
 /// let stamped = Interceptor(.before, .insert, .update, table: "notes") { action, _ in

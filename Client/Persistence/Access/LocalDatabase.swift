@@ -93,7 +93,7 @@ public final class LocalDatabase: DatabaseAccess {
     LiveRead(readers: readers, hub: changes).values(of: fetch, unless: ==)
   }
 
-  /// Closes the file after the calls that wait. Later calls fail with ``DatabaseError``.
+  /// Closes the file after all queued calls. Later calls fail with ``DatabaseError``.
   public func close() async {
     await readers.close()
     // The closure cannot fail. The last connection of a file also removes its log.

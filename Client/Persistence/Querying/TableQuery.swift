@@ -110,7 +110,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
 }
 
 extension TableQuery {
-  /// Gives the rows found these values; returns their number.
+  /// Sets these columns in all rows found, and returns the number of rows.
   ///
   /// ```swift
   /// try Note.all.where(Field("list") == "l1").update(["done": true], in: database)
@@ -142,7 +142,7 @@ extension TableQuery {
     }
   }
 
-  /// Deletes the rows found; returns their number.
+  /// Deletes the rows found, and returns their number.
   @discardableResult
   public func delete(in database: Database) throws -> Int {
     try database.typed {

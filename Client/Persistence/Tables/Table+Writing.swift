@@ -40,8 +40,8 @@ extension Table {
     for record in records { try insert(record, in: database) }
   }
 
-  /// Gives the row with the record's key the record's values, NULLs included. Columns that the record
-  /// does not have keep theirs. Returns whether there is such a row.
+  /// Updates the row that has the record's key, also with NULLs. Other columns keep their values.
+  /// Returns whether there is such a row.
   ///
   /// - Throws: ``RecordError`` if the table has no key, or the record has no value for it.
   @discardableResult
@@ -64,7 +64,7 @@ extension Table {
     }
   }
 
-  /// Gives a row values: `update(["id": "t1", "done": true], in: database)`.
+  /// Updates columns of the row with this key: `update(["id": "t1", "done": true], in: database)`.
   @discardableResult
   public func update(_ columns: RecordColumns, in database: Database) throws -> Bool {
     try update(record: columns, in: database)

@@ -89,7 +89,8 @@ public struct Table<R: Record>: Sendable {
 
   /// Returns the latest row: the largest value of `column`, or else the row with the largest row number.
   ///
-  /// - Throws: ``RecordError`` if the table has no row numbers and `column` is `nil`.
+  /// - Throws: ``RecordError`` for a split table if `column` is `nil`; ``DatabaseError`` then for a
+  ///   WITHOUT ROWID table.
   public func latest(by column: Name? = nil, in database: Database) throws -> R? {
     if let column { return try all.order(Field(column).descending).first(database) }
     return try all.latest(database)

@@ -1,6 +1,6 @@
 import FerryProtocol
 
-/// A packet as it was frozen, with what the server reported of it (SPEC.md §4).
+/// A packet as it was frozen, with the server's report on it (SPEC.md §4).
 struct FrozenPacket: Sendable, Equatable {
   enum State: String, Sendable {
     /// It is to be sent.

@@ -102,7 +102,7 @@ struct PacketTable {
     try connection.run("UPDATE ferry_replica SET tail = ?", tail)
   }
 
-  /// Stores what a machine has changed.
+  /// Stores a machine's changes.
   func save(_ packets: [FrozenPacket], before: [FrozenPacket]) throws {
     for (packet, old) in zip(packets, before) where packet != old {
       try connection.run(
