@@ -91,7 +91,8 @@ struct Round: Sendable {
         Violation(
           oracle: "drains",
           "not drained \(plan.drainLimit) after the heal: "
-            + error.laggards.joined(separator: "; ")))
+            + (error.laggards.isEmpty
+              ? "the last device was done later" : error.laggards.joined(separator: "; "))))
       return nil
     }
   }
