@@ -31,5 +31,5 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
 
   /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.
-  public var isConstraint: Bool { code & 0xFF == 19 }
+  public var isConstraint: Bool { code & 0xFF == SQLiteError.constraintCode }
 }

@@ -19,9 +19,9 @@ package final class SQLiteConnection {
 
   /// For the extensions of this module only.
   let handle: OpaquePointer
-  private var statements: [SQLText: SQLiteStatement] = [:]
+  private var statements = KeptStatements()
   /// Statements that the guard has allowed.
-  private var guardedStatements: [SQLText: SQLiteStatement] = [:]
+  private var guardedStatements = KeptStatements()
   /// The version of the schema for which those were prepared.
   private var guardedSchema: Int64?
   var hooks: ConnectionHooks?
@@ -89,13 +89,9 @@ package final class SQLiteConnection {
   @usableFromInline
   package func statement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     let key = SQLText(sql)
-    if let cached = statements[key] {
-      cached.reset()
-      return cached
-    }
+    if let kept = statements[key] { return kept }
     let prepared = try prepare(sql)
-    if statements.count >= 512 { statements.removeAll() }
-    statements[key] = prepared
+    statements.keep(prepared, for: key)
     return prepared
   }
 
@@ -113,13 +109,9 @@ package final class SQLiteConnection {
   /// - Throws: `SQLITE_AUTH` with the guard's reason.
   package func guardedStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     let key = SQLText(sql)
-    if let cached = guardedStatements[key] {
-      cached.reset()
-      return cached
-    }
+    if let kept = guardedStatements[key] { return kept }
     let prepared = try prepareGuarded(sql)
-    if guardedStatements.count >= 512 { guardedStatements.removeAll() }
-    guardedStatements[key] = prepared
+    guardedStatements.keep(prepared, for: key)
     return prepared
   }
 
@@ -245,24 +237,28 @@ package final class SQLiteConnection {
     set { sqlite3_set_last_insert_rowid(handle, newValue) }
   }
 
-  /// Ends whatever runs on this connection with `SQLITE_INTERRUPT`; callable from any thread
-  /// through ``interrupter``.
-  package var interrupter: SQLiteInterrupter { SQLiteInterrupter(connection: self) }
-
   func error(_ code: Int32, sql: String?) -> SQLiteError {
     SQLiteError(code: code, message: String(cString: sqlite3_errmsg(handle)), sql: sql)
   }
 }
 
-/// Interrupts the running statement of a connection, from another thread.
-package struct SQLiteInterrupter: @unchecked Sendable {
-  // SAFETY: sqlite3_interrupt may be called from any thread while the connection is open, and
-  // the connection is kept alive here.
-  private let connection: SQLiteConnection
+/// Prepared statements by their text. When there are 512, all are dropped.
+private struct KeptStatements {
+  private var statements: [SQLText: SQLiteStatement] = [:]
 
-  fileprivate init(connection: SQLiteConnection) { self.connection = connection }
+  /// Returns a statement, reset.
+  subscript(key: SQLText) -> SQLiteStatement? {
+    let statement = statements[key]
+    statement?.reset()
+    return statement
+  }
 
-  package func interrupt() { sqlite3_interrupt(connection.handle) }
+  mutating func keep(_ statement: SQLiteStatement, for key: SQLText) {
+    if statements.count >= 512 { removeAll() }
+    statements[key] = statement
+  }
+
+  mutating func removeAll() { statements.removeAll() }
 }
 
 /// Creates an empty file that only its owner may read, unless there is one. Returns the system's

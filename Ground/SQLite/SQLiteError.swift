@@ -54,9 +54,6 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The file is not a SQLite database.
   package var isNotADatabase: Bool { primaryCode == SQLITE_NOTADB }
 
-  /// `interrupt()` ended the statement.
-  package var isInterrupted: Bool { primaryCode == SQLITE_INTERRUPT }
-
   @usableFromInline
   package var description: String { message }
 }

@@ -29,7 +29,7 @@ struct FailureTests {
     #expect(error.primaryCode == 19)
     #expect(error.isForeignKey == (code == 787))
     #expect(error.sql == sql)
-    #expect(!error.isBusy && !error.isDiskFull && !error.isNotADatabase && !error.isInterrupted)
+    #expect(!error.isBusy && !error.isDiskFull && !error.isNotADatabase)
   }
 
   @Test("a full or read-only disk is reported as such; other errors keep SQLite's reason")

@@ -39,15 +39,10 @@ public final class LocalDatabase: DatabaseAccess {
     self.writer = writer
     self.executor = executor
     readers = ReaderPool(path: path)
-    changes = ChangeHub { hub in
-      // This ends with the task, or when the file is closed.
-      var seen: Int64?
-      while let version = try? await executor.run({ try writer.opened().dataVersion() }) {
-        // The first look may come after a commit that the first results lack.
-        if seen != version { hub.report(.unknown) }
-        seen = version
-        guard (try? await Task.sleep(for: Self.poll)) != nil else { return }
-      }
+    changes = ChangeHub {
+      try await executor.run { try writer.dataVersion() }
+    } pause: {
+      try await Task.sleep(for: Self.poll)
     }
   }
 
@@ -131,6 +126,9 @@ private final class Writer: @unchecked Sendable {
     guard let connection else { throw DatabaseError("\(path) is closed", code: 21) }
     return connection
   }
+
+  /// Returns the version of the file; `nil` when it is closed.
+  func dataVersion() throws -> Int64? { try connection?.dataVersion() }
 
   func close() {
     reporter = nil

@@ -11,11 +11,19 @@ package final class ChangeHub: Sendable {
   }
 
   private let state = Mutex(State())
-  private let follow: @Sendable (ChangeHub) async -> Void
+  private let version: @Sendable () async throws -> Int64?
+  private let pause: @Sendable () async throws -> Void
 
-  /// - Parameter follow: reports changes by other processes, for as long as there are listeners.
-  package init(follow: @escaping @Sendable (ChangeHub) async -> Void = { _ in }) {
-    self.follow = follow
+  /// - Parameters:
+  ///   - version: returns a number that changes when another process changes the file; `nil` when
+  ///     the file is closed.
+  ///   - pause: waits between two looks at it. It is called only while there are listeners.
+  package init(
+    version: @escaping @Sendable () async throws -> Int64?,
+    pause: @escaping @Sendable () async throws -> Void
+  ) {
+    self.version = version
+    self.pause = pause
   }
 
   deinit { state.withLock { $0.follower?.cancel() } }
@@ -34,11 +42,25 @@ package final class ChangeHub: Sendable {
       state.next += 1
       state.listeners[state.next] = listener
       if state.follower == nil {
-        state.follower = Task { [weak self, follow] in
-          if let self { await follow(self) }
-        }
+        state.follower = Task { [weak self] in await self?.followFile() }
       }
       return state.next
+    }
+  }
+
+  /// Reports changes by other processes, until the task is cancelled.
+  private func followFile() async {
+    var seen: Int64?
+    while !Task.isCancelled {
+      do {
+        guard let now = try await version() else { return }
+        // The first look may come after a commit that the first results lack.
+        if seen != now { report(.unknown) }
+        seen = now
+      } catch {
+        // The next look may succeed.
+      }
+      guard (try? await pause()) != nil else { return }
     }
   }
 

@@ -57,6 +57,10 @@ extension Record {
   ///   other side's value. With it, the other's values win, its nils included.
   /// - Throws: ``RecordError`` if the receiver cannot take a value.
   public func merge(_ other: some Record, override: Bool = false) throws -> Self {
+    try joined(with: other, override)
+  }
+
+  private func joined(with other: some Record, _ override: Bool) throws -> Self {
     let own = try columns(for: .unrestricted)
     var receiver = self
     try receiver.fill(
@@ -69,11 +73,7 @@ extension Record where Self: AnyObject {
   /// Joins the columns of another record to this object and returns the object itself.
   @discardableResult
   public func merge(_ other: some Record, override: Bool = false) throws -> Self {
-    let own = try columns(for: .unrestricted)
-    var receiver = self
-    try receiver.fill(
-      from: own.merged(with: try other.columns(for: .unrestricted), override: override))
-    return receiver
+    try joined(with: other, override)
   }
 }
 

@@ -108,15 +108,7 @@ extension Table {
   @discardableResult
   public func delete(key: any ColumnValue..., in database: Database) throws -> Bool {
     try database.typed {
-      let names = try info(in: database).checkedKey()
-      guard names.count == key.count else {
-        throw RecordError(
-          .noKey, table: name,
-          "table \(name): the key has \(names.count) columns, not \(key.count)")
-      }
-      var columns = RecordColumns(capacity: names.count)
-      for (name, value) in zip(names, key) { columns.append(name, value.columnValue) }
-      return try delete(columns, in: database)
+      try delete(columns(ofKey: key, in: database), in: database)
     }
   }
 

@@ -104,7 +104,12 @@ public struct Table<R: Record>: Sendable {
     try all.where(try condition(key: key, in: database)).exists(database)
   }
 
-  func condition(key: [any ColumnValue], in database: Database) throws -> Condition {
+  private func condition(key: [any ColumnValue], in database: Database) throws -> Condition {
+    .and(try columns(ofKey: key, in: database).all.map { .compare($0.name, .equal, $0.value) })
+  }
+
+  /// Returns the key's columns with these values, in the key's order.
+  func columns(ofKey key: [any ColumnValue], in database: Database) throws -> RecordColumns {
     let info = try info(in: database)
     let names = try info.checkedKey()
     guard names.count == key.count else {
@@ -113,7 +118,9 @@ public struct Table<R: Record>: Sendable {
         "table \(info.name): the key has \(names.count) columns "
           + "(\(names.map(\.text).joined(separator: ", "))), not \(key.count)")
     }
-    return .and(zip(names, key).map { .compare($0, .equal, $1.columnValue) })
+    var columns = RecordColumns(capacity: names.count)
+    for (name, value) in zip(names, key) { columns.append(name, value.columnValue) }
+    return columns
   }
 }
 

@@ -20,21 +20,3 @@ extension Replica {
     return engine.activity.stream()
   }
 }
-
-extension ReplicaFile {
-  /// Returns the reasons for which the user is needed.
-  func needs() throws -> Set<SyncActivity.Need> {
-    var needs: Set<SyncActivity.Need> = []
-    if try connection.exists(
-      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL")
-    {
-      needs.insert(.conflicts)
-    }
-    if try connection.exists("SELECT 1 FROM ferry_quarantine") { needs.insert(.quarantine) }
-    if try connection.exists("SELECT 1 FROM ferry_kept WHERE reason IS NOT NULL") {
-      needs.insert(.deferredChanges)
-    }
-    if try hasFailed() { needs.insert(.failedUploads) }
-    return needs
-  }
-}

@@ -79,7 +79,11 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.
   public var isConstraint: Bool {
-    if case .database(_, let code) = self { code & 0xFF == 19 } else { false }
+    if case .database(let message, let code) = self {
+      DatabaseError(message, code: code).isConstraint
+    } else {
+      false
+    }
   }
 
   /// Whether the replica's changes exceed the server's quota. Others' changes still arrive.

@@ -30,17 +30,11 @@ package final class ReplicaThread: Sendable {
   ) {
     self.executor = executor
     self.file = file
-    changes = ChangeHub { [weak file] hub in
-      // This ends with the task, or if the file cannot be read any more.
-      var seen: Int64?
-      while let box = file,
-        let version = try? await executor.run({ try box.value.dataVersion() })
-      {
-        // The first look may come after a commit that the first results lack.
-        if seen != version { hub.report(.unknown) }
-        seen = version
-        guard (try? await surroundings.sleep(surroundings.watch.localPoll)) != nil else { return }
-      }
+    changes = ChangeHub { [weak file] in
+      guard let box = file else { return nil }
+      return try await executor.run { try box.value.dataVersion() }
+    } pause: {
+      try await surroundings.sleep(surroundings.watch.localPoll)
     }
   }
 

@@ -117,10 +117,13 @@ extension ReplicaFile: OutboxLedger {
   func settleChain(_ head: PageHead) throws -> Bool {
     let replacement = try syncState().replacement
     let isSetBack = replacement == .rescuing
-    if replacement?.followsLoss == true { try forgetBases() }
-    // A server forgets a device that was away for long, and its old operations. Those would count
-    // once more. After a loss they are perhaps nowhere else.
-    if replacement?.followsLoss != true { try trimArchive(now: head.serverTime) }
+    if replacement?.followsLoss == true {
+      try forgetBases()
+    } else {
+      // A server forgets a device that was away for long, and its old operations. Those would count
+      // once more. After a loss they are perhaps nowhere else.
+      try trimArchive(now: head.serverTime)
+    }
     switch ChainDecision(try chainFacts(head.appliedTail, isSetBack)) {
     case .goOn: return false
     case .confirm:

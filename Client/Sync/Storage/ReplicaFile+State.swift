@@ -79,14 +79,14 @@ extension ReplicaFile {
   /// Sets the server and the stored token, as far as they change; see ``configure(_:token:)``.
   func prepare(_ address: ServerAddress, _ source: TokenSource) throws {
     let isKnown = try identity().server == address
-    let token: String?
+    var token: String?
     switch source.kind {
     case .stored:
+      if isKnown { return }
       // A token is for one server. Without one for this server, the sync says so.
-      if try isKnown || hasToken() { return try isKnown ? () : move(to: address) }
-      token = nil
+      if try hasToken() { return try move(to: address) }
     case .fixed(let fixed): token = fixed
-    case .refreshed: token = nil
+    case .refreshed: break
     }
     let credential = token.map {
       Credential(server: address.url, space: address.space, token: $0)

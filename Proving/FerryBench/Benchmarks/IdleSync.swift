@@ -47,17 +47,7 @@ extension Benchmark {
   private static func replica(
     _ path: String, rows: Int, _ daemon: Daemon
   ) async throws -> Replica {
-    let replica = try await Replica.open(path)
-    try await replica.write { database in
-      try database.execute(TaskRow.creation())
-      try database.execute(
-        """
-        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
-        INSERT INTO tasks(id, title, notes, priority, done)
-        SELECT printf('%08d', i), 'row ' || i, 'notes of row ' || i, i % 5, 0 FROM n
-        """)
-    }
-    try await replica.track(Name(TaskRow.table))
+    let replica = try await Replica.tasks(path, rows: rows)
     try await replica.connect(to: daemon.url, space: "idle-\(rows)")
     _ = try await replica.sync()
     return replica

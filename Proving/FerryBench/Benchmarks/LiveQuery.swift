@@ -11,7 +11,7 @@ extension Benchmark {
     let (rows, writes) = (context.size(1_000_000, quick: 50_000), context.size(500, quick: 100))
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let path = directory.file("live.db").path
-    let replica = try await largeReplica(path, rows: rows)
+    let replica = try await Replica.tasks(path, rows: rows)
     context.begin("live-query", "commits", total: writes)
     let refreshes = try await refreshTimes(of: replica, writes: writes) { context.advance() }
     let openings = try await openingTimes(of: path)
@@ -64,20 +64,5 @@ extension Benchmark {
       times.append((ContinuousClock.now - start) / .milliseconds(1))
     }
     return times
-  }
-
-  private static func largeReplica(_ path: String, rows: Int) async throws -> Replica {
-    let replica = try await Replica.open(path)
-    try await replica.write { database in
-      try database.execute(TaskRow.creation())
-      try database.execute(
-        """
-        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
-        INSERT INTO tasks(id, title, notes, priority, done)
-        SELECT printf('%08d', i), 'row ' || i, 'notes of row ' || i, i % 5, 0 FROM n
-        """)
-    }
-    try await replica.track(Name(TaskRow.table))
-    return replica
   }
 }

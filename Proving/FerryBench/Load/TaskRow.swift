@@ -1,3 +1,4 @@
+import Ferry
 import FerryProtocol
 
 /// The row that all benchmarks write: five columns, some 150 bytes.
@@ -47,5 +48,23 @@ struct TaskRow: Sendable {
       text += " " + words[Int(bits % 16)]
     }
     return text
+  }
+}
+
+extension Replica {
+  /// Returns a replica that tracks a table with this many tasks, `00000001` and on.
+  static func tasks(_ path: String, rows: Int) async throws -> Replica {
+    let replica = try await Replica.open(path)
+    try await replica.write { database in
+      try database.execute(TaskRow.creation())
+      try database.execute(
+        """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
+        INSERT INTO tasks(id, title, notes, priority, done)
+        SELECT printf('%08d', i), 'row ' || i, 'notes of row ' || i, i % 5, 0 FROM n
+        """)
+    }
+    try await replica.track(Name(TaskRow.table))
+    return replica
   }
 }
