@@ -24,6 +24,8 @@ public final class Database {
 
   /// The tables whose content the statements have read.
   package private(set) var tablesRead: Set<String> = []
+  /// The tables that the statements may have written to.
+  package private(set) var tablesWritten: Set<String> = []
   /// Tables that were read in this transaction, until a statement changes the schema.
   var knownTables: [Name: TableInfo] = [:]
   /// Whether the kept statements are of the present schema.
@@ -197,6 +199,7 @@ public final class Database {
   /// Notes the tables that a statement reads and writes, for live queries.
   private func note(_ statement: SQLiteStatement) {
     tablesRead.formUnion(statement.tables.read)
+    tablesWritten.formUnion(statement.tables.written)
     connection.noteChanges(of: statement.tables.written)
   }
 }

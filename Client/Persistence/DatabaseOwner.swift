@@ -9,4 +9,10 @@ package protocol DatabaseOwner: AnyObject {
   /// Runs after each statement that changed the schema, and after a failed one that altered a
   /// table.
   func schemaChanged() throws
+  /// Runs `alter`, which gives a table or one of its columns another name.
+  ///
+  /// - Parameter column: the column; `nil` to rename the table.
+  func rename(
+    _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
+  ) throws
 }

@@ -7,8 +7,8 @@ struct SpaceSchemaTests {
   static let document = """
     {"version":3,"minimumProtocol":1,"tables":{"notes":{},"tasks":{"policy":"server-wins",\
     "deletes":"edit-wins","write":"admin","columns":{"body":"text-merge",\
-    "due":{"policy":"max","type":"integer","required":true},"email":{"type":"text"},\
-    "votes":"counter"},"unique":[["email"],["project","number"]]}}}
+    "due":{"policy":"max","type":"integer","required":true},"email":{"type":"text","aliases":["mail","e"]},\
+    "votes":"counter"},"unique":[["email"],["project","number"]],"aliases":["todos"]}}}
     """
 
   static let schema = SpaceSchema(
@@ -20,9 +20,9 @@ struct SpaceSchemaTests {
         columns: [
           "votes": ColumnRules(policy: .counter), "body": ColumnRules(policy: .textMerge),
           "due": ColumnRules(policy: .max, type: .integer, isRequired: true),
-          "email": ColumnRules(type: .text),
+          "email": ColumnRules(type: .text, aliases: ["mail", "e"]),
         ],
-        unique: [["email"], ["project", "number"]]),
+        unique: [["email"], ["project", "number"]], aliases: ["todos"]),
     ])
 
   static func read(_ text: String, _ limits: Limits = .standard) throws -> SpaceSchema {
@@ -39,9 +39,9 @@ struct SpaceSchemaTests {
   @Test("documents with the same meaning are written the same")
   func canonical() throws {
     let other = """
-      { "tables" : { "tasks" : { "unique" : [["email"],["project","number"]],
+      { "tables" : { "tasks" : { "aliases" : ["todos"], "unique" : [["email"],["project","number"]],
         "columns" : { "votes" : {"type":"integer","policy":"counter","required":false},
-          "email" : {"type":"text"}, "due" : {"required":true,"type":"integer","policy":"max"},
+          "email" : {"aliases":["mail","e"],"type":"text"}, "due" : {"required":true,"type":"integer","policy":"max"},
           "body" : {"policy":"text-merge"} },
         "write":"admin", "deletes":"edit-wins", "policy":"server-wins" },
         "\\u006eotes":{"policy":"last-writer-wins","deletes":"delete-wins","write":"writer",
@@ -154,6 +154,18 @@ struct SpaceSchemaTests {
     (
       #"{"tables":{"t":{"columns":{"a":{"policy":"set-union","type":"blob"}}}}}"#,
       "a column that is set-union has type text or any"
+    ),
+    (#"{"tables":{"t":{"aliases":"a"}}}"#, "tables.t.aliases: a list of names"),
+    (#"{"tables":{"t":{"aliases":[""]}}}"#, "tables.t.aliases: a name is empty"),
+    (#"{"tables":{"t":{"aliases":["ferry_t"]}}}"#, "tables.t.aliases: ferry_t is reserved"),
+    (#"{"tables":{"t":{"aliases":["T"]}}}"#, "tables.t.aliases: T stands for another one"),
+    (
+      #"{"tables":{"s":{"aliases":["u"]},"t":{"aliases":["U"]}}}"#,
+      "tables.t.aliases: U stands for another one"
+    ),
+    (
+      #"{"tables":{"t":{"columns":{"a":{"aliases":["b"]},"b":"counter"}}}}"#,
+      "tables.t.columns.a.aliases: b stands for another one"
     ),
     (#"{"tables":{"t":{"unique":"a"}}}"#, "tables.t.unique: a list of keys"),
     (#"{"tables":{"t":{"unique":["a"]}}}"#, "tables.t.unique: a key that is a list"),

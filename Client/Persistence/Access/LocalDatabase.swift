@@ -88,6 +88,39 @@ public final class LocalDatabase: DatabaseAccess {
     LiveRead(readers: readers, hub: changes).values(of: fetch, unless: ==)
   }
 
+  /// Runs the steps of a migrator that the file has not run, each in a transaction of its own, on the
+  /// file's thread. Reads go on meanwhile. If the process ends in between, the next call continues.
+  ///
+  /// ```swift
+  /// let report = try await database.migrate(migrator) { failure in
+  ///   print(failure)
+  ///   return .keepVersion
+  /// }
+  /// ```
+  ///
+  /// - Parameter fallback: decides after a failed step. Nothing of that step is in the file then.
+  /// - Throws: ``MigrationFailure`` if a step fails and there is no fallback; ``MigrationError`` if
+  ///   the file has run other steps; the error of the fallback.
+  @discardableResult
+  public func migrate(
+    _ migrator: Migrator,
+    fallback: (@Sendable (MigrationFailure) async throws -> MigrationFallback)? = nil
+  ) async throws -> MigrationReport {
+    try await MigrationDriver(migrator, fallback).drive {
+      try await executor.run { [writer] in
+        try MigrationFile(connection: writer.opened()).done()
+      }
+    } run: { step, place in
+      try await typed {
+        try await executor.run { [writer, changes] in
+          let connection = try writer.opened()
+          defer { writer.reporter?.report(to: changes) }
+          return try MigrationFile(connection: connection).run(step, at: place)
+        }
+      }
+    }
+  }
+
   /// Closes the file after all queued calls. Later calls fail with ``DatabaseError``.
   public func close() async {
     await readers.close()

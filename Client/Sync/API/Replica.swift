@@ -184,6 +184,31 @@ public final class Replica: DatabaseAccess {
     try await typed { try await thread.run { try $0.untrack(table) } }
   }
 
+  /// Runs the steps of a migrator that the file has not run, each in a transaction of its own, on the
+  /// replica's thread. Reads go on meanwhile. If the process ends in between, the next call
+  /// continues.
+  ///
+  /// ```swift
+  /// try await replica.migrate(migrator)
+  /// ```
+  ///
+  /// - Parameter fallback: decides after a failed step. Nothing of that step is in the file then.
+  /// - Throws: `MigrationFailure` if a step fails and there is no fallback; `MigrationError` if the
+  ///   file has run other steps; the error of the fallback.
+  @discardableResult
+  public func migrate(
+    _ migrator: Migrator,
+    fallback: (@Sendable (MigrationFailure) async throws -> MigrationFallback)? = nil
+  ) async throws -> MigrationReport {
+    let report = try await MigrationDriver(migrator, fallback).drive {
+      try await typed { try await thread.run { try $0.stepsDone() } }
+    } run: { step, place in
+      try await typed { try await thread.run { try $0.run(step, at: place) } }
+    }
+    wakeWatchers()
+    return report
+  }
+
   /// Sets the server and checks that it knows the space. Creates the space if the token permits it.
   /// If the token travels to another machine over `http`, ``log(limit:)`` and ``status()`` warn of
   /// it.

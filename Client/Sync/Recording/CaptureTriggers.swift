@@ -51,7 +51,7 @@ enum CaptureTriggers {
     [("insert", "NEW"), ("update", "OLD"), ("delete", "OLD")].map { kind, side in
       """
       CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name)))
-      BEFORE \(kind.uppercased()) ON \(quoted(table.name))
+      BEFORE \(kind.uppercased()) ON \(quoted(table.local))
       WHEN ferry_nested(\(quoted(literal: table.name.text)), \(side).\(quoted(table.key)))
       BEGIN SELECT RAISE(IGNORE); END
       """
@@ -64,7 +64,7 @@ enum CaptureTriggers {
   ///
   /// - Parameter counters: columns whose integers are recorded as 0.
   static func recordExisting(_ table: TableSchema, counters: [Name] = []) -> String {
-    let name = quoted(table.name)
+    let name = quoted(table.local)
     let recorded = row("ferry_existing", table, name, counters: counters)
     return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
   }
@@ -75,11 +75,12 @@ enum CaptureTriggers {
   static func recordDifference(
     _ table: TableSchema, _ rules: TableRules, of columns: Set<Name>
   ) -> String {
-    let name = quoted(table.name)
+    let name = quoted(table.local)
     let narrowed = TableSchema(
-      name: table.name, key: table.key, columns: table.columns.filter { columns.contains($0.name) })
+      name: table.name, local: table.local, key: table.key,
+      columns: table.columns.filter { columns.contains($0.name) })
     let recorded = calls("ferry_update", narrowed, name) { column in
-      [jsonName(column.name, column.capture(rules).mark), "?", "\(name).\(quoted(column.name))"]
+      [jsonName(column.name, column.capture(rules).mark), "?", "\(name).\(quoted(column.local))"]
     }
     return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
   }
@@ -89,7 +90,7 @@ enum CaptureTriggers {
   private static func trigger(_ kind: String, _ table: TableSchema, when: String) -> String {
     """
     CREATE TRIGGER \(quoted(triggerName(kind, table.name)))
-    AFTER \(kind.uppercased()) ON \(quoted(table.name))
+    AFTER \(kind.uppercased()) ON \(quoted(table.local))
     WHEN \(when)
     BEGIN SELECT RAISE(ABORT, 'ferry: not recorded'); END
     """
@@ -99,7 +100,7 @@ enum CaptureTriggers {
     let key = quoted(table.key)
     return """
       CREATE TRIGGER \(quoted(triggerName("rekey", table.name)))
-      AFTER UPDATE OF \(key) ON \(quoted(table.name))
+      AFTER UPDATE OF \(key) ON \(quoted(table.local))
       WHEN OLD.\(key) IS NOT NEW.\(key)
       BEGIN SELECT \(row("ferry_delete", table, "OLD")), \(row("ferry_insert", table, "NEW")); END
       """
@@ -111,7 +112,7 @@ enum CaptureTriggers {
     _ function: String, _ table: TableSchema, _ side: String, counters: [Name] = []
   ) -> String {
     calls(function, table, side) { column in
-      let value = "\(side).\(quoted(column.name))"
+      let value = "\(side).\(quoted(column.local))"
       let isEmptied = counters.contains(column.name)
       return [
         jsonName(column.name),
@@ -124,7 +125,7 @@ enum CaptureTriggers {
   /// changes. The name of a column that is more than a value begins with its mark.
   private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
     calls("ferry_update", table, "NEW") { column in
-      let name = quoted(column.name)
+      let name = quoted(column.local)
       return [jsonName(column.name, column.capture(rules).mark), "OLD.\(name)", "NEW.\(name)"]
     }
   }

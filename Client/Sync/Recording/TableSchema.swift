@@ -5,14 +5,20 @@ import FerryStoredValues
 /// The schema of a user's table, as far as Ferry needs it.
 package struct TableSchema: Sendable, Equatable {
   package struct ColumnInfo: Sendable, Equatable {
+    /// The name in the space.
     package let name: Name
+    /// The name in this file.
+    package let local: Name
     /// The default as SQL, if the schema declares one.
     package let defaultSQL: String?
     package let isRequired: Bool
   }
 
+  /// The name in the space.
   package let name: Name
-  /// The text primary key.
+  /// The name in this file.
+  package let local: Name
+  /// The text primary key, which has no name in the space.
   package let key: Name
   /// All stored columns but the key, in the table's order.
   package let columns: [ColumnInfo]
@@ -20,17 +26,56 @@ package struct TableSchema: Sendable, Equatable {
   /// Schemas by the statements that created their tables; these determine the whole schema.
   typealias Known = [Name: TableSchema]
 
-  /// Reads the schema of `table`, spelled as in the database.
+  init(name: Name, local: Name? = nil, key: Name, columns: [ColumnInfo]) {
+    (self.name, self.local, self.key, self.columns) = (name, local ?? name, key, columns)
+  }
+
+  /// Reads the schema of a table, by its name in the space or here.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
-  package static func read(_ table: Name, from connection: SQLiteConnection) throws -> TableSchema {
+  package static func read(
+    _ table: Name, from connection: SQLiteConnection, _ names: SpaceNames
+  ) throws -> TableSchema {
     var known: Known = [:]
-    return try read(table, from: connection, &known)
+    return try read(table, from: connection, names, &known)
   }
 
   /// Reads the schema of a table unless it is known.
   static func read(
-    _ table: Name, from connection: SQLiteConnection, _ known: inout Known
+    _ table: Name, from connection: SQLiteConnection, _ names: SpaceNames, _ known: inout Known
+  ) throws -> TableSchema {
+    if names.isEmpty { return try read(local: table, from: connection, &known) }
+    let space = names.spaceName(ofTable: table)
+    let local = try names.candidates(for: space).first {
+      try connection.exists("SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", $0)
+    }
+    return try read(local: local ?? table, from: connection, &known).named(in: space, by: names)
+  }
+
+  /// Returns the same table with its names in the space.
+  private func named(in space: Name, by names: SpaceNames) throws -> TableSchema {
+    let isAlias = space.folded != local.folded
+    do {
+      let columns = try zip(columns, names.spaceNames(of: columns.map(\.local), in: space)).map {
+        ColumnInfo(
+          name: $1, local: $0.local, defaultSQL: $0.defaultSQL, isRequired: $0.isRequired)
+      }
+      return TableSchema(name: isAlias ? space : name, local: local, key: key, columns: columns)
+    } catch {
+      throw ReplicaError.cannotTrack(
+        table: local,
+        "its columns \(error.locals[0]) and \(error.locals[1]) would both be the column "
+          + "\(error.name) of the space; give one of them another name")
+    }
+  }
+
+  /// Returns a column of the space as this file's SQL names it.
+  func quotedColumn(_ name: Name) -> String {
+    quoted(columns.first { $0.name == name }?.local ?? name)
+  }
+
+  private static func read(
+    local table: Name, from connection: SQLiteConnection, _ known: inout Known
   ) throws -> TableSchema {
     if let fault = NameRule.fault(in: table, limits: .standard) {
       throw ReplicaError.cannotTrack(table: table, fault)
@@ -70,7 +115,9 @@ package struct TableSchema: Sendable, Equatable {
         keys.append((name, row.text(1).uppercased()))
       } else if row.int64(5) == 0 {
         columns.append(
-          ColumnInfo(name: name, defaultSQL: row.optionalText(3), isRequired: row.int64(2) != 0))
+          ColumnInfo(
+            name: name, local: name, defaultSQL: row.optionalText(3), isRequired: row.int64(2) != 0)
+        )
       }
     }
     guard let key = keys.first, keys.count == 1 else {

@@ -73,10 +73,10 @@ final class ApplyPlan {
   /// it.
   private func checkIgnored(_ record: Name, _ columns: [ColumnState]) throws {
     let conditions = columns.enumerated().map {
-      " AND \(quoted($1.name)) COLLATE BINARY IS ?\($0 + 2)"
+      " AND \(table.quotedColumn($1.name)) COLLATE BINARY IS ?\($0 + 2)"
     }
     let isThere = try connection.exists(
-      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?1" + conditions.joined(),
+      "SELECT 1 FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?1" + conditions.joined(),
       BoundRow(record: record, columns: columns))
     if !isThere { throw Self.ignored }
   }
@@ -92,7 +92,7 @@ final class ApplyPlan {
   /// - Throws: ``SQLiteError``, also if a trigger of the table silently keeps the row.
   func delete(_ record: Name) throws {
     let removed = try connection.foreignKeyStatement(
-      "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?"
+      "DELETE FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?"
     ).run(record)
     if try removed == 0 && exists(record) { throw Self.ignored }
   }
@@ -100,7 +100,7 @@ final class ApplyPlan {
   /// Whether the record has a row.
   func exists(_ record: Name) throws -> Bool {
     try connection.exists(
-      "SELECT 1 FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?", record)
+      "SELECT 1 FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?", record)
   }
 
   /// Returns values without a stamp, for this device's own writes; omits columns that the table
@@ -129,9 +129,9 @@ final class ApplyPlan {
     if let lastUpdate, isLastUpdateDeferred == isDeferred, isNamed(columns, lastUpdatedNames) {
       return lastUpdate
     }
-    let sets = columns.enumerated().map { "\(quoted($1.name)) = ?\($0 + 2)" }
+    let sets = columns.enumerated().map { "\(table.quotedColumn($1.name)) = ?\($0 + 2)" }
     let statement = try connection.foreignKeyStatement(
-      "UPDATE \(quoted(table.name)) SET \(sets.joined(separator: ", ")) "
+      "UPDATE \(quoted(table.local)) SET \(sets.joined(separator: ", ")) "
         + "WHERE \(quoted(table.key)) = ?1")
     lastUpdatedNames = columns.map(\.name)
     lastUpdate = statement
@@ -163,19 +163,19 @@ final class ApplyPlan {
     if isPlain, let lastUpsert, isLastDeferred == isDeferred, isNamed(columns, lastNames) {
       return lastUpsert
     }
-    let names = columns.map { quoted($0.name) }
+    let names = columns.map { table.quotedColumn($0.name) }
     let sets =
       names.map { "\($0) = excluded.\($0)" }
-      + resets.map { "\(quoted($0.name)) = \($0.defaultSQL.map { "(\($0))" } ?? "NULL")" }
-    let given = [quoted(table.key)] + names + kept.map { quoted($0.name) }
+      + resets.map { "\(quoted($0.local)) = \($0.defaultSQL.map { "(\($0))" } ?? "NULL")" }
+    let given = [quoted(table.key)] + names + kept.map { table.quotedColumn($0.name) }
     let list = given.joined(separator: ", ")
     let marks = Array(repeating: "?", count: given.count).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     let statement = try connection.foreignKeyStatement(
       PlantedFault.replaceOnApply.isPlanted
-        ? "INSERT OR REPLACE INTO \(quoted(table.name))(\(list)) VALUES (\(marks))"
+        ? "INSERT OR REPLACE INTO \(quoted(table.local))(\(list)) VALUES (\(marks))"
         // With its own name, a table called excluded would hide the inserted values.
-        : "INSERT INTO \(quoted(table.name)) AS ferry_row(\(list)) VALUES (\(marks)) "
+        : "INSERT INTO \(quoted(table.local)) AS ferry_row(\(list)) VALUES (\(marks)) "
           + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
     if isPlain {
       lastNames = columns.map(\.name)

@@ -14,7 +14,8 @@ struct KeyFollower: Equatable {
   }
 
   let child: Name
-  /// The child's columns, and the parent's in the same order.
+  /// The child's columns, and the parent's in the same order. As for the child, the names are those
+  /// in this file.
   var from: [Name]
   var to: [Name]
   let action: Action
@@ -34,13 +35,13 @@ extension ReplicaFile {
     var followers: [(id: Int64, follower: KeyFollower)] = []
     try connection.prepare(
       """
-      SELECT t.name, link.id, link."from", link."to", link.on_update
-      FROM ferry_tables AS t, pragma_foreign_key_list(t.name) AS link
+      SELECT t.local, link.id, link."from", link."to", link.on_update
+      FROM ferry_tables AS t, pragma_foreign_key_list(t.local) AS link
       WHERE link."table" = ? COLLATE NOCASE AND link."to" IS NOT NULL
         AND link.on_update IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
-      ORDER BY t.name, link.id, link.seq
+      ORDER BY t.local, link.id, link.seq
       """
-    ).forEach(parent.name) { row in
+    ).forEach(parent.local) { row in
       let (child, id) = (row.name(0), row.int64(1))
       if let last = followers.indices.last, followers[last].id == id,
         followers[last].follower.child == child
@@ -62,7 +63,7 @@ extension ReplicaFile {
   /// Returns the values of a record's row in these columns; `nil` if there is no row.
   func values(of key: RecordKey, _ columns: [Name], in table: TableSchema) throws -> [Value]? {
     try connection.first(
-      "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
+      "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.local)) "
         + "WHERE \(quoted(table.key)) = ?", key.record
     ) { row in columns.indices.map { row.value(Int32($0)) } }
   }
@@ -103,7 +104,7 @@ extension ReplicaFile {
     case .setDefault:
       let child = try schema(of: move.follower.child)
       let defaults = try move.follower.from.map { name -> Value in
-        let column = child.columns.first { $0.name.folded == name.folded }
+        let column = child.columns.first { $0.local.folded == name.folded }
         guard let sql = column?.defaultSQL else { return .null }
         return try connection.prepare("SELECT (\(sql))").first { $0.value(0) } ?? .null
       }
@@ -114,7 +115,7 @@ extension ReplicaFile {
   private func isHeld(_ values: [Value], _ move: KeyMove) throws -> Bool {
     let conditions = move.follower.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
     return try connection.exists(
-      "SELECT 1 FROM \(quoted(move.parent.name)) WHERE \(conditions.joined(separator: " AND "))",
+      "SELECT 1 FROM \(quoted(move.parent.local)) WHERE \(conditions.joined(separator: " AND "))",
       SQLiteList(values))
   }
 }

@@ -259,7 +259,7 @@ extension ReplicaFile {
     else { return nil }
     let plan = ApplyPlan(
       table: schema, rules: try spaceSchema().rules(for: table), connection: connection,
-      followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.name))
+      followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.local))
     applyPlans[table] = plan
     return plan
   }

@@ -11,6 +11,10 @@ extension ReplicaFile {
   /// Records a batch and shows its effect, within the user's transaction. Returns the number of
   /// records changed here.
   func recordBatch(_ request: BatchRequest) throws -> Int {
+    guard suspension == nil else {
+      throw ReplicaError.invalidBatch(
+        "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
+    }
     try refreshTriggersOfNewSchema()
     let schema = try schema(of: request.table)
     guard let plan = try plan(for: schema.name) else {
@@ -66,15 +70,15 @@ extension ReplicaFile {
     return resolved
   }
 
-  /// Returns a column's name as the table spells it; SQL ignores case.
+  /// Returns the name in the space of a column of this file; SQL ignores case.
   private func field(
     _ name: Name, of schema: TableSchema
   ) throws(ReplicaError) -> PredicateField {
     let wanted = name.folded
     if schema.key.folded == wanted { return .record }
-    guard let column = schema.columns.first(where: { $0.name.folded == wanted }) else {
-      let known = ([schema.key] + schema.columns.map(\.name)).map(\.text).joined(separator: ", ")
-      throw .invalidBatch("table \(schema.name) has no column \(name); it has \(known)")
+    guard let column = schema.columns.first(where: { $0.local.folded == wanted }) else {
+      let known = ([schema.key] + schema.columns.map(\.local)).map(\.text).joined(separator: ", ")
+      throw .invalidBatch("table \(schema.local) has no column \(name); it has \(known)")
     }
     return .column(column.name)
   }
@@ -105,12 +109,16 @@ extension ReplicaFile {
   private func noteRows(
     matching predicate: RecordPredicate, of schema: TableSchema, order: Int64
   ) throws {
-    let sql = predicate.sql(table: schema.name, key: schema.key)
+    let local = predicate.mapFields { field in
+      guard case .column(let name) = field else { return field }
+      return .column(schema.columns.first { $0.name == name }?.local ?? name)
+    }
+    let sql = local.sql(table: schema.local, key: schema.key)
     try connection.prepare(
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
       SELECT ?, \(quoted(literal: schema.name.text)), \(quoted(schema.key))
-      FROM \(quoted(schema.name)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
+      FROM \(quoted(schema.local)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
       """
     ).run(order, SQLiteList(sql.values))
   }

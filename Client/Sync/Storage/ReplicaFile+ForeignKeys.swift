@@ -5,7 +5,7 @@ import FerryStoredValues
 /// A row whose foreign key refers to no record.
 struct DanglingRow {
   let child: RecordKey
-  /// The parent table, the columns of the foreign key, and their values.
+  /// The parent table and the columns of the foreign key, as this file names them, and their values.
   let parent: Name
   let columns: [Name]
   let values: [Value]
@@ -28,7 +28,7 @@ extension ReplicaFile {
     guard let parent = try? schema(of: row.parent) else { return nil }
     let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
     return try connection.prepare(
-      "SELECT \(quoted(parent.key)) FROM \(quoted(parent.name)) "
+      "SELECT \(quoted(parent.key)) FROM \(quoted(parent.local)) "
         + "WHERE \(conditions.joined(separator: " AND "))"
     ).first(SQLiteList(row.values)) { RecordKey(table: parent.name, record: $0.name(0)) }
   }
@@ -36,7 +36,7 @@ extension ReplicaFile {
   /// Returns the tracked record with which a dangling row goes; `nil` if there is none.
   func cascadeParent(of row: DanglingRow) throws -> RecordKey? {
     guard row.isCascading, row.columns.count == 1, case .text(let record) = row.values[0],
-      let tracked = try trackedTables().first(where: { $0.folded == row.parent.folded }),
+      let tracked = try trackedTable(local: row.parent),
       let parent = try? schema(of: tracked), parent.key.folded == row.columns[0].folded
     else { return nil }
     return RecordKey(table: tracked, record: Name(record))
@@ -50,7 +50,7 @@ extension ReplicaFile {
       SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")
         WHERE pk = seq + 1)), on_delete FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq
       """
-    ).rows(name, foreignKey) {
+    ).rows(table.local, foreignKey) {
       (parent: $0.name(0), from: quoted($0.name(1)), to: $0.name(2), action: $0.text(3))
     }
     guard let (parent, action) = pairs.first.map({ ($0.parent, $0.action) }) else { return [] }
@@ -58,7 +58,7 @@ extension ReplicaFile {
     return try connection.prepare(
       """
       SELECT \(quoted(table.key)), \(pairs.map(\.from).joined(separator: ", "))
-      FROM \(quoted(table.name)) AS c
+      FROM \(quoted(table.local)) AS c
       WHERE \(pairs.map { "c.\($0.from) IS NOT NULL" }.joined(separator: " AND "))
         AND NOT EXISTS (SELECT 1 FROM \(quoted(parent)) AS p WHERE \(match))
       """
@@ -78,7 +78,12 @@ extension ReplicaFile {
   ///
   /// - Throws: ``ReplicaError/cannotDrop(table:_:)`` with the reason.
   package func tableWillDrop(_ table: Name) throws {
-    let tracked = Set(try trackedTables().map(\.folded))
+    if suspension != nil {
+      // Foreign keys are off: no other row goes with it.
+      suspension?.dropped.insert(table.folded)
+      return
+    }
+    let tracked = Set(try trackedLocals().map(\.folded))
     let tables = try connection.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     ).rows { $0.name(0) }
@@ -149,16 +154,17 @@ extension ReplicaFile {
   func foreignKeyLinks() throws -> [ForeignKeyLink] {
     let tracked = try trackedTables()
     return try tracked.flatMap { child -> [ForeignKeyLink] in
-      try connection.prepare(
+      guard let table = try? schema(of: child) else { return [] }
+      return try connection.prepare(
         "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)"
-      ).rows(child) { row -> ForeignKeyLink? in
-        let named = row.name(0).folded
+      ).rows(table.local) { row -> ForeignKeyLink? in
         guard
-          let parent = tracked.first(where: { $0.folded == named }),
+          let parent = try trackedTable(local: row.name(0)),
           let key = try? schema(of: parent).key,
-          row.isNull(2) || row.name(2).folded == key.folded
+          row.isNull(2) || row.name(2).folded == key.folded,
+          let column = table.columns.first(where: { $0.local.folded == row.name(1).folded })
         else { return nil }
-        return ForeignKeyLink(child: child, column: row.name(1), parent: parent)
+        return ForeignKeyLink(child: child, column: column.name, parent: parent)
       }.compactMap { $0 }
     }
   }

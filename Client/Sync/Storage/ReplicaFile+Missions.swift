@@ -31,7 +31,7 @@ extension TableSchema {
     columns: [
       "version", "title", "summary", "items", "size", "priority", "after", "manifest",
       "manifestSize", "signature", "signer", "publishedAt",
-    ].map { ColumnInfo(name: $0, defaultSQL: nil, isRequired: false) })
+    ].map { ColumnInfo(name: $0, local: $0, defaultSQL: nil, isRequired: false) })
 }
 
 /// The catalogue of missions on the device.

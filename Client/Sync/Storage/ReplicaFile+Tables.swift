@@ -44,7 +44,7 @@ extension ReplicaFile {
       return false
     }
     try connection.run(
-      "INSERT INTO ferry_tables(name, signature) VALUES (?, ?)", table.name,
+      "INSERT INTO ferry_tables(name, local, signature) VALUES (?, ?, ?)", table.name, table.local,
       table.signature(try rules(for: table)))
     try noteColumns(of: table)
     try turn(table.name, direction)
@@ -58,21 +58,40 @@ extension ReplicaFile {
   }
 
   /// Stops recording a table's changes; its rows and pending operations stay.
-  func untrack(_ name: Name) throws {
+  func untrack(_ table: Name) throws {
     try connection.transaction {
+      let name = try trackedTable(local: table) ?? table
       try dropTriggers(of: name)
-      try releaseUnsent(of: name)
-      try noteUntracked(name)
-      try connection.run("DELETE FROM ferry_tables WHERE name = ?", name)
+      try stopTracking(name)
     }
   }
 
+  /// Forgets a tracked table that has no triggers any more.
+  func stopTracking(_ name: Name) throws {
+    try releaseUnsent(of: name)
+    try noteUntracked(name)
+    try connection.run("DELETE FROM ferry_tables WHERE name = ?", name)
+  }
+
+  /// Returns the tracked tables by their names in the space.
   func trackedTables() throws -> [Name] {
     try connection.rows("SELECT name FROM ferry_tables ORDER BY name") { $0.name(0) }
   }
 
+  /// Returns the tracked tables by their names in this file.
+  func trackedLocals() throws -> [Name] {
+    try connection.rows("SELECT local FROM ferry_tables ORDER BY local") { $0.name(0) }
+  }
+
+  /// Returns the name in the space of a tracked table; SQL ignores case.
+  func trackedTable(local: Name) throws -> Name? {
+    try connection.rows("SELECT name, local FROM ferry_tables") { ($0.name(0), $0.name(1)) }
+      .first { $0.1.folded == local.folded }?.0
+  }
+
   /// Updates the triggers if the schema has changed since their last check.
   func refreshTriggersOfNewSchema() throws {
+    if suspension != nil { return }
     let mark = try schemaMark()
     if mark == checkedSchema { return }
     let checked = try connection.first("SELECT mark FROM ferry_checked WHERE one = 1") {
@@ -114,8 +133,8 @@ extension ReplicaFile {
       let signature = table.signature(try rules(for: table))
       let isKnown = try self.signature(of: name) == signature
       let isOwnChange = altered.contains(name)
-      let isAsCreated = try isOwnChange || hasCaptureTriggersAsCreated(name)
-      if try isKnown && isAsCreated && hasTriggers(name, isGuarded: isGuarded) { continue }
+      let isAsCreated = try isOwnChange || hasCaptureTriggersAsCreated(table)
+      if try isKnown && isAsCreated && hasTriggers(table, isGuarded: isGuarded) { continue }
       changed.append(table)
       if !isAsCreated {
         // The table was dropped and created again, or another program renamed columns: then SQLite has
@@ -125,7 +144,9 @@ extension ReplicaFile {
         try noteNewColumns(of: table)
       }
       try noteColumns(of: table)
-      try connection.run("UPDATE ferry_tables SET signature = ? WHERE name = ?", signature, name)
+      try connection.run(
+        "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?", signature, table.local,
+        name)
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
     for table in changed {
@@ -167,8 +188,9 @@ extension ReplicaFile {
     }
     try connection.run(
       """
-      UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?1
-      """, table.name, CaptureTriggers.names(for: table.name, isGuarded: false)[0])
+      UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?3
+      """, table.local, CaptureTriggers.names(for: table.name, isGuarded: false)[0],
+      table.name)
   }
 
   /// Drops the triggers that record a table, also if the table has another name now.
@@ -178,28 +200,28 @@ extension ReplicaFile {
     }
   }
 
-  private func triggers(of table: Name) throws -> [(name: Name, place: Int64)] {
+  private func triggers(of table: TableSchema) throws -> [(name: Name, place: Int64)] {
     try connection.rows(
       """
       SELECT name, rowid FROM sqlite_schema
       WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
-      """, table
+      """, table.local
     ) { ($0.name(0), $0.int64(1)) }
   }
 
   /// Whether the table has the triggers that record it, and nobody has changed them.
-  private func hasCaptureTriggersAsCreated(_ table: Name) throws -> Bool {
+  private func hasCaptureTriggersAsCreated(_ table: TableSchema) throws -> Bool {
     let names = try triggers(of: table).map(\.name)
-    let own = CaptureTriggers.names(for: table, isGuarded: false)
+    let own = CaptureTriggers.names(for: table.name, isGuarded: false)
     guard own.allSatisfy(names.contains) else { return false }
     return try connection.first(
       """
-      SELECT t.trigger IS (\(Self.createdTrigger)) FROM ferry_tables AS t WHERE t.name = ?1
-      """, table, own[0]
+      SELECT t.trigger IS (\(Self.createdTrigger)) FROM ferry_tables AS t WHERE t.name = ?3
+      """, table.local, own[0], table.name
     ) { $0.int64(0) == 1 } ?? false
   }
 
-  /// The insert trigger ?2 of table ?1, with the places of both in the schema: a table that was created
+  /// The insert trigger ?2 of this file's table ?1, with the places of both in the schema: a table that was created
   /// again has another one, also if a program has put the triggers back. VACUUM may move them.
   private static let createdTrigger = """
     SELECT s.sql || ' ' || s.rowid || ' ' || m.rowid || ' ' || m.rootpage
@@ -210,11 +232,11 @@ extension ReplicaFile {
   /// Whether the table's triggers exist and are newer than the user's own. A table that was dropped
   /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
   /// before the effects of the user's triggers.
-  private func hasTriggers(_ table: Name, isGuarded: Bool) throws -> Bool {
-    let own = CaptureTriggers.names(for: table, isGuarded: true)
+  private func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
+    let own = CaptureTriggers.names(for: table.name, isGuarded: true)
     let triggers = try triggers(of: table)
     let names = triggers.map(\.name)
-    guard CaptureTriggers.names(for: table, isGuarded: isGuarded).allSatisfy(names.contains)
+    guard CaptureTriggers.names(for: table.name, isGuarded: isGuarded).allSatisfy(names.contains)
     else { return false }
     let oldestOwn = triggers.filter { own.contains($0.name) }.map(\.place).min() ?? .min
     let newestOther = triggers.filter { !own.contains($0.name) }.map(\.place).max() ?? .min
@@ -249,7 +271,7 @@ extension ReplicaFile {
     let limit = limits.recordBytes
     let unusable = try connection.prepare(
       """
-      SELECT count(*), quote(min(\(key))) FROM \(quoted(table.name))
+      SELECT count(*), quote(min(\(key))) FROM \(quoted(table.local))
       WHERE typeof(\(key)) <> 'text' OR length(CAST(\(key) AS BLOB)) NOT BETWEEN 1 AND \(limit)
       """
     ).first { (count: $0.int64(0), example: $0.text(1)) }
@@ -266,7 +288,7 @@ extension ReplicaFile {
   private func recordExistingRows(of table: TableSchema) throws {
     let key = quoted(table.key)
     try recordAsInserts(of: table) { record in
-      try connection.prepare("SELECT \(key) FROM \(quoted(table.name))").forEach { row in
+      try connection.prepare("SELECT \(key) FROM \(quoted(table.local))").forEach { row in
         let key = row.textBytes(0)
         do {
           try record(key)
@@ -350,10 +372,15 @@ struct SchemaMark: Equatable {
 }
 
 extension TableSchema {
-  /// Returns a text that changes when the triggers have to be created again.
+  /// Returns a text that changes when the triggers have to be created again: the key and the columns
+  /// as SQL, with their names in the space.
   func signature(_ rules: TableRules) -> String {
     "\(CaptureTriggers.version):"
-      + ([quoted(key)] + columns.map { $0.capture(rules).mark + quoted($0.name) })
+      + ([quoted(key)]
+        + columns.map { column in
+          let local = column.local == column.name ? "" : quoted(column.local) + " AS "
+          return column.capture(rules).mark + local + quoted(column.name)
+        })
       .joined(separator: ",")
   }
 }

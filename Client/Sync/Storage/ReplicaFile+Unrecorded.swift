@@ -285,7 +285,7 @@ extension ReplicaFile {
     }
     guard !names.isEmpty, case .updates(let pending) = try pendingWrites(of: key) else { return }
     let row = try connection.first(
-      "SELECT \(names.map(quoted).joined(separator: ", ")) FROM \(quoted(table.name)) "
+      "SELECT \(names.map(table.quotedColumn).joined(separator: ", ")) FROM \(quoted(table.local)) "
         + "WHERE \(quoted(table.key)) = ?", key.record
     ) { row in
       names.enumerated().map { Column($1, row.value(Int32($0))) }

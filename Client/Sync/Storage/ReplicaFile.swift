@@ -31,6 +31,10 @@ package final class ReplicaFile {
   let reporter: ChangeReporter
   /// Tracked tables from before the current ALTER TABLE.
   var alteredTables: Set<Name> = []
+  /// The change of a name that the current ALTER TABLE makes.
+  var renaming: Renaming?
+  /// The tracked tables, while a step of a migration runs without their triggers.
+  var suspension: Suspension?
 
   /// Opens the file, and creates Ferry's tables if they are absent.
   ///
@@ -75,16 +79,18 @@ package final class ReplicaFile {
   }
 
   /// Returns the present schema of a user's table, as far as Ferry needs it.
+  ///
+  /// - Parameter table: its name in the space, or in this file.
   func schema(of table: Name) throws -> TableSchema {
-    try TableSchema.read(table, from: connection, &knownSchemas)
+    try TableSchema.read(table, from: connection, spaceNames(), &knownSchemas)
   }
 
   /// Returns the value of a record's row in a column; `nil` if there is no row.
   func value(of column: Name, in key: RecordKey) throws -> Value? {
     let table = try schema(of: key.table)
     return try connection.first(
-      "SELECT t.\(quoted(column)) FROM \(quoted(table.name)) AS t WHERE t.\(quoted(table.key)) = ?",
-      key.record
+      "SELECT t.\(table.quotedColumn(column)) FROM \(quoted(table.local)) AS t "
+        + "WHERE t.\(quoted(table.key)) = ?", key.record
     ) { $0.value(0) }
   }
 
@@ -94,8 +100,16 @@ package final class ReplicaFile {
 
 /// Changes of the schema by the user's statements.
 extension ReplicaFile: DatabaseOwner {
-  package func schemaWillChange() throws { try removeTriggers() }
-  package func schemaChanged() throws { try refreshTriggers() }
+  package func schemaWillChange() throws {
+    if suspension == nil { try removeTriggers() }
+  }
+
+  package func schemaChanged() throws {
+    try keepRenamed()
+    guard suspension == nil else { return }
+    try checkNames()
+    try refreshTriggers()
+  }
 }
 
 /// Returns a new device identifier.

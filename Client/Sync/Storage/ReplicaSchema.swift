@@ -32,7 +32,8 @@ enum ReplicaSchema {
       is_found INTEGER NOT NULL DEFAULT 0     -- the server has had the space
     );
     CREATE TABLE ferry_tables(
-      name TEXT PRIMARY KEY,
+      name TEXT PRIMARY KEY,                  -- in the space
+      local TEXT NOT NULL,                    -- in this file
       signature TEXT NOT NULL,                -- key and columns that the triggers know
       direction TEXT NOT NULL DEFAULT 'two-way',
       since INTEGER,                          -- the place after which writes may be unrecorded
@@ -45,6 +46,12 @@ enum ReplicaSchema {
       name TEXT NOT NULL,
       is_new INTEGER NOT NULL,                -- its values may be unrecorded
       PRIMARY KEY(tbl, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_names(                 -- what was renamed here: the space keeps its names
+      tbl TEXT NOT NULL,                      -- a table's name in the space
+      col TEXT NOT NULL,                      -- a column's; empty: the row is about the table
+      local TEXT NOT NULL,                    -- the name in this file
+      PRIMARY KEY(tbl, col)
     ) WITHOUT ROWID;
     CREATE TABLE ferry_untracked(             -- tables that were tracked before
       name TEXT PRIMARY KEY,

@@ -64,11 +64,11 @@ final class RowsAside {
   func take(_ key: RecordKey) throws -> Outcome {
     guard let table = tables[key.table] else { return .stays }
     let copied = try connection.run(
-      "INSERT INTO \(place(of: table)) SELECT \(list(table)) FROM \(quoted(table.name)) "
+      "INSERT INTO \(place(of: table)) SELECT \(list(table)) FROM \(quoted(table.local)) "
         + "WHERE \(quoted(table.key)) = ?", key.record)
     guard copied > 0 else { return .absent }
     let remove = try connection.foreignKeyStatement(
-      "DELETE FROM \(quoted(table.name)) WHERE \(quoted(table.key)) = ?")
+      "DELETE FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?")
     capture.beginApplying(key, isDeleting: false)
     capture.isTakingAside = true
     defer { capture.isTakingAside = false }
@@ -90,12 +90,12 @@ final class RowsAside {
     return try connection.exists("SELECT 1 FROM \(place(of: table)) WHERE k = ?", key.record)
   }
 
-  /// Returns the values, in these columns, of a row that is out of its table; `nil` if there is
-  /// none.
+  /// Returns the values, in these columns of this file, of a row that is out of its table; `nil` if
+  /// there is none.
   func values(of key: RecordKey, _ columns: [Name]) throws -> [Value]? {
     guard let table = tables[key.table] else { return nil }
     let places = columns.compactMap { column in
-      table.columns.firstIndex { $0.name.folded == column.folded }
+      table.columns.firstIndex { $0.local.folded == column.folded }
     }
     guard places.count == columns.count else { return nil }
     return try connection.first(
@@ -114,7 +114,7 @@ final class RowsAside {
       return "?\(values.count + 1)"
     }
     try connection.foreignKeyStatement(
-      "INSERT INTO \(quoted(table.name))(\(list(table))) "
+      "INSERT INTO \(quoted(table.local))(\(list(table))) "
         + "SELECT \((["k"] + sources).joined(separator: ", ")) FROM \(place(of: table)) WHERE k = ?1"
     ).run(key.record, SQLiteList(values))
   }
@@ -124,12 +124,12 @@ final class RowsAside {
     guard let table = tables[key.table], let uniqueKeys = uniqueKeys[table.name] else { return [] }
     return try uniqueKeys.flatMap { columns -> [RecordKey] in
       let conditions = columns.map { column in
-        let index = table.columns.firstIndex { $0.name == column.column } ?? 0
+        let index = table.columns.firstIndex { $0.local == column.column } ?? 0
         return "t.\(quoted(column.column)) = old.c\(index) COLLATE \(quoted(column.collation))"
       }
       return try connection.rows(
         "SELECT t.\(quoted(table.key)) FROM \(place(of: table)) AS old "
-          + "JOIN \(quoted(table.name)) AS t ON \(conditions.joined(separator: " AND ")) "
+          + "JOIN \(quoted(table.local)) AS t ON \(conditions.joined(separator: " AND ")) "
           + "WHERE old.k = ?", key.record
       ) { RecordKey(table: table.name, record: $0.name(0)) }
     }
@@ -144,7 +144,7 @@ final class RowsAside {
   }
 
   private func list(_ table: TableSchema) -> String {
-    ([table.key] + table.columns.map(\.name)).map(quoted).joined(separator: ", ")
+    ([table.key] + table.columns.map(\.local)).map(quoted).joined(separator: ", ")
   }
 
   // MARK: The schema
@@ -158,13 +158,13 @@ final class RowsAside {
       WHERE child.type = 'table' AND link."table" = ? COLLATE NOCASE
         AND link.on_delete NOT IN ('NO ACTION', 'RESTRICT') ORDER BY child.name
       """
-    ).rows(table.name) { $0.name(0) }
+    ).rows(table.local) { $0.name(0) }
   }
 
   /// Keeps a child's rows as they are while a parent's row is taken out.
   private func holdOff(_ child: Name, of parent: TableSchema) throws {
     let record =
-      child == parent.name
+      child == parent.local
       ? "\(quoted(literal: parent.name.text)), OLD.\(quoted(parent.key))" : "'', ''"
     for event in ["DELETE", "UPDATE"] {
       let name: Name = "ferry_aside_\(event)_\(child)"
@@ -188,9 +188,9 @@ final class RowsAside {
         pragma_index_xinfo(list.name) AS part
       WHERE list."unique" = 1 AND list.origin <> 'pk' AND part.key = 1 ORDER BY list.seq, part.seqno
       """
-    ).forEach(table.name) { row in
+    ).forEach(table.local) { row in
       let column = row.isNull(1) ? nil : row.name(1)
-      guard let column, table.columns.contains(where: { $0.name == column }) else {
+      guard let column, table.columns.contains(where: { $0.local == column }) else {
         unknown.insert(row.int64(0))
         return
       }

@@ -14,7 +14,7 @@ struct TableScan {
   /// Leaves with records that are pending or kept: only these need a check of each record.
   private let special: Set<Int>
   /// Columns in the order of hashing.
-  private let columns: [(name: Name, framed: [UInt8])]
+  private let columns: [(name: Name, local: Name, framed: [UInt8])]
   private let connection: SQLiteConnection
 
   /// Prepares the scan of a table.
@@ -27,9 +27,11 @@ struct TableScan {
   ) throws {
     self.connection = connection
     table =
-      name == MissionRecord.table ? .missions : try TableSchema.read(name, from: connection)
+      name == MissionRecord.table
+      ? .missions : try TableSchema.read(name, from: connection, SpaceNames.read(from: connection))
+    let locals = Dictionary(uniqueKeysWithValues: table.columns.map { ($0.name, $0.local) })
     columns = table.columns.map { Column($0.name, .null) }.sortedByBytes().map {
-      ($0.name, RecordHasher.framed($0.name))
+      ($0.name, locals[$0.name] ?? $0.name, RecordHasher.framed($0.name))
     }
     comparison = RowComparison(rules: try Self.rules(of: table, on: connection))
     pending = isWhole ? try Self.pending(of: name, on: connection) : []
@@ -92,8 +94,8 @@ struct TableScan {
   // MARK: Rows
 
   private func selection(where condition: String? = nil) -> String {
-    let names = ([table.key] + columns.map(\.name)).map(quoted).joined(separator: ", ")
-    return "SELECT \(names) FROM \(quoted(table.name))" + (condition.map { " WHERE \($0)" } ?? "")
+    let names = ([table.key] + columns.map(\.local)).map(quoted).joined(separator: ", ")
+    return "SELECT \(names) FROM \(quoted(table.local))" + (condition.map { " WHERE \($0)" } ?? "")
   }
 
   private func values(_ row: SQLiteStatement) -> [Column] {
@@ -132,13 +134,13 @@ struct TableScan {
     of table: TableSchema, on connection: SQLiteConnection
   ) throws -> [Name: RowComparison.ColumnRule] {
     var types: [Name: String] = [:]
-    try connection.forEach("SELECT name, type FROM pragma_table_xinfo(?)", table.name) {
+    try connection.forEach("SELECT name, type FROM pragma_table_xinfo(?)", table.local) {
       types[$0.name(0)] = $0.text(1)
     }
     var rules: [Name: RowComparison.ColumnRule] = [:]
     for column in table.columns {
       rules[column.name] = RowComparison.ColumnRule(
-        affinity: ColumnAffinity(declared: types[column.name] ?? ""),
+        affinity: ColumnAffinity(declared: types[column.local] ?? ""),
         defaultValue: try defaultValue(column.defaultSQL, on: connection))
     }
     return rules

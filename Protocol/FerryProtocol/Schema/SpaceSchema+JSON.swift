@@ -50,19 +50,29 @@ extension JSONWriter {
         json.key("unique")
         json.array(of: rules.unique) { json, key in json.array(of: key) }
       }
+      json.aliases(rules.aliases)
     }
   }
 
   private mutating func columnRules(_ rules: ColumnRules) {
     let impliedType: ColumnType = rules.policy == .counter ? .integer : .any
-    if let policy = rules.policy, rules.type == impliedType, !rules.isRequired {
+    let isPolicyAlone =
+      rules.type == impliedType && !rules.isRequired && rules.aliases.isEmpty
+    if let policy = rules.policy, isPolicyAlone {
       return string(policy.rawValue)
     }
     object { json in
       json.member("policy", ifPresent: rules.policy?.rawValue)
       if rules.type != impliedType { json.member("type", rules.type.rawValue) }
       if rules.isRequired { json.member("required", true) }
+      json.aliases(rules.aliases)
     }
+  }
+
+  private mutating func aliases(_ names: [Name]) {
+    if names.isEmpty { return }
+    key("aliases")
+    array(of: names)
   }
 }
 
@@ -105,7 +115,12 @@ extension JSONReader {
       guard tables.updateValue(rules, forKey: name) == nil else {
         throw reader.malformed("tables: \(name) stands twice")
       }
+      if let alias = rules.aliases.first(where: { NameRule.isReserved(table: $0) }) {
+        throw reader.malformed("tables.\(name).aliases: \(alias) is reserved")
+      }
     }
+    try checkAliases(
+      tables.sorted { $0.key < $1.key }.map { ($0.key, $0.value.aliases) }, at: "tables")
     return tables
   }
 
@@ -113,7 +128,7 @@ extension JSONReader {
     _ place: String, _ limits: Limits
   ) throws(MalformedMessage) -> TableRules {
     var rules = TableRules()
-    var seen = NamesSeen(place: place, known: "policy, deletes, write, columns, unique")
+    var seen = NamesSeen(place: place, known: "policy, deletes, write, columns, unique, aliases")
     try expect(0x7B, at: place, "an object of rules")
     try object { (key, reader) throws(MalformedMessage) in
       try seen.note(key, reader)
@@ -123,6 +138,7 @@ extension JSONReader {
       case "write": rules.write = try reader.choice(place, "write", among: [.writer, .admin])
       case "columns": rules.columns = try reader.columnRules("\(place).columns", limits)
       case "unique": rules.unique = try reader.uniqueKeys("\(place).unique", limits)
+      case "aliases": rules.aliases = try reader.aliases("\(place).aliases", limits)
       default: throw seen.unknown(key, reader)
       }
     }
@@ -146,21 +162,26 @@ extension JSONReader {
       guard columns.count < limits.columns else {
         throw reader.malformed("\(place): more than \(limits.columns) of them")
       }
-      let rules = try reader.columnRule("\(place).\(name)")
+      let rules = try reader.columnRule("\(place).\(name)", limits)
       guard columns.updateValue(rules, forKey: name) == nil else {
         throw reader.malformed("\(place): \(name) stands twice")
       }
     }
+    try checkAliases(
+      columns.sorted { $0.key < $1.key }.map { ($0.key, $0.value.aliases) }, at: place)
     return columns
   }
 
   /// Returns a policy's name, or an object.
-  private mutating func columnRule(_ place: String) throws(MalformedMessage) -> ColumnRules {
+  private mutating func columnRule(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> ColumnRules {
     if try peek() == 0x22 { return ColumnRules(policy: try choice(place)) }
     var policy: ConflictPolicy?
     var type: ColumnType?
     var isRequired = false
-    var seen = NamesSeen(place: place, known: "policy, type, required")
+    var aliases: [Name] = []
+    var seen = NamesSeen(place: place, known: "policy, type, required, aliases")
     try expect(0x7B, at: place, "a policy's name or an object")
     try object { (key, reader) throws(MalformedMessage) in
       try seen.note(key, reader)
@@ -168,6 +189,7 @@ extension JSONReader {
       case "policy": policy = try reader.choice(place, "policy")
       case "type": type = try reader.choice(place, "type")
       case "required": isRequired = try reader.truth("\(place).required")
+      case "aliases": aliases = try reader.aliases("\(place).aliases", limits)
       default: throw seen.unknown(key, reader)
       }
     }
@@ -175,7 +197,40 @@ extension JSONReader {
       let names = right.map(\.rawValue).joined(separator: " or ")
       throw malformed("\(place): a column that is \(policy.rawValue) has type \(names)")
     }
-    return ColumnRules(policy: policy, type: type, isRequired: isRequired)
+    return ColumnRules(policy: policy, type: type, isRequired: isRequired, aliases: aliases)
+  }
+
+  /// Reads the other names of a table or column.
+  private mutating func aliases(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> [Name] {
+    var aliases: [Name] = []
+    try expect(0x5B, at: place, "a list of names")
+    try array { (reader) throws(MalformedMessage) in
+      try reader.expect(0x22, at: place, "a name")
+      let name = try reader.name()
+      if let fault = NameRule.fault(in: name, limits: limits) {
+        throw reader.malformed("\(place): \(fault)")
+      }
+      aliases.append(name)
+      if aliases.count > aliasesMax {
+        throw reader.malformed("\(place): at most \(aliasesMax) of them")
+      }
+    }
+    return aliases
+  }
+
+  /// Checks that each name on a device stands for one name of the space.
+  private func checkAliases(
+    _ names: [(name: Name, aliases: [Name])], at place: String
+  ) throws(MalformedMessage) {
+    var seen = Set(names.map(\.name.folded))
+    for (name, aliases) in names {
+      for alias in aliases where !seen.insert(alias.folded).inserted {
+        throw malformed(
+          "\(place).\(name).aliases: \(alias) stands for another one, or is one itself")
+      }
+    }
   }
 
   private mutating func uniqueKeys(
@@ -267,6 +322,8 @@ extension JSONReader {
 private let uniqueColumnsMax = 16
 /// Unique keys of one table.
 private let uniqueKeysMax = 32
+/// Other names of one table or column.
+private let aliasesMax = 16
 
 extension ConflictPolicy {
   /// The types that a column with this policy may be declared with; `nil` is every type.

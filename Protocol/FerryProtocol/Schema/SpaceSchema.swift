@@ -10,7 +10,9 @@ public struct SpaceSchema: Sendable, Equatable {
   /// does not know.
   public var requiresCursor: Bool
   /// The rules of the tables that have any, by name.
-  public var tables: [Name: TableRules]
+  public var tables: [Name: TableRules] { didSet { hasAliases = Self.hasAliases(tables) } }
+  /// Whether a table or a column may have another name on a device.
+  package private(set) var hasAliases: Bool
 
   /// Creates a schema from its parts.
   public init(
@@ -21,6 +23,13 @@ public struct SpaceSchema: Sendable, Equatable {
     self.minimumProtocol = minimumProtocol
     self.requiresCursor = requiresCursor
     self.tables = tables
+    hasAliases = Self.hasAliases(tables)
+  }
+
+  private static func hasAliases(_ tables: [Name: TableRules]) -> Bool {
+    tables.values.contains { rules in
+      !rules.aliases.isEmpty || rules.columns.values.contains { !$0.aliases.isEmpty }
+    }
   }
 
   /// Declares nothing: every table follows ``TableRules/standard``.
@@ -49,19 +58,23 @@ public struct TableRules: Sendable, Equatable {
   public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
   /// Lists of columns whose values no two records of the space may share.
   public var unique: [[Name]]
+  /// Other names that the table may have on a device.
+  public var aliases: [Name]
   /// Whether every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
 
   /// Creates rules from their parts.
   public init(
     policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
-    write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = []
+    write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = [],
+    aliases: [Name] = []
   ) {
     self.policy = policy
     self.deletes = deletes
     self.write = write
     self.columns = columns
     self.unique = unique
+    self.aliases = aliases
     isPlain = Self.isPlain(self)
   }
 
@@ -90,13 +103,17 @@ public struct ColumnRules: Sendable, Equatable {
   public var type: ColumnType
   /// Whether every insert has to give it a value that is not NULL, and no update may take it away.
   public var isRequired: Bool
+  /// Other names that the column may have on a device.
+  public var aliases: [Name]
 
   /// Creates rules from their parts. A counter's type is integer if none is given.
   public init(
-    policy: ConflictPolicy? = nil, type: ColumnType? = nil, isRequired: Bool = false
+    policy: ConflictPolicy? = nil, type: ColumnType? = nil, isRequired: Bool = false,
+    aliases: [Name] = []
   ) {
     self.policy = policy
     self.type = type ?? (policy == .counter ? .integer : .any)
     self.isRequired = isRequired
+    self.aliases = aliases
   }
 }

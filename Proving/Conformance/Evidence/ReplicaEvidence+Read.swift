@@ -107,29 +107,35 @@ extension ReplicaEvidence {
     // and Ferry has not noticed yet.
     let tables = try connection.rows(
       """
-      SELECT name, signature, since IS NOT NULL FROM ferry_tables
-      WHERE remade = 0 AND name IN (SELECT name FROM sqlite_schema WHERE type = 'table')
+      SELECT name, signature, since IS NOT NULL, local FROM ferry_tables
+      WHERE remade = 0 AND local IN (SELECT name FROM sqlite_schema WHERE type = 'table')
         AND 'ferry_insert_' || name IN (
           SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'ferry_insert_*')
       ORDER BY name
       """
-    ) { (name: $0.name(0), list: columnList($0.text(1)), isUnsure: $0.int64(2) != 0) }
+    ) { row in
+      (
+        name: row.name(0), list: columnList(row.text(1)), isUnsure: row.int64(2) != 0,
+        local: row.name(3)
+      )
+    }
     for table in tables {
       var list = table.list
       if table.isUnsure {
         let names = try connection.rows(
           "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", table.name
         ) { quoted($0.name(0)) }
-        list = list.split(separator: ",").filter { !names.contains(String($0)) }
-          .joined(separator: ",")
+        list = list.split(separator: ",").filter { column in
+          !names.contains { column.hasSuffix($0) }
+        }.joined(separator: ",")
       }
-      evidence.rows.tables.append(try rows(of: table.name, list, connection))
+      evidence.rows.tables.append(try rows(of: table.name, in: table.local, list, connection))
     }
     return evidence
   }
 
-  /// Returns the columns of a table for a SELECT. A table's signature is a number and then its key
-  /// and columns, quoted. The marks before columns that are more than values are removed.
+  /// Returns the columns of a table for a SELECT, by their names in the space. A table's signature is
+  /// a number and then its key and columns, quoted. The marks before columns that are more than values are removed.
   private static func columnList(_ signature: String) -> String {
     var isQuoted = false
     let (quote, marks) = (UInt8(ascii: "\""), Array("+~".utf8))
@@ -152,9 +158,9 @@ extension ReplicaEvidence {
   }
 
   private static func rows(
-    of name: Name, _ list: String, _ connection: SQLiteConnection
+    of name: Name, in local: Name, _ list: String, _ connection: SQLiteConnection
   ) throws -> TableRows {
-    let select = try connection.statement("SELECT \(list) FROM \(quoted(name)) ORDER BY 1")
+    let select = try connection.statement("SELECT \(list) FROM \(quoted(local)) ORDER BY 1")
     let count = select.columnCount
     var table = TableRows(name: name, columns: (1..<count).map { Name(select.columnName($0)) })
     try select.forEach { row in

@@ -51,6 +51,11 @@ extension Workload {
     "ALTER TABLE paints RENAME COLUMN shade TO color",
   ]
 
+  /// Returns the table of beats and its column, in a schema with so many steps.
+  static func beats(level: Int) -> (table: String, column: String) {
+    level >= 5 ? ("pulses", "strokes") : ("beats", "n")
+  }
+
   /// A column that has another name since an upgrade. The space keeps its values, which wait on
   /// devices.
   static let renamed: (table: Name, column: Name) = ("paints", "shade")

@@ -43,7 +43,7 @@ extension Workload {
       let span = sizes.post.upperBound - sizes.post.lowerBound + 1
       return [post(sizes.post.lowerBound + random.below(span), &random)]
     case .postLarge: return [post(sizes.largePost, &random)]
-    case .beat: return [beat(deviceName)]
+    case .beat: return [beat(deviceName, level)]
     case .editMany: return try editMany(level, sizes, &random, query)
     case .tally: return try tally(&random, query)
     case .batch: return []
@@ -177,11 +177,12 @@ extension Workload {
       """
   }
 
-  private static func beat(_ deviceName: String) -> String {
-    """
-    INSERT INTO beats(id, n) VALUES (\(Value.text(deviceName).sqlLiteral), 1) \
-    ON CONFLICT(id) DO UPDATE SET n = n + 1
-    """
+  private static func beat(_ deviceName: String, _ level: Int) -> String {
+    let (table, column) = beats(level: level)
+    return """
+      INSERT INTO \(table)(id, \(column)) VALUES (\(Value.text(deviceName).sqlLiteral), 1) \
+      ON CONFLICT(id) DO UPDATE SET \(column) = \(column) + 1
+      """
   }
 
   private static func editMany(

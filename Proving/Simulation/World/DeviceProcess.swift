@@ -206,12 +206,12 @@ final class DeviceProcess: @unchecked Sendable {
     guard let replica, !isUpgraded else { return }
     start { [self] in
       do {
-        let version = try await replica.write { try Self.upgradeOnce($0) }
+        let level = try await replica.write { try Self.level(of: $0) }
+        let report = try await replica.migrate(
+          Workload.steps(upTo: min(level + 1, Workload.steps.steps.count)))
         guard isAlive else { return }
-        if let version {
-          setting.trace.note(.upgraded, device.name, "schema \(version)")
-        }
-        isUpgraded = version == nil || version == Workload.upgrades.count
+        for step in report.ran { setting.trace.note(.upgraded, device.name, step) }
+        isUpgraded = level + report.ran.count == Workload.steps.steps.count
       } catch {
         fail("upgrade", error)
       }
@@ -274,16 +274,12 @@ final class DeviceProcess: @unchecked Sendable {
     if plan.kind == .untracked { try await replica.track(table) }
   }
 
-  private static func upgradeOnce(_ database: Database) throws -> Int? {
-    let level = try level(of: database)
-    guard level < Workload.upgrades.count else { return nil }
-    try database.execute(Workload.upgrades[level])
-    try database.execute("PRAGMA user_version = \(level + 1)")
-    return level + 1
-  }
-
+  /// Returns the number of steps that the application's migrator has run.
   private static func level(of database: Database) throws -> Int {
-    guard case .integer(let level) = try database.query("PRAGMA user_version").first?.values.first
+    let made = try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'ferry_steps'")
+    guard !made.isEmpty,
+      case .integer(let level)? = try database.query("SELECT count(*) FROM ferry_steps").first?
+        .values.first
     else { return 0 }
     return Int(level)
   }

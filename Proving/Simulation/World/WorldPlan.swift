@@ -60,7 +60,7 @@ package struct WorldPlan: Sendable, Equatable {
     }
     var random = SeededRandom(seed, "upgrades")
     for device in 0..<options.devices {
-      for _ in Workload.upgrades where random.chance(options.upgrades, in: 100) {
+      for _ in Workload.steps.steps where random.chance(options.upgrades, in: 100) {
         faults.append(fault(.upgrade, options, device: device, &random))
       }
     }

@@ -1,0 +1,74 @@
+import FerryProtocol
+
+/// The names in a space of tables and columns that have other names on this device (SPEC.md §26).
+///
+/// A name of the space never changes, so that devices of every version understand each other. A
+/// name that this device has changed counts first, and then those that the space's schema declares.
+package struct SpaceNames: Sendable, Equatable {
+  /// A name in the space, and the one here.
+  package struct Pair: Sendable, Equatable {
+    /// The name in the space.
+    var space: Name
+    /// The name on this device.
+    var local: Name
+  }
+
+  /// The tables that this device has renamed.
+  var tables: [Pair] = []
+  /// The columns that this device has renamed, by their table's name in the space.
+  var columns: [Name: [Pair]] = [:]
+  /// The space's schema, if it declares other names.
+  var schema: SpaceSchema?
+
+  /// Whether all names are the same here.
+  var isEmpty: Bool { tables.isEmpty && columns.isEmpty && schema == nil }
+
+  // MARK: Tables
+
+  /// Returns the names under which a table of the space may be found here, the best first.
+  func candidates(for table: Name) -> [Name] {
+    let renamed = tables.filter { $0.space == table }.map(\.local)
+    return renamed + [table] + (schema?.rules(for: table).aliases ?? [])
+  }
+
+  /// Returns the name in the space of a table of this device.
+  func spaceName(ofTable local: Name) -> Name {
+    if let renamed = tables.first(where: { $0.local.folded == local.folded }) {
+      return renamed.space
+    }
+    let declared = schema?.tables.first { $0.value.aliases.contains { $0.folded == local.folded } }
+    return declared?.key ?? local
+  }
+
+  // MARK: Columns
+
+  /// Returns the names in the space of a table's columns, in their order.
+  ///
+  /// - Throws: ``NameTaken`` if two columns have one name there.
+  func spaceNames(of locals: [Name], in table: Name) throws(NameTaken) -> [Name] {
+    let renamed = columns[table] ?? []
+    let declared = schema?.rules(for: table).columns.filter { !$0.value.aliases.isEmpty } ?? [:]
+    if renamed.isEmpty && declared.isEmpty { return locals }
+    let folded = Set(locals.map(\.folded))
+    let names = locals.map { local in
+      if let pair = renamed.first(where: { $0.local.folded == local.folded }) { return pair.space }
+      let column = declared.first { $0.value.aliases.contains { $0.folded == local.folded } }
+      // A column that has the space's own name is that column.
+      guard let column, !folded.contains(column.key.folded) else { return local }
+      return column.key
+    }
+    var owners: [Name: Name] = [:]
+    for (name, local) in zip(names, locals) {
+      guard let other = owners.updateValue(local, forKey: name.folded) else { continue }
+      throw NameTaken(name: name, locals: [other, local])
+    }
+    return names
+  }
+
+  /// Two columns of this device would be one of the space.
+  struct NameTaken: Error, Equatable {
+    /// The name in the space.
+    let name: Name
+    let locals: [Name]
+  }
+}

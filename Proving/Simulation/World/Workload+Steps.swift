@@ -1,0 +1,34 @@
+import FerryConformance
+import FerryPersistence
+
+extension Workload {
+  /// The upgrades as an application makes them, and two more that only a migrator can make: the space
+  /// keeps the names of a table and of its column, and a table is created again.
+  static let steps: Migrator = {
+    var migrator = Migrator()
+    for (index, upgrade) in upgrades.enumerated() {
+      migrator.add("upgrade \(index + 1)") { try $0.execute(upgrade) }
+    }
+    migrator.add("beats are pulses") {
+      try $0.renameColumn("n", of: "beats", to: "strokes")
+      try $0.renameTable("beats", to: "pulses")
+    }
+    migrator.add("places have their seats first") {
+      try $0.execute(
+        """
+        CREATE TABLE places_next(id TEXT PRIMARY KEY NOT NULL, seats, name TEXT);
+        INSERT INTO places_next SELECT id, seats, name FROM places;
+        DROP TABLE places;
+        ALTER TABLE places_next RENAME TO places;
+        """)
+    }
+    return migrator
+  }()
+
+  /// Returns a migrator of the first steps: a version of the application.
+  static func steps(upTo count: Int) -> Migrator {
+    var migrator = Migrator()
+    for step in steps.steps.prefix(count) { migrator.add(step) }
+    return migrator
+  }
+}
