@@ -377,10 +377,10 @@ extension TableSchema {
   func signature(_ rules: TableRules) -> String {
     "\(CaptureTriggers.version):"
       + ([quoted(key)]
-        + columns.map { column in
-          let local = column.local == column.name ? "" : quoted(column.local) + " AS "
-          return column.capture(rules).mark + local + quoted(column.name)
-        })
+      + columns.map { column in
+        let local = column.local == column.name ? "" : quoted(column.local) + " AS "
+        return column.capture(rules).mark + local + quoted(column.name)
+      })
       .joined(separator: ",")
   }
 }
