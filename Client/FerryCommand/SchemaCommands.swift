@@ -12,7 +12,7 @@ extension FerryCommand {
       tables only admins write. The server checks every operation against it, and each device \
       receives it with its next pull.
       """,
-    subcommands: [schemaShow, schemaApply])
+    subcommands: [schemaShow, schemaApply, schemaPublish])
 
   private static let schemaShow = CommandSpec(
     "show", summary: "Show the server's current schema of the space."
@@ -56,6 +56,41 @@ extension FerryCommand {
       try print(applied, asJSON: true)
     } else {
       try TextOutput.standardOutput.line("version \(applied.version) is in force")
+    }
+    return .done
+  }
+
+  private static let schemaPublish = CommandSpec(
+    "publish", summary: "Publish the definitions of tracked tables to all devices of the space.",
+    discussion: """
+      Needs an admin's token. Puts columns, types, keys, foreign keys and indexes of the tables into \
+      the schema, and leaves its rules as they are. Other devices create the tables with \
+      `ferry track --create --all`. Reports the parts that a definition cannot have.
+      """,
+    arguments: [
+      ArgumentSpec("TABLE", help: "Tracked tables; all without this.", arity: .zeroOrMore)
+    ]
+  ) { arguments in
+    let tables = arguments.strings("TABLE").map { Name($0) }
+    let report = try await openForServer(arguments).publishTables(tables.isEmpty ? nil : tables)
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      let omitted = report.omitted.sorted { $0.key < $1.key }.map { table, parts in
+        JSONText.object([
+          ("table", .string(table.text)), ("parts", .array(parts.map { .string($0) })),
+        ])
+      }
+      try output.line(
+        JSONText.object([
+          ("version", .int(report.schema.version)),
+          ("tables", .array(report.tables.map { .string($0.text) })), ("omitted", .array(omitted)),
+        ]).text)
+    } else {
+      try output.line("version \(report.schema.version) is in force")
+      for table in report.tables {
+        try output.line("\(table): published")
+        for part in report.omitted[table] ?? [] { try output.line("  left out: \(part)") }
+      }
     }
     return .done
   }

@@ -9,6 +9,8 @@ extension FerryCommand {
       address and the path given with --ca in the file. A token is stored beside it, in \
       FILE-token, which only you can read. If the server is open, or the token is an admin's, an \
       absent space is created. Run it again to change the address or the token.
+
+      With --offline it asks nothing. The first sync finds the space, or creates it.
       """,
     options: [
       OptionSpec(
@@ -21,10 +23,14 @@ extension FerryCommand {
         "token", value: "TOKEN", help: "The bearer token, if the server requires one.",
         environment: "FERRY_TOKEN"),
     ],
+    flags: [FlagSpec("offline", help: "Do not ask the server; the first sync does.")],
     examples: [
       ExampleSpec(
         "With a token",
-        "ferry init --server https://sync.example.org --space team --token ferry_…")
+        "ferry init --server https://sync.example.org --space team --token ferry_…"),
+      ExampleSpec(
+        "Without a network",
+        "ferry init --offline --server https://sync.example.org --space team --token ferry_…"),
     ]
   ) { arguments in
     let url = try arguments.string("server")
@@ -33,29 +39,56 @@ extension FerryCommand {
         "--server is not a web address", why: "'\(url)' has no http:// or https://",
         next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")
     }
-    let replica = try await open(arguments, creating: true)
-    let check = SchemeCheck(transport: CurlTransport(configuration: try network(arguments)))
-    let info = try await check.explained(url: url) {
-      try await replica.connect(
-        to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"),
-        certificateAuthorities: try authorities(arguments))
-    }
+    let isOffline = arguments.flag("offline")
+    let (replica, info) =
+      try await isOffline ? (prepare(arguments, url), nil) : connect(arguments, url)
     let status = try await replica.status()
-    let device = status.device
+    let (device, space) = (status.device, try arguments.string("space"))
     try warn(status.warnings)
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       try output.line(
         JSONText.object([
           ("replica", .string(replica.path)), ("device", .string("\(device)")),
-          ("server", .string(url)), ("space", .string(info.space.value)),
-          ("role", .string(info.role.rawValue)), ("head", .int(info.head)),
+          ("server", .string(url)), ("space", .string(space)),
+          ("role", info.map { .string($0.role.rawValue) } ?? .null),
+          ("head", info.map { .int($0.head) } ?? .null),
         ]).text)
     } else {
-      try output.line("\(replica.path) is device \(device) of space \(info.space) on \(url)")
-      try output.line("role \(info.role.rawValue), \(info.head.counted("change")) so far")
+      try output.line("\(replica.path) is device \(device) of space \(space) on \(url)")
+      try output.line(
+        info.map { "role \($0.role.rawValue), \($0.head.counted("change")) so far" }
+          ?? "the server was not asked; `ferry sync` asks it")
     }
     return .done
+  }
+
+  private static func connect(
+    _ arguments: ParsedArguments, _ url: String
+  ) async throws -> (Replica, SpaceInfo?) {
+    let replica = try await open(arguments, creating: true)
+    let check = SchemeCheck(transport: CurlTransport(configuration: try network(arguments)))
+    do {
+      let info = try await check.explained(url: url) {
+        try await replica.connect(
+          to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"),
+          certificateAuthorities: try authorities(arguments))
+      }
+      return (replica, info)
+    } catch ReplicaError.offline(let why) {
+      throw CommandFailure(
+        "the server could not be reached", why: why,
+        next: "check the address, and run the command again; or add --offline to set it unchecked",
+        status: .unreachable, code: "offline")
+    }
+  }
+
+  /// Sets the server without a network.
+  private static func prepare(_ arguments: ParsedArguments, _ url: String) async throws -> Replica {
+    try await Replica.open(
+      arguments.string("replica"), server: url, space: arguments.string("space"),
+      token: arguments.stringIfPresent("token").map { .fixed($0) } ?? .stored,
+      certificateAuthorities: authorities(arguments))
   }
 
   static let track = CommandSpec(
@@ -74,7 +107,9 @@ extension FerryCommand {
         "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id")
     ],
     flags: [
-      FlagSpec("create", help: "Create absent tables from the pulled records."),
+      FlagSpec(
+        "create", help: "Create absent tables from their definitions, or from the pulled records."),
+      FlagSpec("all", help: "With --create: all tables of the space."),
       FlagSpec("upload-only", help: "Send changes, and pull none."),
       FlagSpec("automatic", help: "With --upload-only: retry failed changes automatically."),
     ],
@@ -83,11 +118,12 @@ extension FerryCommand {
     let tables = arguments.strings("TABLE").map { Name($0) }
     let replica = try await open(arguments, creating: true)
     let key = arguments.flag("create") ? Name(try arguments.string("id")) : nil
+    if arguments.flag("all") { return try await trackAll(replica, key, tables, arguments) }
     if key != nil && tables.isEmpty {
       throw CommandFailure(
         "--create needs the names of tables", why: "no table was named",
-        next: "`ferry to-apply` lists the pulled changes of tables that do not exist here",
-        status: .usage, code: "no_table")
+        next: "name them, or add --all for all tables of the space", status: .usage,
+        code: "no_table")
     }
     let direction = try direction(arguments)
     if !tables.isEmpty {
@@ -105,6 +141,39 @@ extension FerryCommand {
       try output.line("tracked: \(status.tables.map(\.text).joined(separator: ", "))")
     }
     return .done
+  }
+
+  private static func trackAll(
+    _ replica: Replica, _ key: Name?, _ tables: [Name], _ arguments: ParsedArguments
+  ) async throws -> ExitStatus {
+    guard let key, tables.isEmpty, !arguments.flag("upload-only") else {
+      throw CommandFailure(
+        "--all takes --create, and neither tables nor --upload-only",
+        why: "it tracks all tables of the space", next: "run `ferry track --create --all`",
+        status: .usage, code: "bad_all")
+    }
+    let report = try await replica.trackAll(creatingKey: key)
+    let tracked = try await replica.status().tables
+    let output = TextOutput.standardOutput
+    if arguments.flag("json") {
+      let faults = report.faults.map { fault in
+        JSONText.object([("table", .string(fault.table.text)), ("reason", .string(fault.reason))])
+      }
+      try output.line(
+        JSONText.object([
+          ("added", .array(report.tracked.map { .string($0.text) })),
+          ("tables", .array(tracked.map { .string($0.text) })), ("faults", .array(faults)),
+        ]).text)
+    } else {
+      try output.line("tracked: \(tracked.map(\.text).joined(separator: ", "))")
+      if tracked.isEmpty { try output.line("nothing was pulled yet; run `ferry sync` first") }
+    }
+    guard let fault = report.faults.first else { return .done }
+    throw CommandFailure(
+      "\(report.faults.count.counted("table")) cannot be tracked",
+      why: "\(fault.table): \(fault.reason)",
+      next: "the others are tracked; correct it, and run the command again", status: .needsUser,
+      code: "cannot_track")
   }
 
   private static func direction(_ arguments: ParsedArguments) throws -> TrackDirection {

@@ -210,6 +210,31 @@ struct CommandTests {
         == [pending.text("operation"), later.first?.text("operation")])
   }
 
+  @Test("init sets the server without a network, and the first sync makes the first contact")
+  func offline() async throws {
+    let server = try await Server.start()
+    let device = try Device()
+    try await device.ferry("sql", Device.notes)
+    try await device.ferry("track", "notes")
+    let nowhere = "http://127.0.0.1:1"
+    let failed = try await device.ferry("init", "--server", nowhere, "--space", "demo", exits: 3)
+    #expect(failed.error.contains("add --offline"))
+    #expect(try await device.status().server == nil)
+    let set = try await device.ferry(
+      "init", "--offline", "--server", server.url, "--space", "demo", "--json")
+    let line = try #require(try JSONLine.all(set.output).last)
+    #expect(line.text("space") == "demo" && line.text("role") == nil)
+    try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    #expect(try await device.exchange().pushed == 1)
+    let shown = try await device.ferry(
+      "init", "--offline", "--server", server.url, "--space", "demo")
+    #expect(shown.output.contains("the server was not asked"))
+    let bad = try await device.ferry(
+      "init", "--offline", "--server", server.url, "--space", "no/name", exits: 1)
+    #expect(bad.error.contains("no/name"))
+    #expect(try await device.exchange().pushed == 0)
+  }
+
   @Test("records that the local tables reject are exit status 4, listed, and applied after repair")
   func refusedRecords() async throws {
     let server = try await Server.start()

@@ -253,4 +253,134 @@ struct ReplicaMigratorTests {
     try await settle(pair.one, pair.two)
     #expect(try await pair.two.count("parts") == 2)
   }
+
+  @Test("a value that a step writes over a pending edit reaches the others")
+  func overPending() async throws {
+    let pair = try await make()
+    try await pair.one.write("UPDATE notes SET body = 'offline' WHERE id = 'a'")
+    try await pair.one.write("INSERT INTO notes VALUES ('c', 'new', 3)")
+    try await pair.one.open().migrate(
+      Self.migrator("shout") { try $0.execute("UPDATE notes SET body = upper(body)") })
+    try await pair.one.write("UPDATE notes SET n = 30 WHERE id = 'c'")
+    try await settle(pair.one, pair.two)
+    let expected: [[Value]] = [["a", "OFFLINE", 1], ["b", "TWO", 2], ["c", "NEW", 30]]
+    #expect(try await pair.one.rows(notes) == expected)
+    #expect(try await pair.two.rows(notes) == expected)
+  }
+
+  @Test("a column that a step drops and adds again gets its values back")
+  func replacedColumn() async throws {
+    let pair = try await make()
+    try await pair.one.open().migrate(
+      Self.migrator("again") {
+        try $0.execute("ALTER TABLE notes DROP COLUMN body; ALTER TABLE notes ADD COLUMN body TEXT")
+      })
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.one.rows(notes) == [["a", "one", 1], ["b", "two", 2]])
+  }
+
+  @Test("two tables that exchange their names keep those in the space, tracked before or after")
+  func exchangedTables() async throws {
+    let schema =
+      "CREATE TABLE notes(id TEXT PRIMARY KEY, body); CREATE TABLE memos(id TEXT PRIMARY KEY, body)"
+    let exchange = Self.migrator("exchange") {
+      try $0.renameTable("notes", to: "other")
+      try $0.renameTable("MEMOS", to: "notes")
+      try $0.execute("UPDATE other SET body = upper(body)")
+      try $0.renameTable("other", to: "memos")
+    }
+    let pair = try await Pair.make(schema: schema, tracking: ["notes", "memos"])
+    try await pair.one.write(
+      "INSERT INTO notes VALUES ('n', 'note'); INSERT INTO memos VALUES ('m', 'memo')")
+    try await settle(pair.one, pair.two)
+    try await pair.one.open().migrate(exchange)
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.rows("SELECT * FROM notes") == [["n", "NOTE"]])
+    let new = try Device()
+    let replica = try await new.open()
+    try await replica.write { _ = try $0.execute(schema) }
+    try await replica.migrate(exchange)
+    try await replica.track("memos", "notes")
+    try await replica.connect(to: pair.server.url, space: Device.space)
+    try await settle(new, pair.one, pair.two)
+    for device in [new, pair.one] {
+      #expect(try await device.rows("SELECT * FROM memos") == [["n", "NOTE"]])
+      #expect(try await device.rows("SELECT * FROM notes") == [["m", "memo"]])
+    }
+    try await new.write("UPDATE notes SET body = 'edited'")
+    try await settle(new, pair.two, pair.one)
+    #expect(try await pair.two.value("SELECT body FROM memos") == "edited")
+  }
+
+  @Test("a table that renameTable puts in the place of a dropped one is that table")
+  func rebuiltByRename() async throws {
+    let rebuild: @Sendable (Database) throws -> Void = { database in
+      try database.execute(
+        """
+        CREATE TABLE next(id TEXT PRIMARY KEY, n INTEGER, body TEXT);
+        INSERT INTO next SELECT id, n, body FROM notes;
+        DROP TABLE notes
+        """)
+      try database.renameTable("next", to: "notes")
+    }
+    let pair = try await Pair.make()
+    try await pair.one.write("INSERT INTO notes VALUES ('a', 'one', 1)")
+    try await pair.one.open().migrate(Self.migrator("rebuild", rebuild))
+    let new = try Device()
+    try await new.write(Device.notes)
+    try await new.open().migrate(Self.migrator("rebuild", rebuild))
+    try await new.open().track("notes")
+    try await new.open().connect(to: pair.server.url, space: Device.space)
+    try await settle(pair.one, new, pair.two)
+    #expect(try await new.rows(notes) == [["a", "one", 1]])
+    #expect(try await new.status().tables == ["notes"])
+  }
+
+  @Test("names are found in any case, and a key has none in the space")
+  func spelling() async throws {
+    let pair = try await make()
+    try await pair.one.open().write { database in
+      #expect(throws: DatabaseError.self) {
+        try database.renameColumn("BODY", of: "NOTES", to: "n")
+      }
+      try database.renameColumn("BODY", of: "NOTES", to: "text")
+      try database.renameColumn("ID", of: "notes", to: "key")
+      try database.renameTable("NOTES", to: "tmp")
+      try database.renameTable("TMP", to: "Notes")
+    }
+    try await pair.one.write("UPDATE Notes SET text = 'edited' WHERE key = 'a'")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "edited")
+    #expect(try await pair.one.open().verify().tables.map(\.table) == ["notes", "parts"])
+  }
+
+  @Test("a step may not rename a tracked table by plain SQL")
+  func renamedByPlainSQL() async throws {
+    let pair = try await make()
+    let step = Self.migrator("plain") { try $0.execute("ALTER TABLE notes RENAME TO memos") }
+    let failure = await #expect(throws: MigrationFailure.self) {
+      try await pair.one.open().migrate(step)
+    }
+    #expect(failure?.description.contains("use renameTable") == true)
+    try await pair.one.write("UPDATE notes SET body = 'still recorded' WHERE id = 'a'")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "still recorded")
+  }
+
+  @Test("an alias of a table that is here beside the space's own one names nothing")
+  func bothTables() async throws {
+    let schema = Device.notes + "; CREATE TABLE memos(id TEXT PRIMARY KEY, body TEXT, n INTEGER)"
+    let pair = try await Pair.make(schema: schema, tracking: ["notes", "memos"])
+    try await pair.one.write(
+      "INSERT INTO notes VALUES ('a', 'note', 1); INSERT INTO memos VALUES ('a', 'memo', 1)")
+    try await pair.one.open().applySchema(
+      SpaceSchema(tables: ["notes": TableRules(aliases: ["memos"])]))
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.open().batchDelete("memos", where: "n = 1") == 1)
+    try await settle(pair.two, pair.one)
+    for device in [pair.one, pair.two] {
+      #expect(try await device.rows(notes) == [["a", "note", 1]])
+      #expect(try await device.count("memos") == 0)
+    }
+  }
 }

@@ -8,7 +8,10 @@ struct SpaceSchemaTests {
     {"version":3,"minimumProtocol":1,"tables":{"notes":{},"tasks":{"policy":"server-wins",\
     "deletes":"edit-wins","write":"admin","columns":{"body":"text-merge",\
     "due":{"policy":"max","type":"integer","required":true},"email":{"type":"text","aliases":["mail","e"]},\
-    "votes":"counter"},"unique":[["email"],["project","number"]],"aliases":["todos"]}}}
+    "votes":"counter"},"unique":[["email"],["project","number"]],"aliases":["todos"],"definition":{"key":"id","columns":[{"name":"email","type":"text",\
+    "required":true,"default":"a@b"},{"name":"list","type":"blob"}],"unique":[["email"]],"references":\
+    [{"columns":["list"],"table":"lists","to":["code"],"onDelete":"cascade","onUpdate":"set-null"},\
+    {"columns":["email"],"table":"users"}],"indexes":[["list","email"]]}}}}
     """
 
   static let schema = SpaceSchema(
@@ -22,7 +25,18 @@ struct SpaceSchemaTests {
           "due": ColumnRules(policy: .max, type: .integer, isRequired: true),
           "email": ColumnRules(type: .text, aliases: ["mail", "e"]),
         ],
-        unique: [["email"], ["project", "number"]], aliases: ["todos"]),
+        unique: [["email"], ["project", "number"]], aliases: ["todos"],
+        definition: DeclaredTable(
+          key: "id",
+          columns: [
+            DeclaredColumn("email", .text, isRequired: true, defaultValue: "a@b"),
+            DeclaredColumn("list", .blob),
+          ], unique: [["email"]],
+          references: [
+            DeclaredReference(
+              ["list"], to: "lists", ["code"], onDelete: .cascade, onUpdate: .setNull),
+            DeclaredReference(["email"], to: "users"),
+          ], indexes: [["list", "email"]])),
     ])
 
   static func read(_ text: String, _ limits: Limits = .standard) throws -> SpaceSchema {
@@ -39,7 +53,12 @@ struct SpaceSchemaTests {
   @Test("documents with the same meaning are written the same")
   func canonical() throws {
     let other = """
-      { "tables" : { "tasks" : { "aliases" : ["todos"], "unique" : [["email"],["project","number"]],
+      { "tables" : { "tasks" : { "definition" : {"indexes":[["list","email"]],"key":"id",
+        "references":[{"table":"lists","columns":["list"],"to":["code"],"onUpdate":"set-null",
+        "onDelete":"cascade"},{"table":"users","columns":["email"],"to":[],"onDelete":"no-action"}],
+        "columns":[{"type":"text","name":"email","required":true,"default":"a@b"},
+        {"name":"list","type":"blob","default":null}],"unique":[["email"]]},
+        "aliases" : ["todos"], "unique" : [["email"],["project","number"]],
         "columns" : { "votes" : {"type":"integer","policy":"counter","required":false},
           "email" : {"aliases":["mail","e"],"type":"text"}, "due" : {"required":true,"type":"integer","policy":"max"},
           "body" : {"policy":"text-merge"} },
@@ -154,6 +173,40 @@ struct SpaceSchemaTests {
     (
       #"{"tables":{"t":{"columns":{"a":{"policy":"set-union","type":"blob"}}}}}"#,
       "a column that is set-union has type text or any"
+    ),
+    (#"{"tables":{"t":{"definition":{}}}}"#, "tables.t.definition: the key is missing"),
+    (#"{"tables":{"t":{"definition":[]}}}"#, "tables.t.definition: an object"),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"K","type":"text"}]}}}}"#,
+      "tables.t.definition: column K stands twice, or is the key"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"a","type":"date"}]}}}}"#,
+      "tables.t.definition.columns.type: 'date' is not one of text, integer"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","columns":[{"type":"text"}]}}}}"#,
+      "tables.t.definition.columns: a column has no name"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","sql":"DROP TABLE x"}}}}"#,
+      "tables.t.definition: 'sql' is none of key, columns"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","indexes":[["a"]]}}}}"#,
+      "tables.t.definition: there is no column a"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","unique":[[]]}}}}"#,
+      "tables.t.definition: a list of columns has 1 to 16 of them"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","references":[{"columns":["k"],"table":"ferry_t"}]}}}}"#,
+      "tables.t.definition.references: a reference names no table that may be tracked"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","references":[{"columns":["k"],"table":"u","onDelete":"x"}]}}}}"#,
+      "tables.t.definition.references.onDelete: 'x' is not one of no-action"
     ),
     (#"{"tables":{"t":{"aliases":"a"}}}"#, "tables.t.aliases: a list of names"),
     (#"{"tables":{"t":{"aliases":[""]}}}"#, "tables.t.aliases: a name is empty"),

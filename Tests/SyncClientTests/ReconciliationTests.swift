@@ -47,6 +47,14 @@ struct ReconciliationTests {
     #expect(machine().decide(here: nil, there: record([], deletedAt: 4)).isNothing)
   }
 
+  @Test("a value written over a pending one is an edit on top of it, but NULL and defaults are not")
+  func overwritten() {
+    let found = machine().overwritten(
+      here: [Column("a", "new"), Column("b", 7), Column("c", .null), Column("d", "same")],
+      pending: [Column("a", "old"), Column("b", 8), Column("c", 9), Column("d", "same")])
+    #expect(found == [Column("a", "old")])
+  }
+
   @Test("a row that is missing here is fetched, never recorded as deleted")
   func missingHere() {
     let decision = machine().decide(here: nil, there: record([column("a", 1, at: 3)]))

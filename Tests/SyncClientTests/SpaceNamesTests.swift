@@ -18,24 +18,25 @@ struct SpaceNamesTests {
   func same() throws {
     let names = SpaceNames()
     #expect(names.isEmpty)
-    #expect(names.candidates(for: "tasks") == ["tasks"])
-    #expect(names.spaceName(ofTable: "tasks") == "tasks")
+    #expect(names.locals(of: "tasks") == ["tasks"])
+    #expect(names.spaceName(ofUntracked: "tasks") { _ in true } == "tasks")
     #expect(try names.spaceNames(of: ["title", "due"], in: "tasks") == ["title", "due"])
   }
 
   @Test("a renamed table is found under its new name first, ignoring case")
   func tables() {
     let names = SpaceNames(tables: [Pair(space: "tasks", local: "todos")])
-    #expect(names.candidates(for: "tasks") == ["todos", "tasks"])
-    #expect(names.spaceName(ofTable: "TODOS") == "tasks")
-    #expect(names.spaceName(ofTable: "tasks") == "tasks")
+    #expect(names.locals(of: "tasks") == ["todos", "tasks"])
+    #expect(names.spaceName(ofUntracked: "TODOS") { _ in true } == "tasks")
+    #expect(names.spaceName(ofUntracked: "tasks") { _ in true } == "tasks")
   }
 
   @Test("a declared name counts where the space's own name is absent")
   func aliases() throws {
     let names = SpaceNames(schema: Self.declared)
-    #expect(names.candidates(for: "tasks") == ["tasks", "todos"])
-    #expect(names.spaceName(ofTable: "Todos") == "tasks")
+    #expect(names.locals(of: "tasks") == ["tasks", "todos"])
+    #expect(names.spaceName(ofUntracked: "Todos") { _ in false } == "tasks")
+    #expect(names.spaceName(ofUntracked: "Todos") { $0 == "tasks" } == "Todos")
     #expect(try names.spaceNames(of: ["Name", "due"], in: "tasks") == ["title", "due"])
     #expect(try names.spaceNames(of: ["title", "name"], in: "tasks") == ["title", "name"])
     #expect(try names.spaceNames(of: ["name"], in: "other") == ["name"])
@@ -52,6 +53,13 @@ struct SpaceNamesTests {
     #expect(throws: SpaceNames.NameTaken(name: "title", locals: ["name", "label"])) {
       try both.spaceNames(of: ["name", "label"], in: "tasks")
     }
+  }
+
+  @Test("a name that the device has changed counts before a declared one")
+  func renamedAndDeclared() throws {
+    let names = SpaceNames(
+      columns: ["tasks": [Pair(space: "title", local: "memo")]], schema: Self.declared)
+    #expect(try names.spaceNames(of: ["memo", "name"], in: "tasks") == ["title", "name"])
   }
 
   @Test("two columns that exchange their names keep those in the space")

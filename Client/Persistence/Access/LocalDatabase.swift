@@ -107,15 +107,17 @@ public final class LocalDatabase: DatabaseAccess {
     fallback: (@Sendable (MigrationFailure) async throws -> MigrationFallback)? = nil
   ) async throws -> MigrationReport {
     try await MigrationDriver(migrator, fallback).drive {
-      try await executor.run { [writer] in
-        try MigrationFile(connection: writer.opened()).done()
+      try await typed {
+        try await executor.run { [writer] in
+          try MigrationFile(connection: writer.opened()).done()
+        }
       }
-    } run: { step, place in
+    } run: { step, earlier in
       try await typed {
         try await executor.run { [writer, changes] in
           let connection = try writer.opened()
           defer { writer.reporter?.report(to: changes) }
-          return try MigrationFile(connection: connection).run(step, at: place)
+          return try MigrationFile(connection: connection).run(step, after: earlier)
         }
       }
     }

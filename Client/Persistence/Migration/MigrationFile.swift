@@ -21,50 +21,60 @@ package struct MigrationFile {
   /// ran.
   ///
   /// - Parameters:
+  ///   - earlier: the steps before it.
   ///   - begin: runs in the transaction before the step.
   ///   - end: runs after the step; receives the tables to which it may have written.
   package func run(
-    _ step: Migrator.Step, at place: Int, begin: () throws -> Void = {},
+    _ step: Migrator.Step, after earlier: [String], begin: () throws -> Void = {},
     end: (Set<String>) throws -> Void = { _ in }
   ) throws -> Bool {
-    if step.isRecorded { return try runOnce(step, place, begin, end) }
+    if step.isRecorded { return try runOnce(step, earlier, begin, end) }
     try connection.execute("PRAGMA foreign_keys=OFF")
-    let result = Result { try runOnce(step, place, begin, end) }
+    let result = Result { try runOnce(step, earlier, begin, end) }
     try connection.execute("PRAGMA foreign_keys=ON")
     return try result.get()
   }
 
   private func runOnce(
-    _ step: Migrator.Step, _ place: Int, _ begin: () throws -> Void,
+    _ step: Migrator.Step, _ earlier: [String], _ begin: () throws -> Void,
     _ end: (Set<String>) throws -> Void
   ) throws -> Bool {
     try connection.transaction {
-      guard try done().count == place else { return false }
+      let names = earlier + [step.name]
+      let plan = try MigrationPlan(steps: names, done: Array(try done().prefix(names.count)))
+      guard plan.pending.contains(earlier.count) else { return false }
+      let broken = step.isRecorded ? 0 : try brokenReferences()?.count ?? 0
       try begin()
       let database = Database(connection: connection, owner: owner)
       defer { database.isOver = true }
       try step.body(database)
       try end(database.tablesWritten)
-      if !step.isRecorded { try checkReferences() }
+      if !step.isRecorded { try checkReferences(broken) }
       try connection.execute(
         """
         CREATE TABLE IF NOT EXISTS ferry_steps(   -- the steps of the application's migrator
           place INTEGER PRIMARY KEY, name TEXT NOT NULL)
         """)
-      try connection.run("INSERT INTO ferry_steps(place, name) VALUES (?, ?)", place, step.name)
+      try connection.run(
+        "INSERT INTO ferry_steps(place, name) VALUES (?, ?)", earlier.count, step.name)
       return true
     }
   }
 
-  /// Fails if a row refers to nothing.
-  private func checkReferences() throws {
-    let broken = try connection.first(
+  /// Fails if more rows refer to nothing than before the step. Another program may have left some.
+  private func checkReferences(_ before: Int64) throws {
+    guard let broken = try brokenReferences(), broken.count > before else { return }
+    throw DatabaseError(
+      "\(broken.count - before) rows refer to nothing after it, such as one of \(broken.table) that "
+        + "refers to \(broken.parent)", code: SQLiteError.constraintCode)
+  }
+
+  private func brokenReferences() throws -> (table: String, parent: String, count: Int64)? {
+    let found = try connection.first(
       "SELECT \"table\", \"parent\", count(*) FROM pragma_foreign_key_check()"
     ) { ($0.optionalText(0), $0.optionalText(1), $0.int64(2)) }
-    guard let (table, parent, count) = broken, let table, let parent else { return }
-    throw DatabaseError(
-      "\(count) rows refer to nothing after it, such as one of \(table) that refers to \(parent)",
-      code: SQLiteError.constraintCode)
+    guard let (table, parent, count) = found, let table, let parent else { return nil }
+    return (table, parent, count)
   }
 }
 
@@ -84,9 +94,9 @@ package struct MigrationDriver {
   ///
   /// - Parameters:
   ///   - done: returns the names of the steps that the file has run.
-  ///   - run: runs a step, at a place; returns whether the file did not have it.
+  ///   - run: runs a step after the earlier ones; returns whether the file did not have it.
   package func drive(
-    done: () async throws -> [String], run: (Migrator.Step, Int) async throws -> Bool
+    done: () async throws -> [String], run: (Migrator.Step, [String]) async throws -> Bool
   ) async throws -> MigrationReport {
     let plan = try MigrationPlan(steps: steps.map(\.name), done: try await done())
     var report = MigrationReport()
@@ -95,13 +105,15 @@ package struct MigrationDriver {
       var attempt = 1
       while true {
         do {
-          if try await run(step, place) { report.ran.append(step.name) }
+          if try await run(step, steps.prefix(place).map(\.name)) { report.ran.append(step.name) }
           break
+        } catch let error where error is CancellationError || error is MigrationError {
+          throw error
         } catch {
           let failure = MigrationFailure(
             step: step.name, version: place == 0 ? nil : steps[place - 1].name, attempt: attempt,
             reason: error)
-          guard let fallback, !(error is CancellationError) else { throw failure }
+          guard let fallback else { throw failure }
           guard case .retry = try await fallback(failure) else {
             report.failed = step.name
             return report

@@ -124,7 +124,7 @@ public struct TableDefinition: Sendable, Equatable {
 
 extension Value {
   /// The value as SQL, for a column's default; a parameter is not allowed there.
-  fileprivate var literal: String {
+  package var literal: String {
     switch self {
     case .null: "NULL"
     case .integer(let integer): "(\(integer))"

@@ -1,6 +1,56 @@
 import FerryProtocol
 
+/// The result of publishing tables' definitions.
+public struct PublishReport: Sendable, Equatable {
+  /// The schema in force.
+  public var schema: SpaceSchema
+  /// The published tables, by their names in the space.
+  public var tables: [Name] = []
+  /// The parts of a table that devices do not get, such as CHECK clauses.
+  public var omitted: [Name: [String]] = [:]
+}
+
 extension Replica {
+  /// Puts the definitions of tracked tables into the space's schema: columns, types, keys, foreign
+  /// keys and indexes. Other devices create the tables from them. Needs an admin's token.
+  ///
+  /// The rules of the schema stay. Definitions of tables that are not named stay as well.
+  ///
+  /// ```swift
+  /// let report = try await replica.publishTables()
+  /// ```
+  ///
+  /// - Parameter tables: the tables' names in this file; `nil` for all tracked tables.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for a table that is not tracked; the errors of
+  ///   ``applySchema(_:keepsRecords:)``.
+  @discardableResult
+  public func publishTables(_ tables: [Name]? = nil) async throws -> PublishReport {
+    let declared = try await typed { try await thread.run { try $0.declarations(of: tables) } }
+    var schema = try await schema()
+    for (name, table) in declared { schema.tables[name, default: .standard].definition = table.0 }
+    // Two that publish at once do not undo each other's definitions: one is refused.
+    schema.version += 1
+    var report = PublishReport(schema: try await applySchema(schema))
+    report.tables = declared.keys.sorted()
+    report.omitted = declared.mapValues(\.omitted).filter { !$0.value.isEmpty }
+    return report
+  }
+
+  /// Tracks all tables of the space that this replica has pulled and does not track. Creates absent
+  /// ones from their published definitions, or from the pulled records. A table that cannot be
+  /// tracked stops no other one.
+  ///
+  /// ```swift
+  /// try await replica.sync()
+  /// let report = try await replica.trackAll()
+  /// ```
+  ///
+  /// - Parameter key: the name of the key column of a table without a definition.
+  @discardableResult
+  public func trackAll(creatingKey key: Name = "id") async throws -> TrackReport {
+    try await typed { try await thread.run { try $0.trackAll(creatingKey: key) } }
+  }
+
   /// Fetches the schema that the server has now for the space; ``SpaceSchema/empty`` if the space
   /// declares nothing.
   ///

@@ -202,8 +202,8 @@ public final class Replica: DatabaseAccess {
   ) async throws -> MigrationReport {
     let report = try await MigrationDriver(migrator, fallback).drive {
       try await typed { try await thread.run { try $0.stepsDone() } }
-    } run: { step, place in
-      try await typed { try await thread.run { try $0.run(step, at: place) } }
+    } run: { step, earlier in
+      try await typed { try await thread.run { try $0.run(step, after: earlier) } }
     }
     wakeWatchers()
     return report

@@ -31,7 +31,7 @@ struct Verifier: Sendable {
       try connection.rows(
         """
         SELECT name FROM ferry_tables WHERE direction = 'two-way'
-          AND name IN (SELECT name FROM sqlite_schema WHERE type = 'table') ORDER BY name
+          AND local IN (SELECT name FROM sqlite_schema WHERE type = 'table') ORDER BY name
         """
       ) { $0.name(0) }
     }

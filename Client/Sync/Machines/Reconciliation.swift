@@ -60,6 +60,21 @@ struct Reconciliation: Sendable {
     }
   }
 
+  /// Returns the columns that were written unrecorded over the values of pending operations, with
+  /// these values. They are edits on top of those operations.
+  ///
+  /// - Parameter pending: the newest values that operations from before the unrecorded writes have.
+  func overwritten(here: [Column], pending: [Column]) -> [Column] {
+    let nobody = Stamp(time: .zero, device: .server)
+    let states = pending.map {
+      ColumnState(name: $0.name, value: $0.value, stamp: nobody, sequence: 0)
+    }
+    let row = here.filter { column in pending.contains { $0.name == column.name } }
+    return comparison.differing(here: row, there: states)
+      .filter { !comparison.isEmpty($0.here, in: $0.column) }
+      .map { Column($0.column, $0.there) }
+  }
+
   /// Decides about a row whose pending insert lacks columns. They have got values since: after a
   /// rename of a column the insert names the former one.
   private func unwritten(

@@ -25,19 +25,24 @@ package struct SpaceNames: Sendable, Equatable {
 
   // MARK: Tables
 
-  /// Returns the names under which a table of the space may be found here, the best first.
-  func candidates(for table: Name) -> [Name] {
+  /// Returns the names that a table of the space may have here, the best first.
+  func locals(of table: Name) -> [Name] {
     let renamed = tables.filter { $0.space == table }.map(\.local)
     return renamed + [table] + (schema?.rules(for: table).aliases ?? [])
   }
 
-  /// Returns the name in the space of a table of this device.
-  func spaceName(ofTable local: Name) -> Name {
+  /// Returns the name in the space of a table that is not tracked.
+  ///
+  /// - Parameter isHere: whether this device has a table of the space, under any other name.
+  func spaceName(
+    ofUntracked local: Name, isHere: (Name) throws -> Bool
+  ) rethrows -> Name {
     if let renamed = tables.first(where: { $0.local.folded == local.folded }) {
       return renamed.space
     }
     let declared = schema?.tables.first { $0.value.aliases.contains { $0.folded == local.folded } }
-    return declared?.key ?? local
+    guard let declared, try !isHere(declared.key) else { return local }
+    return declared.key
   }
 
   // MARK: Columns
@@ -54,7 +59,9 @@ package struct SpaceNames: Sendable, Equatable {
       if let pair = renamed.first(where: { $0.local.folded == local.folded }) { return pair.space }
       let column = declared.first { $0.value.aliases.contains { $0.folded == local.folded } }
       // A column that has the space's own name is that column.
-      guard let column, !folded.contains(column.key.folded) else { return local }
+      guard let column, !folded.contains(column.key.folded),
+        !renamed.contains(where: { $0.space == column.key })
+      else { return local }
       return column.key
     }
     var owners: [Name: Name] = [:]

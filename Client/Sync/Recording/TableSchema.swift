@@ -30,7 +30,7 @@ package struct TableSchema: Sendable, Equatable {
     (self.name, self.local, self.key, self.columns) = (name, local ?? name, key, columns)
   }
 
-  /// Reads the schema of a table, by its name in the space or here.
+  /// Reads the schema of a table by its name in the space.
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` with the reason.
   package static func read(
@@ -40,27 +40,46 @@ package struct TableSchema: Sendable, Equatable {
     return try read(table, from: connection, names, &known)
   }
 
-  /// Reads the schema of a table unless it is known.
+  /// Reads the schema of a table by its name in the space, unless it is known.
   static func read(
     _ table: Name, from connection: SQLiteConnection, _ names: SpaceNames, _ known: inout Known
   ) throws -> TableSchema {
-    if names.isEmpty { return try read(local: table, from: connection, &known) }
-    let space = names.spaceName(ofTable: table)
-    let local = try names.candidates(for: space).first {
-      try connection.exists("SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", $0)
+    let local = try names.local(of: table, on: connection)
+    let found = try read(unnamed: local, from: connection, &known)
+    // SQLite takes another spelling for the same name; the space does not (SPEC.md §23).
+    return try found.named(in: found.local == local ? table : found.local, by: names)
+  }
+
+  /// Reads the schema of a table by its name in this file.
+  static func read(
+    local: Name, from connection: SQLiteConnection, _ names: SpaceNames, _ known: inout Known
+  ) throws -> TableSchema {
+    let tracked = try connection.rows("SELECT name, local FROM ferry_tables") {
+      (name: $0.name(0), local: $0.name(1))
     }
-    return try read(local: local ?? table, from: connection, &known).named(in: space, by: names)
+    if let own = tracked.first(where: { $0.local.folded == local.folded }) {
+      return try read(own.name, from: connection, names, &known)
+    }
+    let found = try read(unnamed: local, from: connection, &known)
+    let space = try names.spaceName(ofUntracked: found.local) { name in
+      try tracked.contains { $0.name == name } || connection.hasTable(name)
+    }
+    if let other = tracked.first(where: { $0.name.folded == space.folded }) {
+      throw ReplicaError.cannotTrack(
+        table: local,
+        "the space's table \(space) is called \(other.local) here; give this one another name")
+    }
+    return try found.named(in: space, by: names)
   }
 
   /// Returns the same table with its names in the space.
   private func named(in space: Name, by names: SpaceNames) throws -> TableSchema {
-    let isAlias = space.folded != local.folded
     do {
       let columns = try zip(columns, names.spaceNames(of: columns.map(\.local), in: space)).map {
         ColumnInfo(
           name: $1, local: $0.local, defaultSQL: $0.defaultSQL, isRequired: $0.isRequired)
       }
-      return TableSchema(name: isAlias ? space : name, local: local, key: key, columns: columns)
+      return TableSchema(name: space, local: local, key: key, columns: columns)
     } catch {
       throw ReplicaError.cannotTrack(
         table: local,
@@ -71,11 +90,13 @@ package struct TableSchema: Sendable, Equatable {
 
   /// Returns a column of the space as this file's SQL names it.
   func quotedColumn(_ name: Name) -> String {
-    quoted(columns.first { $0.name == name }?.local ?? name)
+    // SQLite reports an absent column by this name. Another column may have the space's own name.
+    quoted(columns.first { $0.name == name }?.local ?? "column \(name) of the space")
   }
 
-  private static func read(
-    local table: Name, from connection: SQLiteConnection, _ known: inout Known
+  /// Reads the schema of a table of this file, whose columns have their own names.
+  static func read(
+    unnamed table: Name, from connection: SQLiteConnection, _ known: inout Known
   ) throws -> TableSchema {
     if let fault = NameRule.fault(in: table, limits: .standard) {
       throw ReplicaError.cannotTrack(table: table, fault)

@@ -102,7 +102,7 @@ extension ReplicaFile {
     case .cascade: return move.new
     case .setNull: return move.old.map { _ in .null }
     case .setDefault:
-      let child = try schema(of: move.follower.child)
+      let child = try schema(local: move.follower.child)
       let defaults = try move.follower.from.map { name -> Value in
         let column = child.columns.first { $0.local.folded == name.folded }
         guard let sql = column?.defaultSQL else { return .null }

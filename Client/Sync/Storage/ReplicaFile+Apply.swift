@@ -255,7 +255,7 @@ extension ReplicaFile {
     }
     guard
       try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ?", table),
-      let schema = try? schema(of: table)
+      let schema = try? schema(of: table), schema.name == table
     else { return nil }
     let plan = ApplyPlan(
       table: schema, rules: try spaceSchema().rules(for: table), connection: connection,

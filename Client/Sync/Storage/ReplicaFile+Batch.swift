@@ -16,15 +16,29 @@ extension ReplicaFile {
         "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
     }
     try refreshTriggersOfNewSchema()
-    let schema = try schema(of: request.table)
+    let schema = try schema(local: request.table)
     guard let plan = try plan(for: schema.name) else {
       throw ReplicaError.invalidBatch("table \(schema.name) is not tracked")
     }
     let columns = try resolved(request.columns, of: schema, request.effect)
     let predicate = try resolved(try request.predicate(schema.key), of: schema)
-    let batch = Batch(request.effect, where: predicate)
-    let order = try insert(batch, columns, into: schema.name)
-    try noteRows(matching: predicate, of: schema, order: order)
+    return try record(Batch(request.effect, where: predicate), columns, with: plan)
+  }
+
+  /// Records a batch again, with its names in the space.
+  func recordBatch(_ batch: Batch, _ columns: [Column], in table: Name) throws {
+    guard let plan = try plan(for: table) else {
+      throw ReplicaError.invalidBatch("table \(table) is not tracked")
+    }
+    if let unknown = columns.first(where: { !plan.known.contains($0.name) }) {
+      throw ReplicaError.invalidBatch("table \(plan.table.local) has no column \(unknown.name)")
+    }
+    _ = try record(batch, columns, with: plan)
+  }
+
+  private func record(_ batch: Batch, _ columns: [Column], with plan: ApplyPlan) throws -> Int {
+    let order = try insert(batch, columns, into: plan.table.name)
+    try noteRows(matching: batch.predicate, of: plan.table, order: order)
     return try show(batch, columns, with: plan, order: order)
   }
 

@@ -146,13 +146,7 @@ extension ReplicaFile {
     guard let kept = found else { throw ReplicaError.notFound("there is no conflict \(number)") }
     _ = try write { _ in
       if case .set(let columns) = answer {
-        // The user knows the columns by their names in this file.
-        let table = try schema(of: kept.key.table)
-        let named = columns.map { column in
-          let info = table.columns.first { $0.local == column.name }
-          return Column(info?.name ?? column.name, column.value)
-        }
-        try self.write(named, to: kept.key)
+        try self.write(named(columns, in: kept.key.table), to: kept.key)
       } else if let column = kept.conflict.column {
         let isLost = (answer == .keepLocal) == kept.isLosersOwn
         let current = try value(of: column, in: kept.key)

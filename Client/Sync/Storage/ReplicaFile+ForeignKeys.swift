@@ -25,7 +25,7 @@ extension ReplicaFile {
 
   /// Returns the record that `row` refers to, in a state of the replica with that record.
   func target(of row: DanglingRow) throws -> RecordKey? {
-    guard let parent = try? schema(of: row.parent) else { return nil }
+    guard let parent = try? schema(local: row.parent) else { return nil }
     let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
     return try connection.prepare(
       "SELECT \(quoted(parent.key)) FROM \(quoted(parent.local)) "
@@ -44,7 +44,7 @@ extension ReplicaFile {
 
   /// Finds dangling rows by their columns, since a row of a WITHOUT ROWID table has no other name.
   private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
-    guard let table = try? schema(of: name) else { return [] }
+    guard let table = try? schema(local: name) else { return [] }
     let pairs = try connection.prepare(
       """
       SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")
@@ -78,11 +78,9 @@ extension ReplicaFile {
   ///
   /// - Throws: ``ReplicaError/cannotDrop(table:_:)`` with the reason.
   package func tableWillDrop(_ table: Name) throws {
-    if suspension != nil {
-      // Foreign keys are off: no other row goes with it.
-      suspension?.dropped.insert(table.folded)
-      return
-    }
+    dropped.insert(table.folded)
+    // Foreign keys are off during a step: no other row goes with the table.
+    if suspension != nil { return }
     let tracked = Set(try trackedLocals().map(\.folded))
     let tables = try connection.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"

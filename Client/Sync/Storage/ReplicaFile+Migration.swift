@@ -7,15 +7,14 @@ extension ReplicaFile {
   /// The tracked tables while a step runs that nothing records.
   struct Suspension {
     /// A table before the step.
-    struct Place: Equatable {
-      let local: Name
+    struct Place {
+      /// The folded names that the table has had in this file.
+      var locals: Set<Name>
       /// The first page of its rows, which a table that is created again does not have.
-      let root: Int64
+      let root: Int64?
     }
 
-    let places: [Name: Place]
-    /// The folded names of the tables that the step has dropped.
-    var dropped = Set<Name>()
+    var places: [Name: Place]
   }
 
   /// Returns the names of the steps that the file has run, in their order.
@@ -23,71 +22,101 @@ extension ReplicaFile {
 
   /// Runs a step, unless another process has run it. Returns whether it ran.
   ///
-  /// A step that is not recorded runs without triggers. If the process ends before they are back,
-  /// the next one takes all tables for unrecorded ones, and compares them with the server.
-  func run(_ step: Migrator.Step, at place: Int) throws -> Bool {
+  /// A step that is not recorded runs without triggers. They are back at its commit.
+  ///
+  /// - Parameter earlier: the steps before it.
+  func run(_ step: Migrator.Step, after earlier: [String]) throws -> Bool {
     let file = MigrationFile(connection: connection, owner: self)
     if step.isRecorded {
-      return try file.run(step, at: place, begin: { try refreshTriggersOfNewSchema() })
+      return try file.run(step, after: earlier) {
+        dropped = []
+        try refreshTriggersOfNewSchema()
+      }
     }
-    var unwritten = Set<Name>()
     defer { suspension = nil }
-    let ran = try file.run(step, at: place) {
+    let ran = try file.run(step, after: earlier) {
       try suspendRecording()
     } end: { written in
-      unwritten = try tablesNotWritten(written)
+      let suspended = suspension
+      suspension = nil
+      try resumeRecording(suspended, written: written)
       try note("migrated", "step '\(step.name)' ran")
     }
-    suspension = nil
-    guard ran else { return false }
-    try connection.transaction {
-      alteredTables = unwritten
-      try refreshTriggers()
-    }
-    return true
+    // The step is in the file, whatever becomes of the changes that wait for its columns: each later
+    // transaction tries them again.
+    if ran { try? connection.transaction { try refreshTriggersOfNewSchema() } }
+    return ran
   }
 
   private func suspendRecording() throws {
+    dropped = []
     try refreshTriggersOfNewSchema()
     var places: [Name: Suspension.Place] = [:]
     for name in try trackedTables() {
       guard let table = try? schema(of: name), table.name == name else { continue }
-      places[name] = Suspension.Place(local: table.local, root: try root(of: table.local))
+      places[name] = Suspension.Place(
+        locals: [table.local.folded], root: try root(of: table.local))
       try dropTriggers(of: name)
     }
     suspension = Suspension(places: places)
   }
 
-  private func root(of local: Name) throws -> Int64 {
+  private func root(of local: Name) throws -> Int64? {
     try connection.first(
       "SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", local
-    ) { $0.int64(0) } ?? 0
+    ) { $0.int64(0) }
   }
 
-  /// Returns the tracked tables with the rows from before a step. Tables that the step dropped are
-  /// no longer tracked.
+  /// Notes columns that are new after a statement of a step. A column that is dropped and added again
+  /// has lost its values.
+  func noteColumnsOfStep() throws {
+    for name in suspension?.places.keys.sorted() ?? [] {
+      guard let table = try? schema(of: name), table.name == name else { continue }
+      try noteNewColumns(of: table)
+      try noteColumns(of: table)
+    }
+  }
+
+  /// Records the tracked tables again, in the transaction of the step. Tables to which it wrote are
+  /// compared with the next sync. Tables that it dropped are no longer tracked.
   ///
   /// - Parameter written: tables to which it may have written, by their names at that time.
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if a table lost its key.
-  private func tablesNotWritten(_ written: Set<String>) throws -> Set<Name> {
-    guard let suspension else { return [] }
-    let written = Set(written.map { Name($0).folded }).union(suspension.dropped)
-    var unwritten = Set<Name>()
-    for (name, before) in suspension.places.sorted(by: { $0.key < $1.key }) {
-      let candidates = try spaceNames().candidates(for: name)
-      guard try candidates.contains(where: { try root(of: $0) != 0 }) else {
-        try stopTracking(name)
-        try note("untracked", "a step of the migration dropped \(name); it is no longer tracked")
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if a table has lost its key, or has a name
+  ///   that Ferry does not know of.
+  private func resumeRecording(_ suspended: Suspension?, written: Set<String>) throws {
+    let written = Set(written.map { Name($0).folded }).union(dropped)
+    let isGuarded = try needsGuards()
+    for (name, before) in (suspended?.places ?? [:]).sorted(by: { $0.key < $1.key }) {
+      let local = try spaceNames().local(of: name, on: connection)
+      guard let root = try root(of: local) else {
+        try endTracking(name, before)
         continue
       }
       let table = try schema(of: name)
       guard table.name == name else {
         throw ReplicaError.cannotTrack(table: name, "the step spells it \(table.name)")
       }
-      let isSame = try root(of: table.local) == before.root
-      let isWritten = written.contains(table.local.folded) || written.contains(before.local.folded)
-      if isSame && !isWritten { unwritten.insert(name) }
+      let isWritten = !before.locals.union([table.local.folded]).isDisjoint(with: written)
+      if isWritten || root != before.root {
+        try noteUnrecorded(name)
+      } else {
+        try noteNewColumns(of: table)
+      }
+      try noteColumns(of: table)
+      try installTriggers(for: table, isGuarded: isGuarded)
+      // The next transaction finds another signature, and applies the changes that wait for columns.
+      try connection.run(
+        "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?",
+        "step " + table.signature(try rules(for: table)), table.local, name)
     }
-    return unwritten
+  }
+
+  private func endTracking(_ name: Name, _ before: Suspension.Place) throws {
+    guard !before.locals.isDisjoint(with: dropped) else {
+      throw ReplicaError.cannotTrack(
+        table: name, "the step gives it another name by ALTER TABLE; use renameTable")
+    }
+    try stopTracking(name)
+    try note("untracked", "a step of the migration dropped \(name); it is no longer tracked")
   }
 }

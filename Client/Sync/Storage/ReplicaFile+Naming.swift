@@ -11,45 +11,75 @@ extension ReplicaFile {
     return names
   }
 
+  /// Returns a table by its name in this file, or in the space.
+  func schema(local table: Name) throws -> TableSchema {
+    guard try connection.hasTable(table) else { return try schema(of: table) }
+    return try TableSchema.read(local: table, from: connection, spaceNames(), &knownSchemas)
+  }
+
   /// Renames a table or a column here, and keeps its name in the space.
+  ///
+  /// A table that takes the name of one that the transaction has dropped takes its place as well: it
+  /// was created again.
   package func rename(
     _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
   ) throws {
-    let names = try spaceNames()
-    let space = names.spaceName(ofTable: table)
-    renaming = Renaming(
-      table: space, column: try column.map { try spaceName(of: $0, in: table, space, names) },
-      from: column ?? table, to: new, place: table)
     defer { renaming = nil }
+    renaming = try column.map { try renaming($0, of: table, to: new) } ?? renaming(table, to: new)
     try alter()
   }
 
-  private func spaceName(
-    of column: Name, in table: Name, _ space: Name, _ names: SpaceNames
-  ) throws -> Name {
-    let locals = try columns(of: table)
-    guard let place = locals.firstIndex(where: { $0.folded == column.folded }) else {
-      return column
-    }
-    return (try? names.spaceNames(of: locals, in: space))?[place] ?? locals[place]
+  private func renaming(_ table: Name, to new: Name) throws -> Renaming? {
+    guard let local = try connection.spelling(ofTable: table), !dropped.contains(new.folded)
+    else { return nil }
+    return Renaming(
+      table: try spaceName(ofTable: local), column: nil, from: local, to: new, place: local)
+  }
+
+  private func spaceName(ofTable local: Name) throws -> Name {
+    if let tracked = try trackedTable(local: local) { return tracked }
+    return try spaceNames().spaceName(ofUntracked: local) { try connection.hasTable($0) }
+  }
+
+  private func renaming(_ column: Name, of table: Name, to new: Name) throws -> Renaming? {
+    guard let place = try connection.spelling(ofTable: table) else { return nil }
+    let locals = try columns(of: place)
+    guard let index = locals.firstIndex(where: { $0.folded == column.folded }) else { return nil }
+    let space = try spaceName(ofTable: place)
+    let known = try? spaceNames().spaceNames(of: locals, in: space)
+    return Renaming(
+      table: space, column: known?[index] ?? locals[index], from: locals[index], to: new,
+      place: place)
   }
 
   /// Fails a statement after which two columns of a tracked table would be one of the space.
   func checkNames() throws {
-    let names = try spaceNames()
-    if names.isEmpty { return }
-    for local in try trackedLocals()
-    where (try? TableSchema.read(local, from: connection, SpaceNames())) != nil {
-      _ = try schema(of: local)
+    if try spaceNames().isEmpty { return }
+    for name in try trackedTables() {
+      let local = try spaceNames().local(of: name, on: connection)
+      var known: TableSchema.Known = [:]
+      guard (try? TableSchema.read(unnamed: local, from: connection, &known)) != nil else {
+        continue
+      }
+      _ = try schema(of: name)
     }
   }
 
+  /// Returns the columns that have names in the space.
   private func columns(of table: Name) throws -> [Name] {
-    try connection.rows("SELECT name FROM pragma_table_xinfo(?)", table) { $0.name(0) }
+    try connection.rows(
+      "SELECT name FROM pragma_table_xinfo(?) WHERE pk = 0 AND hidden = 0", table
+    ) { $0.name(0) }
   }
 
-  /// Keeps the name in the space after a statement that has renamed something here.
+  /// Keeps the name in the space after a statement that has renamed something here, and forgets those
+  /// of tables that are gone.
   func keepRenamed() throws {
+    try connection.execute(
+      """
+      DELETE FROM ferry_names WHERE col = ''
+        AND local NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table')
+      """)
     guard let renaming else { return }
     let present =
       try renaming.column == nil
@@ -66,6 +96,23 @@ extension ReplicaFile {
         "INSERT OR REPLACE INTO ferry_names(tbl, col, local) VALUES (?, ?, ?)", renaming.table,
         column, renaming.to)
     }
+    guard renaming.column == nil else { return }
+    try connection.run(
+      "UPDATE ferry_tables SET local = ? WHERE name = ?", renaming.to, renaming.table)
+    suspension?.places[renaming.table]?.locals.insert(renaming.to.folded)
+  }
+}
+
+extension SQLiteConnection {
+  /// Whether there is such a table or view; SQL ignores case.
+  func hasTable(_ name: Name) throws -> Bool { try spelling(ofTable: name) != nil }
+
+  /// Returns the name of a table or view as it was spelled when it was created.
+  func spelling(ofTable name: Name) throws -> Name? {
+    try first(
+      "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
+      name
+    ) { $0.name(0) }
   }
 }
 
@@ -82,6 +129,20 @@ struct Renaming {
 }
 
 extension SpaceNames {
+  /// Returns the name in this file of a table of the space.
+  func local(of table: Name, on connection: SQLiteConnection) throws -> Name {
+    let tracked = try connection.rows("SELECT name, local FROM ferry_tables") {
+      (name: $0.name(0), local: $0.name(1))
+    }
+    let own = tracked.first { $0.name == table }?.local
+    if let own, try isEmpty || connection.hasTable(own) { return own }
+    let others = Set(tracked.filter { $0.name != table }.map(\.local.folded))
+    let found = try locals(of: table).first {
+      try !others.contains($0.folded) && connection.hasTable($0)
+    }
+    return found ?? own ?? table
+  }
+
   /// Reads the names from a replica's file.
   static func read(from connection: SQLiteConnection) throws -> SpaceNames {
     var names = try renamed(on: connection)

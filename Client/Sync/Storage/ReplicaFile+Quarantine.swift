@@ -188,10 +188,21 @@ extension ReplicaFile {
       try connection.deferForeignKeys()
       for operation in entry.operations {
         let isRefused = entry.refused.contains(operation.id)
-        if try requeue(operation, of: number, changing: isRefused ? changes : []) { continue }
-        try replay(isRefused ? operation.changing(changes) : operation, in: database)
+        let changes = try isRefused ? named(changes, in: operation.key.table) : []
+        if try requeue(operation, of: number, changing: changes) { continue }
+        try replay(operation.changing(changes), in: database)
       }
       try removeEntry(number)
+    }
+  }
+
+  /// Returns values of the user's with the names in the space of their columns. The user may know a
+  /// column by either name; the one in this file counts first.
+  func named(_ columns: [Column], in table: Name) throws -> [Column] {
+    guard let schema = try? schema(of: table) else { return columns }
+    return columns.map { column in
+      let info = schema.columns.first { $0.local == column.name }
+      return Column(info?.name ?? column.name, column.value)
     }
   }
 
@@ -208,7 +219,9 @@ extension ReplicaFile {
 
   /// Writes the content of an operation to its table, as a write of the user's.
   func replay(_ operation: SyncOperation, in database: Database) throws {
-    if let batch = operation.batch { return try replay(batch, operation, in: database) }
+    if let batch = operation.batch {
+      return try recordBatch(batch, operation.columns, in: operation.key.table)
+    }
     let table = try schema(of: operation.key.table)
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
     let columns = plan.unstamped(operation.columns)
@@ -234,17 +247,6 @@ extension ReplicaFile {
       sum.value = .integer(value &+ added)
     }
     return sum
-  }
-
-  private func replay(_ batch: Batch, _ operation: SyncOperation, in database: Database) throws {
-    let table = operation.key.table
-    switch batch.effect {
-    case .set:
-      let columns = Dictionary(
-        operation.columns.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
-      _ = try database.batch(table, where: batch.predicate, set: columns)
-    case .delete: _ = try database.batchDelete(table, where: batch.predicate)
-    }
   }
 }
 

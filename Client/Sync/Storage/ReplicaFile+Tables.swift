@@ -17,10 +17,10 @@ extension ReplicaFile {
     }
     try connection.transaction {
       try refreshTriggersOfNewSchema()
-      if let key { for name in names { try createFromKept(name, key: key) } }
+      if let key { for name in names { try create(name, key: key) } }
       // This reads all tables before it makes the first trigger: after each change of the schema,
       // SQLite prepares the reading statements again.
-      let tables = try names.map { try schema(of: $0) }
+      let tables = try names.map { try schema(local: $0) }
       var added: [TableSchema] = []
       for table in tables where !added.contains(table) {
         if try add(table, direction) { added.append(table) }
@@ -179,7 +179,7 @@ extension ReplicaFile {
     return SchemaMark(version: version, rollbacks: capture.rollbacks)
   }
 
-  private func installTriggers(for table: TableSchema, isGuarded: Bool) throws {
+  func installTriggers(for table: TableSchema, isGuarded: Bool) throws {
     applyPlans[table.name] = nil
     try dropTriggers(of: table.name)
     let rules = try rules(for: table)
@@ -245,7 +245,7 @@ extension ReplicaFile {
 
   /// Whether a write to one row may write to another one. That is so if the user has triggers, or
   /// if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
-  private func needsGuards() throws -> Bool {
+  func needsGuards() throws -> Bool {
     func isIn(_ schema: String) throws -> Bool {
       try connection.exists(
         """
@@ -324,13 +324,30 @@ extension ReplicaFile {
     capture.endTransaction()
   }
 
+  /// Creates a table that is not here, from its definition or from its pulled records.
+  private func create(_ name: Name, key: Name) throws {
+    let local = try spaceNames().local(of: name, on: connection)
+    guard try !connection.hasTable(local), !NameRule.isReserved(table: name) else { return }
+    guard let declared = try spaceSchema().rules(for: name).definition else {
+      return try createFromKept(name, key: key)
+    }
+    let statements = declared.statements(name: name) { table, columns in
+      guard let parent = try? schema(of: table) else { return (table, columns) }
+      return (
+        parent.local,
+        columns.map { name in
+          parent.columns.first { $0.name == name }?.local ?? name
+        }
+      )
+    }
+    for statement in statements { try connection.execute(single: statement) }
+  }
+
   /// Creates a table that is not here with a text key and untyped columns, which keep every value
   /// unchanged. It has the columns of the changes kept for it and those that it had before. If
   /// SQLite treats column names as equal, the table gets the first in the order of bytes (SPEC.md
   /// §23).
   private func createFromKept(_ name: Name, key: Name) throws {
-    guard (try? schema(of: name)) == nil, !NameRule.isReserved(table: name)
-    else { return }
     if let fault = NameRule.fault(in: key, limits: .standard) {
       throw ReplicaError.cannotTrack(table: name, "its key cannot be called \(key): \(fault)")
     }

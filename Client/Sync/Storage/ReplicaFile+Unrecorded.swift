@@ -9,6 +9,8 @@ struct UnrecordedTable: Equatable, Sendable {
   let since: SequenceNumber
   /// Whether the table was created again or was untracked; if not, only columns are new.
   let isRemade: Bool
+  /// The newest operation that was recorded before.
+  let recorded: Int64
   /// The new columns.
   let newColumns: Set<Name>
   /// The version of the schema at that time.
@@ -40,14 +42,14 @@ extension ReplicaFile {
   func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
     try connection.run(
       """
-      UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1)
+      UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1),
+        recorded = (SELECT ifnull(max(seq), 0) FROM ferry_operations)
       WHERE name = ?2
       """, try since ?? syncState().applied, table)
     guard connection.changes > 0 else { return }
     try note(
       "unrecorded",
-      "\(table) was created again, or was not tracked for a time; the next sync compares its rows "
-        + "with the server")
+      "\(table) was written to unrecorded; the next sync compares its rows with the server")
   }
 
   /// Notes that a tracked table is absent. If it returns, its rows are compared.
@@ -117,17 +119,17 @@ extension ReplicaFile {
   /// Returns tables whose rows have to be compared with the server.
   func unrecordedTables() throws -> [UnrecordedTable] {
     let tables = try connection.rows(
-      "SELECT name, since, remade FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
-    ) { ($0.name(0), $0.int64(1), $0.int64(2) != 0) }
+      "SELECT name, since, remade, recorded FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
+    ) { ($0.name(0), $0.int64(1), $0.int64(2) != 0, $0.int64(3)) }
     if tables.isEmpty { return [] }
     let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
     return try tables.filter { (try? schema(of: $0.0))?.name == $0.0 }.map {
-      name, since, isRemade in
+      name, since, isRemade, recorded in
       let columns = try connection.rows(
         "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", name
       ) { $0.name(0) }
       return UnrecordedTable(
-        table: name, since: since, isRemade: isRemade,
+        table: name, since: since, isRemade: isRemade, recorded: recorded,
         newColumns: Set(columns), schemaVersion: version)
     }
   }
@@ -196,6 +198,10 @@ extension ReplicaFile {
           row: try scan.row(change.key), kept: try kept(of: change.key)?.state)
         let pending = try pendingWrites(of: change.key)
         var decision = machine.decide(here: here, there: change.state, pending: pending)
+        if let here, unrecorded.isRemade {
+          decision.edited += machine.overwritten(
+            here: here, pending: try pendingValues(of: change.key, upTo: unrecorded.recorded))
+        }
         if isUpload { decision.dropServer() }
         do {
           try record(decision, change.key, scan.table, rules)
@@ -211,6 +217,25 @@ extension ReplicaFile {
         result.fetched += decision.takesServer ? 1 : 0
       }
       return result
+    }
+  }
+
+  /// Returns the values that a record's pending operations gave to columns up to a place in the queue,
+  /// unless a later one writes the column, or one is more than a value.
+  private func pendingValues(of key: RecordKey, upTo order: Int64) throws -> [Column] {
+    var values: [Name: Value?] = [:]
+    let operations = try connection.rows(
+      "\(Self.selectPending) WHERE record = ? AND tbl = ? ORDER BY seq", key.record, key.table
+    ) { (order: $0.int64(0), operation: try pending($0).operation) }
+    for (place, operation) in operations {
+      let made = operation.increments.union(operation.originals.map(\.name))
+      for column in operation.columns {
+        let isValue = place <= order && !made.contains(column.name)
+        values[column.name] = .some(isValue ? column.value : nil)
+      }
+    }
+    return values.sorted { $0.key < $1.key }.compactMap { name, value in
+      value.map { Column(name, $0) }
     }
   }
 
@@ -252,7 +277,7 @@ extension ReplicaFile {
       // Otherwise the next sync compares it once more.
       guard result.left == 0, try unrecordedTables().contains(unrecorded) else { return }
       try connection.run(
-        "UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = ? AND fault IS NULL",
+        "UPDATE ferry_tables SET since = NULL, remade = 0, recorded = 0 WHERE name = ? AND fault IS NULL",
         unrecorded.table)
       guard connection.changes > 0 else { return }
       try connection.run("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?", unrecorded.table)

@@ -35,6 +35,8 @@ package final class ReplicaFile {
   var renaming: Renaming?
   /// The tracked tables, while a step of a migration runs without their triggers.
   var suspension: Suspension?
+  /// The folded names of the tables that the current transaction has dropped.
+  var dropped = Set<Name>()
 
   /// Opens the file, and creates Ferry's tables if they are absent.
   ///
@@ -73,14 +75,13 @@ package final class ReplicaFile {
   /// Runs `body` in one transaction, whose tracked changes become one group.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
     try connection.transaction {
+      dropped = []
       try refreshTriggersOfNewSchema()
       return try body(Database(connection: connection, owner: self))
     }
   }
 
-  /// Returns the present schema of a user's table, as far as Ferry needs it.
-  ///
-  /// - Parameter table: its name in the space, or in this file.
+  /// Returns the present schema of a table of the space, as far as Ferry needs it.
   func schema(of table: Name) throws -> TableSchema {
     try TableSchema.read(table, from: connection, spaceNames(), &knownSchemas)
   }
@@ -105,10 +106,10 @@ extension ReplicaFile: DatabaseOwner {
   }
 
   package func schemaChanged() throws {
+    defer { alteredTables = [] }
     try keepRenamed()
-    guard suspension == nil else { return }
     try checkNames()
-    try refreshTriggers()
+    if suspension == nil { try refreshTriggers() } else { try noteColumnsOfStep() }
   }
 }
 

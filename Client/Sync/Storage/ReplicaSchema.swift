@@ -38,6 +38,7 @@ enum ReplicaSchema {
       direction TEXT NOT NULL DEFAULT 'two-way',
       since INTEGER,                          -- the place after which writes may be unrecorded
       remade INTEGER NOT NULL DEFAULT 0,      -- whether they are of whole rows, or only of columns
+      recorded INTEGER NOT NULL DEFAULT 0,    -- the newest operation from before that
       trigger TEXT,                           -- the insert trigger and its place, as created
       fault TEXT                              -- why rows of it cannot be recorded
     ) WITHOUT ROWID;

@@ -141,21 +141,27 @@ struct TableScan {
     for column in table.columns {
       rules[column.name] = RowComparison.ColumnRule(
         affinity: ColumnAffinity(declared: types[column.local] ?? ""),
-        defaultValue: try defaultValue(column.defaultSQL, on: connection))
+        defaultValue: try ColumnDefault(sql: column.defaultSQL, on: connection))
     }
     return rules
   }
+}
 
-  /// Returns a column's default. The value of an expression is unknown: it may read the clock.
-  private static func defaultValue(
-    _ sql: String?, on connection: SQLiteConnection
-  ) throws -> ColumnDefault {
-    guard let sql else { return .null }
+extension ColumnDefault {
+  /// Reads a column's default. The value of an expression is unknown: it may read the clock.
+  init(sql: String?, on connection: SQLiteConnection) throws {
+    guard let sql else {
+      self = .null
+      return
+    }
     let isText = sql.first == "'" && sql.dropFirst().firstIndex(of: "'") == sql.indices.last
-    if !isText && (sql.contains("(") || sql.uppercased().hasPrefix("CURRENT_")) { return .varying }
-    let value = try? connection.prepare("SELECT \(sql)").first { $0.value(0) }
-    guard let value else { return .varying }
-    return value == .null ? .null : .constant(value)
+    let mayVary = !isText && (sql.contains("(") || sql.uppercased().hasPrefix("CURRENT_"))
+    let value = mayVary ? nil : try? connection.prepare("SELECT \(sql)").first { $0.value(0) }
+    guard let value else {
+      self = .varying
+      return
+    }
+    self = value == .null ? .null : .constant(value)
   }
 }
 

@@ -51,6 +51,10 @@ extension JSONWriter {
         json.array(of: rules.unique) { json, key in json.array(of: key) }
       }
       json.aliases(rules.aliases)
+      if let definition = rules.definition {
+        json.key("definition")
+        json.declaredTable(definition)
+      }
     }
   }
 
@@ -128,7 +132,8 @@ extension JSONReader {
     _ place: String, _ limits: Limits
   ) throws(MalformedMessage) -> TableRules {
     var rules = TableRules()
-    var seen = NamesSeen(place: place, known: "policy, deletes, write, columns, unique, aliases")
+    var seen = NamesSeen(
+      place: place, known: "policy, deletes, write, columns, unique, aliases, definition")
     try expect(0x7B, at: place, "an object of rules")
     try object { (key, reader) throws(MalformedMessage) in
       try seen.note(key, reader)
@@ -139,6 +144,8 @@ extension JSONReader {
       case "columns": rules.columns = try reader.columnRules("\(place).columns", limits)
       case "unique": rules.unique = try reader.uniqueKeys("\(place).unique", limits)
       case "aliases": rules.aliases = try reader.aliases("\(place).aliases", limits)
+      case "definition":
+        rules.definition = try reader.declaredTable("\(place).definition", limits)
       default: throw seen.unknown(key, reader)
       }
     }
@@ -265,13 +272,13 @@ extension JSONReader {
 
   // MARK: Parts
 
-  private mutating func expect(
+  mutating func expect(
     _ byte: UInt8, at place: String, _ what: String
   ) throws(MalformedMessage) {
     guard try peek() == byte else { throw malformed("\(place): \(what) was expected") }
   }
 
-  fileprivate mutating func truth(_ place: String) throws(MalformedMessage) -> Bool {
+  mutating func truth(_ place: String) throws(MalformedMessage) -> Bool {
     guard [0x74, 0x66].contains(try peek()) else {
       throw malformed("\(place): true or false was expected")
     }
@@ -304,7 +311,7 @@ extension JSONReader {
   }
 
   /// Reads one of a few words.
-  private mutating func choice<T: RawRepresentable<String> & CaseIterable & Equatable>(
+  mutating func choice<T: RawRepresentable<String> & CaseIterable & Equatable>(
     _ place: String, _ member: String? = nil, among allowed: [T] = Array(T.allCases)
   ) throws(MalformedMessage) -> T {
     let place = member.map { "\(place).\($0)" } ?? place
@@ -337,7 +344,7 @@ extension ConflictPolicy {
 }
 
 /// The members of one object that have been read; none is a duplicate.
-private struct NamesSeen {
+struct NamesSeen {
   let place: String
   let known: String
   var names: Set<Name> = []

@@ -60,6 +60,8 @@ public struct TableRules: Sendable, Equatable {
   public var unique: [[Name]]
   /// Other names that the table may have on a device.
   public var aliases: [Name]
+  /// The definition from which devices create the table; `nil` if none was published.
+  public var definition: DeclaredTable?
   /// Whether every column is last-writer-wins and deletes win, as for a record without any rules.
   package private(set) var isPlain = true
 
@@ -67,7 +69,7 @@ public struct TableRules: Sendable, Equatable {
   public init(
     policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
     write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = [],
-    aliases: [Name] = []
+    aliases: [Name] = [], definition: DeclaredTable? = nil
   ) {
     self.policy = policy
     self.deletes = deletes
@@ -75,6 +77,7 @@ public struct TableRules: Sendable, Equatable {
     self.columns = columns
     self.unique = unique
     self.aliases = aliases
+    self.definition = definition
     isPlain = Self.isPlain(self)
   }
 

@@ -1,0 +1,185 @@
+import FerryPersistence
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// Reads a table's definition as other devices can create it, and names the parts that they cannot.
+struct DeclaredTableReader {
+  let table: TableSchema
+  let names: SpaceNames
+  let connection: SQLiteConnection
+  /// The parts of the table that a definition cannot have.
+  private(set) var omitted: [String] = []
+
+  init(_ table: TableSchema, _ names: SpaceNames, on connection: SQLiteConnection) {
+    (self.table, self.names, self.connection) = (table, names, connection)
+  }
+
+  /// Returns the definition.
+  mutating func read() throws -> DeclaredTable {
+    var declared = DeclaredTable(key: table.key, columns: try columns())
+    for index in try indexes() {
+      guard let list = index.columns else {
+        omitted.append("index \(index.name): it has a condition or an expression")
+        continue
+      }
+      if index.isUnique { declared.unique.append(list) } else { declared.indexes.append(list) }
+    }
+    declared.references = try references()
+    let sql = try connection.first(
+      "SELECT upper(sql) FROM sqlite_schema WHERE type = 'table' AND name = ?", table.local
+    ) { $0.text(0) }
+    for part in ["CHECK", "COLLATE"] where sql?.contains(part) ?? false {
+      omitted.append("\(part) clauses")
+    }
+    return declared
+  }
+
+  private mutating func columns() throws -> [DeclaredColumn] {
+    var columns: [DeclaredColumn] = []
+    let rows = try connection.rows(
+      "SELECT name, type, hidden FROM pragma_table_xinfo(?) WHERE pk = 0", table.local
+    ) { (local: $0.name(0), type: $0.text(1), isHidden: $0.int64(2) != 0) }
+    for row in rows {
+      guard !row.isHidden, let info = table.columns.first(where: { $0.local == row.local }) else {
+        omitted.append("column \(row.local): it is computed")
+        continue
+      }
+      var column = DeclaredColumn(
+        info.name, DeclaredColumn.Affinity(declared: row.type), isRequired: info.isRequired)
+      switch try ColumnDefault(sql: info.defaultSQL, on: connection) {
+      case .null: break
+      case .constant(let value): column.defaultValue = value
+      case .varying: omitted.append("column \(row.local): its default is computed")
+      }
+      columns.append(column)
+    }
+    return columns
+  }
+
+  /// Returns a column's name in the space; the key has its own name.
+  private func spaceName(_ local: Name) -> Name? {
+    if local.folded == table.key.folded { return table.key }
+    return table.columns.first { $0.local.folded == local.folded }?.name
+  }
+
+  // MARK: Indexes
+
+  private func indexes() throws -> [(name: Name, isUnique: Bool, columns: [Name]?)] {
+    let list = try connection.rows(
+      """
+      SELECT name, "unique", partial FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY seq DESC
+      """, table.local
+    ) { (name: $0.name(0), isUnique: $0.int64(1) != 0, isPartial: $0.int64(2) != 0) }
+    return try list.map { index in
+      let columns = try connection.rows(
+        "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index.name
+      ) { $0.isNull(0) ? nil : spaceName($0.name(0)) }
+      let isPlain = !index.isPartial && !columns.contains(nil)
+      return (index.name, index.isUnique, isPlain ? columns.compactMap { $0 } : nil)
+    }
+  }
+
+  // MARK: References
+
+  private mutating func references() throws -> [DeclaredReference] {
+    var found: [Int64: DeclaredReference] = [:]
+    let rows = try connection.rows(
+      """
+      SELECT id, "table", "from", "to", on_delete, on_update FROM pragma_foreign_key_list(?)
+      ORDER BY id, seq
+      """, table.local
+    ) { row in
+      (
+        id: row.int64(0), table: row.name(1), from: row.name(2),
+        to: row.isNull(3) ? nil : row.name(3), onDelete: row.text(4), onUpdate: row.text(5)
+      )
+    }
+    for row in rows {
+      var known: TableSchema.Known = [:]
+      let parent = try? TableSchema.read(local: row.table, from: connection, names, &known)
+      guard let from = spaceName(row.from), let parent else {
+        omitted.append("the reference to \(row.table): no device can track that table")
+        continue
+      }
+      let to = row.to.map { local in
+        parent.columns.first { $0.local.folded == local.folded }?.name ?? parent.key
+      }
+      var reference =
+        found[row.id]
+        ?? DeclaredReference(
+          [], to: parent.name, onDelete: .init(sql: row.onDelete),
+          onUpdate: .init(sql: row.onUpdate))
+      reference.columns.append(from)
+      if let to { reference.to.append(to) }
+      found[row.id] = reference
+    }
+    return found.sorted { $0.key > $1.key }.map(\.value).map { reference in
+      var reference = reference
+      // A reference to the key alone names no column: devices may call their keys otherwise.
+      let parent = try? TableSchema.read(reference.table, from: connection, names)
+      if let parent, reference.to == [parent.key] { reference.to = [] }
+      return reference
+    }
+  }
+}
+
+extension DeclaredColumn.Affinity {
+  /// The affinity of a declared type.
+  init(declared type: String) {
+    switch ColumnAffinity(declared: type) {
+    case .none: self = .blob
+    case .text: self = .text
+    case .real: self = .real
+    case .numeric: self = type.uppercased().contains("INT") ? .integer : .numeric
+    }
+  }
+}
+
+extension DeclaredReference.Action {
+  fileprivate init(sql: String) {
+    self = Self.allCases.first { $0.sql == sql.uppercased() } ?? .none
+  }
+
+  fileprivate var sql: String {
+    rawValue.replacing("-", with: " ").uppercased()
+  }
+}
+
+extension DeclaredTable {
+  /// Returns the statements that create the table on a device that calls all columns as the space
+  /// does.
+  ///
+  /// - Parameter local: returns the name, and the names of columns, of a table here.
+  func statements(
+    name: Name, local: (_ table: Name, _ columns: [Name]) -> (table: Name, columns: [Name])
+  ) -> [String] {
+    var parts = ["\(quoted(key)) TEXT PRIMARY KEY NOT NULL"]
+    parts += columns.map(\.sql)
+    parts += unique.map { "UNIQUE (\(Self.list($0)))" }
+    parts += references.map { reference in
+      let parent = local(reference.table, reference.to)
+      let to = parent.columns.isEmpty ? "" : "(\(Self.list(parent.columns)))"
+      return
+        "FOREIGN KEY (\(Self.list(reference.columns))) REFERENCES \(quoted(parent.table))\(to) "
+        + "ON DELETE \(reference.onDelete.sql) ON UPDATE \(reference.onUpdate.sql)"
+    }
+    let indexes = indexes.map { columns in
+      let place = "\(name)(\(columns.map(\.text).joined(separator: ",")))"
+      return "CREATE INDEX IF NOT EXISTS \(quoted(Name("index of \(place)"))) "
+        + "ON \(quoted(name))(\(Self.list(columns)))"
+    }
+    return ["CREATE TABLE \(quoted(name))(\(parts.joined(separator: ", ")))"] + indexes
+  }
+
+  private static func list(_ columns: [Name]) -> String {
+    columns.map(quoted).joined(separator: ", ")
+  }
+}
+
+extension DeclaredColumn {
+  fileprivate var sql: String {
+    "\(quoted(name)) \(affinity.rawValue.uppercased())\(isRequired ? " NOT NULL" : "")"
+      + (defaultValue == .null ? "" : " DEFAULT \(defaultValue.literal)")
+  }
+}

@@ -1,0 +1,81 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Definitions of tables that travel in the space's schema (SPEC.md §11).
+extension ReplicaFile {
+  /// Returns the definitions of tracked tables, and the parts that they leave out.
+  ///
+  /// - Parameter tables: names in this file; `nil` for all tracked tables.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` for a table that is not tracked.
+  func declarations(of tables: [Name]?) throws -> [Name: (DeclaredTable, omitted: [String])] {
+    try connection.transaction(.deferred) {
+      let names = try spaceNames()
+      var declared: [Name: (DeclaredTable, omitted: [String])] = [:]
+      for local in try tables ?? trackedLocals() {
+        guard let name = try trackedTable(local: local) else {
+          throw ReplicaError.cannotTrack(
+            table: local, "it is not tracked; `ferry track \(local)` first")
+        }
+        var reader = DeclaredTableReader(try schema(of: name), names, on: connection)
+        let table = try reader.read()
+        declared[name] = (table, reader.omitted)
+      }
+      return declared
+    }
+  }
+
+  /// Tracks all tables of the space that this replica does not track, parents before children.
+  /// Creates absent ones. A table that cannot be tracked stops no other one.
+  ///
+  /// - Parameter key: the key column of a table without a definition.
+  func trackAll(creatingKey key: Name) throws -> TrackReport {
+    let schema = try spaceSchema()
+    let defined = schema.tables.filter { $0.value.definition != nil }
+    let waiting = try tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
+    let tracked = Set(try trackedTables())
+    let missing = Set(defined.keys).union(waiting).subtracting(tracked)
+    let order = TableOrder.parentsFirst(missing) { table in
+      defined[table]?.definition?.references.map(\.table) ?? []
+    }
+    var report = TrackReport()
+    for table in order {
+      do {
+        try track([table], creatingKey: key)
+        report.tracked.append(table)
+      } catch ReplicaError.cannotTrack(let table, let reason) {
+        report.faults.append(TableFault(table: table, reason: reason))
+      } catch let error as SQLiteError where !error.concernsDisk {
+        report.faults.append(TableFault(table: table, reason: error.message))
+      }
+    }
+    return report
+  }
+}
+
+/// The result of tracking all tables of a space.
+public struct TrackReport: Sendable, Equatable {
+  /// The tables that are tracked now and were not before, parents before children.
+  public var tracked: [Name] = []
+  /// The tables that cannot be tracked, with the reasons.
+  public var faults: [TableFault] = []
+}
+
+/// The order in which tables are created; pure.
+enum TableOrder {
+  /// Returns the tables, each after those to which it refers; tables that refer to each other are in
+  /// the order of their names.
+  static func parentsFirst(_ tables: Set<Name>, _ parents: (Name) -> [Name]) -> [Name] {
+    var order: [Name] = []
+    var rest = tables.sorted()
+    while !rest.isEmpty {
+      let left = Set(rest)
+      let free = rest.filter { table in
+        parents(table).allSatisfy { $0 == table || !left.contains($0) }
+      }
+      let next = free.isEmpty ? [rest[0]] : free
+      order += next
+      rest.removeAll { next.contains($0) }
+    }
+    return order
+  }
+}

@@ -1,0 +1,179 @@
+extension JSONWriter {
+  /// Writes a definition in its canonical form: equal definitions give equal bytes.
+  mutating func declaredTable(_ table: DeclaredTable) {
+    object { json in
+      json.member("key", table.key)
+      json.key("columns")
+      json.array { json in
+        for column in table.columns {
+          json.element()
+          json.declaredColumn(column)
+        }
+      }
+      json.lists("unique", table.unique)
+      if !table.references.isEmpty {
+        json.key("references")
+        json.array { json in
+          for reference in table.references {
+            json.element()
+            json.declaredReference(reference)
+          }
+        }
+      }
+      json.lists("indexes", table.indexes)
+    }
+  }
+
+  private mutating func declaredColumn(_ column: DeclaredColumn) {
+    object { json in
+      json.member("name", column.name)
+      json.member("type", column.affinity.rawValue)
+      if column.isRequired { json.member("required", true) }
+      if column.defaultValue != .null { json.member("default", column.defaultValue) }
+    }
+  }
+
+  private mutating func declaredReference(_ reference: DeclaredReference) {
+    object { json in
+      json.key("columns")
+      json.array(of: reference.columns)
+      json.member("table", reference.table)
+      if !reference.to.isEmpty {
+        json.key("to")
+        json.array(of: reference.to)
+      }
+      if reference.onDelete != .none { json.member("onDelete", reference.onDelete.rawValue) }
+      if reference.onUpdate != .none { json.member("onUpdate", reference.onUpdate.rawValue) }
+    }
+  }
+
+  private mutating func lists(_ name: StaticString, _ lists: [[Name]]) {
+    if lists.isEmpty { return }
+    key(name)
+    array(of: lists) { json, list in json.array(of: list) }
+  }
+}
+
+extension JSONReader {
+  /// Reads and checks a definition.
+  mutating func declaredTable(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> DeclaredTable {
+    var key: Name?
+    var table = DeclaredTable(key: "", columns: [])
+    var seen = NamesSeen(place: place, known: "key, columns, unique, references, indexes")
+    try expect(0x7B, at: place, "an object")
+    try object { (member, reader) throws(MalformedMessage) in
+      try seen.note(member, reader)
+      switch member {
+      case "key": key = try reader.declaredName("\(place).key", limits)
+      case "columns":
+        table.columns = try reader.list("\(place).columns", max: limits.columns) {
+          (reader) throws(MalformedMessage) in
+          try reader.declaredColumn("\(place).columns", limits)
+        }
+      case "unique": table.unique = try reader.nameLists("\(place).unique", limits)
+      case "indexes": table.indexes = try reader.nameLists("\(place).indexes", limits)
+      case "references":
+        table.references = try reader.list("\(place).references", max: declaredListsMax) {
+          (reader) throws(MalformedMessage) in
+          try reader.declaredReference("\(place).references", limits)
+        }
+      default: throw seen.unknown(member, reader)
+      }
+    }
+    guard let key else { throw malformed("\(place): the key is missing") }
+    table.key = key
+    if let fault = table.fault(limits: limits) { throw malformed("\(place): \(fault)") }
+    return table
+  }
+
+  private mutating func declaredColumn(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> DeclaredColumn {
+    var name: Name?
+    var column = DeclaredColumn("", .blob)
+    var seen = NamesSeen(place: place, known: "name, type, required, default")
+    try expect(0x7B, at: place, "an object")
+    try object { (member, reader) throws(MalformedMessage) in
+      try seen.note(member, reader)
+      switch member {
+      case "name": name = try reader.declaredName("\(place).name", limits)
+      case "type": column.affinity = try reader.choice(place, "type")
+      case "required": column.isRequired = try reader.truth("\(place).required")
+      case "default": column.defaultValue = try reader.value(limits: limits)
+      default: throw seen.unknown(member, reader)
+      }
+    }
+    guard let name else { throw malformed("\(place): a column has no name") }
+    column.name = name
+    return column
+  }
+
+  private mutating func declaredReference(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> DeclaredReference {
+    var table: Name?
+    var reference = DeclaredReference([], to: "")
+    var seen = NamesSeen(place: place, known: "columns, table, to, onDelete, onUpdate")
+    try expect(0x7B, at: place, "an object")
+    try object { (member, reader) throws(MalformedMessage) in
+      try seen.note(member, reader)
+      switch member {
+      case "columns": reference.columns = try reader.names("\(place).columns", limits)
+      case "table": table = try reader.declaredName("\(place).table", limits)
+      case "to": reference.to = try reader.names("\(place).to", limits)
+      case "onDelete": reference.onDelete = try reader.choice(place, "onDelete")
+      case "onUpdate": reference.onUpdate = try reader.choice(place, "onUpdate")
+      default: throw seen.unknown(member, reader)
+      }
+    }
+    guard let table, !NameRule.isReserved(table: table) else {
+      throw malformed("\(place): a reference names no table that may be tracked")
+    }
+    reference.table = table
+    return reference
+  }
+
+  private mutating func nameLists(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> [[Name]] {
+    try list(place, max: declaredListsMax) { (reader) throws(MalformedMessage) in
+      try reader.names(place, limits)
+    }
+  }
+
+  private mutating func names(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> [Name] {
+    try list(place, max: limits.columns) { (reader) throws(MalformedMessage) in
+      try reader.declaredName(place, limits)
+    }
+  }
+
+  private mutating func list<T>(
+    _ place: String, max: Int, _ element: (inout JSONReader) throws(MalformedMessage) -> T
+  ) throws(MalformedMessage) -> [T] {
+    var list: [T] = []
+    try expect(0x5B, at: place, "a list")
+    try array { (reader) throws(MalformedMessage) in
+      guard list.count < max else { throw reader.malformed("\(place): more than \(max) of them") }
+      list.append(try element(&reader))
+    }
+    return list
+  }
+
+  private mutating func declaredName(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> Name {
+    try expect(0x22, at: place, "a name")
+    let name = try name()
+    if let fault = NameRule.fault(in: name, limits: limits) {
+      throw malformed("\(place): \(fault)")
+    }
+    return name
+  }
+}
+
+/// References, indexes and unique keys of one definition.
+private let declaredListsMax = 64

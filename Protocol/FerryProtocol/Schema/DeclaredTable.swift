@@ -1,0 +1,132 @@
+/// The definition of a table in a space's schema, from which devices create the table (SPEC.md §11).
+/// It is a value and no SQL: a device never runs text of a schema.
+///
+/// ```swift
+/// let tasks = DeclaredTable(
+///   key: "id", columns: [DeclaredColumn("title", .text, isRequired: true)],
+///   references: [DeclaredReference(["list"], to: "lists", onDelete: .cascade)])
+/// ```
+public struct DeclaredTable: Sendable, Equatable {
+  /// The name of the text primary key on devices.
+  public var key: Name
+  /// The columns beside the key, in their order: at most ``Limits/columns``.
+  public var columns: [DeclaredColumn]
+  /// Lists of columns whose values no two rows of a device share: at most 32 of 1 to 16 columns.
+  public var unique: [[Name]]
+  /// The foreign keys: at most 64.
+  public var references: [DeclaredReference]
+  /// Lists of columns with an index: at most 64 of 1 to 16 columns.
+  public var indexes: [[Name]]
+
+  /// Creates a definition from its parts.
+  public init(
+    key: Name, columns: [DeclaredColumn], unique: [[Name]] = [],
+    references: [DeclaredReference] = [], indexes: [[Name]] = []
+  ) {
+    self.key = key
+    self.columns = columns
+    self.unique = unique
+    self.references = references
+    self.indexes = indexes
+  }
+}
+
+/// A column of a table that devices create.
+public struct DeclaredColumn: Sendable, Equatable {
+  /// The type that devices declare. SQLite converts values by it
+  /// (https://sqlite.org/datatype3.html §3).
+  public enum Affinity: String, Sendable, CaseIterable {
+    case text, integer, real, numeric
+    /// Every value stays as it is.
+    case blob
+  }
+
+  /// The column's name in the space.
+  public var name: Name
+  /// The declared type.
+  public var affinity: Affinity
+  /// Whether devices refuse NULL.
+  public var isRequired: Bool
+  /// The value of a row that was inserted without one; a constant.
+  public var defaultValue: Value
+
+  /// Creates a column from its parts.
+  public init(
+    _ name: Name, _ affinity: Affinity, isRequired: Bool = false, defaultValue: Value = .null
+  ) {
+    self.name = name
+    self.affinity = affinity
+    self.isRequired = isRequired
+    self.defaultValue = defaultValue
+  }
+}
+
+/// A foreign key of a table that devices create.
+public struct DeclaredReference: Sendable, Equatable {
+  /// What happens to a row with the row that it refers to.
+  public enum Action: String, Sendable, CaseIterable {
+    case none = "no-action"
+    case restrict, cascade
+    case setNull = "set-null"
+    case setDefault = "set-default"
+  }
+
+  /// The columns that refer: 1 to 16.
+  public var columns: [Name]
+  /// The table that they refer to.
+  public var table: Name
+  /// The columns there, in the same order; none for the key.
+  public var to: [Name]
+  /// The action when that row is deleted.
+  public var onDelete: Action
+  /// The action when those columns change.
+  public var onUpdate: Action
+
+  /// Creates a foreign key from its parts.
+  public init(
+    _ columns: [Name], to table: Name, _ to: [Name] = [], onDelete: Action = .none,
+    onUpdate: Action = .none
+  ) {
+    self.columns = columns
+    self.table = table
+    self.to = to
+    self.onDelete = onDelete
+    self.onUpdate = onUpdate
+  }
+}
+
+extension DeclaredTable {
+  /// Returns the reason if the parts do not fit each other, or are too many.
+  func fault(limits: Limits) -> String? {
+    var known = Set([key.folded])
+    guard columns.count <= limits.columns else { return "more than \(limits.columns) columns" }
+    for column in columns where !known.insert(column.name.folded).inserted {
+      return "column \(column.name) stands twice, or is the key"
+    }
+    guard unique.count <= Self.uniqueMax else { return "more than \(Self.uniqueMax) unique keys" }
+    guard indexes.count <= Self.indexesMax, references.count <= Self.indexesMax else {
+      return "more than \(Self.indexesMax) indexes, or references"
+    }
+    for list in unique + indexes + references.map(\.columns) {
+      guard (1...Self.listMax).contains(list.count) else {
+        return "a list of columns has 1 to \(Self.listMax) of them"
+      }
+      guard Set(list.map(\.folded)).count == list.count else {
+        return "a list names a column twice"
+      }
+      if let other = list.first(where: { !known.contains($0.folded) }) {
+        return "there is no column \(other)"
+      }
+    }
+    for reference in references {
+      guard reference.to.isEmpty || reference.to.count == reference.columns.count else {
+        return "a reference names as many columns there as here"
+      }
+    }
+    return nil
+  }
+
+  private static let uniqueMax = 32
+  private static let indexesMax = 64
+  private static let listMax = 16
+}
