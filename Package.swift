@@ -181,7 +181,7 @@ let package = Package(
       "SyncClientTests",
       needs: [
         "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
-        "FerryCompression", "FerryTestSupport",
+        "FerryCompression", "FerryExecutors", "FerryTestSupport",
       ]),
     tests(
       "PersistenceTests",

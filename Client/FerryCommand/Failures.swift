@@ -91,6 +91,10 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "interrupted", why: "the command was cancelled",
         next: "run it again to continue", code: "cancelled")
+    case .suspended, .closed:
+      CommandFailure(
+        "the replica's file is not in use any more", why: description,
+        next: "run the command again", code: "stopped")
     }
   }
 }

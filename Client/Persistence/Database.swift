@@ -104,8 +104,9 @@ public final class Database {
   /// The number of rows that the statements of the last call changed.
   package private(set) var changes = 0
 
-  /// Throws if the transaction has ended: a write would not be part of it.
+  /// Throws if the transaction has ended, or has to end: a write would not be part of it.
   func checkIsUsable() throws {
+    try connection.checkInterruption()
     if isOver {
       throw DatabaseError("the transaction of this Database is over; open another one", code: 21)
     }

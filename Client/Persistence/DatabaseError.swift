@@ -17,6 +17,11 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
 
   package init(_ message: String, code: Int32 = 1) { (self.message, self.code) = (message, code) }
 
+  /// The error of a call after the file was closed.
+  static func closed(_ path: String) -> DatabaseError {
+    DatabaseError("\(path) is closed", code: 21)
+  }
+
   package init(_ error: SQLiteError) {
     // Triggers of a tracked table call functions that only a replica's connection has.
     let isReplica = error.message.hasPrefix("no such function: ferry_")

@@ -12,41 +12,53 @@ package final class ReaderPool: Sendable {
   private let fileSystem: String?
   private let makeExecutor: @Sendable (String) -> any WorkExecutor
   private let readers = Mutex<[(reader: Reader, queued: Int)]>([])
-  private let isClosed = CancellationFlag()
+  private let gate: WorkGate
 
   /// - Parameters:
+  ///   - gate: admits the reads. A suspension ends their running statements.
   ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
   ///   - makeExecutor: makes the thread of a connection, with this name.
   package init(
-    path: String, fileSystem: String? = nil,
+    path: String, gate: WorkGate = WorkGate(), fileSystem: String? = nil,
     makeExecutor: @escaping @Sendable (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
   ) {
     self.path = path
+    self.gate = gate
     self.fileSystem = fileSystem
     self.makeExecutor = makeExecutor
   }
 
   /// Runs `body` on one snapshot of the file. If the task is cancelled, a running statement ends.
   ///
-  /// - Throws: the error of `body`; `CancellationError`.
+  /// - Throws: the error of `body`; `CancellationError`; ``StoppedWork``.
   package func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
     let (index, reader) = try take()
     defer { readers.withLock { $0[index].queued -= 1 } }
-    return try await CancellationFlag.whileRunning { try await reader.read(body, unless: $0) }
+    return try await CancellationFlag.whileRunning { [gate] cancelled in
+      try await reader.read(body) {
+        if gate.isSuspended { return StoppedWork.suspended }
+        return cancelled.isSet ? CancellationError() : nil
+      }
+    }
+  }
+
+  /// Returns when the reads that have begun are over.
+  package func finish() async {
+    for reader in readers.withLock({ $0.map(\.reader) }) { await reader.finish() }
   }
 
   /// Closes the connections after the reads that wait for them. Later reads fail.
   package func close() async {
-    isClosed.set()
+    gate.close()
     for reader in readers.withLock({ $0.map(\.reader) }) { await reader.close() }
   }
 
   /// Returns an idle connection, or a new one, or the one with the shortest queue.
   private func take() throws -> (index: Int, reader: Reader) {
     try readers.withLock { readers in
-      if isClosed.isSet { throw DatabaseError("\(path) is closed", code: 21) }
+      try gate.check()
       let shortest = readers.indices.min { readers[$0].queued < readers[$1].queued }
       var index = shortest ?? 0
       if readers.isEmpty || (readers[index].queued > 0 && readers.count < Self.size) {
@@ -76,17 +88,23 @@ private final class Reader: @unchecked Sendable {
   }
 
   func read<T: Sendable>(
-    _ body: @escaping @Sendable (Database) throws -> T, unless cancelled: CancellationFlag
+    _ body: @escaping @Sendable (Database) throws -> T,
+    unless due: @escaping @Sendable () -> (any Error)?
   ) async throws -> T {
     try await executor.run { [self] in
-      if cancelled.isSet { throw CancellationError() }
+      if let reason = due() { throw reason }
       let connection = try opened()
-      return try connection.interrupting(when: { cancelled.isSet }) {
+      return try connection.interrupting(when: due) {
         try connection.transaction(.deferred) {
           try body(Database(connection: connection))
         }
       }
     }
+  }
+
+  func finish() async {
+    // The closure cannot fail.
+    try? await executor.run {}
   }
 
   func close() async {
@@ -98,7 +116,7 @@ private final class Reader: @unchecked Sendable {
   }
 
   private func opened() throws -> SQLiteConnection {
-    if isClosed { throw DatabaseError("\(path) is closed", code: 21) }
+    if isClosed { throw StoppedWork.closed }
     if let connection { return connection }
     let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
     opened.guardUserStatements()

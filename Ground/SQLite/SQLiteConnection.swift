@@ -29,6 +29,8 @@ package final class SQLiteConnection {
   var keeper: SQLiteGuard?
   /// Kept for as long as SQLite may report to it.
   var changeLog: SQLiteChangeLog?
+  /// The reason to end the current work; see ``interrupting(when:_:)``.
+  var interruption: SQLiteInterruption?
   private var isDeferring = false
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
@@ -176,13 +178,19 @@ package final class SQLiteConnection {
   /// Whether a transaction is open.
   package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
-  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws. An
+  /// interrupted one is not committed; see ``interrupting(when:_:)``.
   package func transaction<T>(
     _ kind: TransactionKind = .immediate, _ body: () throws -> T
   ) throws -> T {
+    try checkInterruption()
     try statement(kind.rawValue).run()
     do {
+      // The wait for another connection's lock may have been long.
+      try checkInterruption()
       let result = try body()
+      // The body may have caught the error of an interrupted statement.
+      if let reason = interruption?.reason { throw reason }
       try statement("COMMIT").run()
       isDeferring = false
       return result

@@ -64,6 +64,19 @@ struct LocalDatabaseTests {
     #expect(read == write)
   }
 
+  @Test("live queries end when the file is closed, and later ones fail")
+  func closeUnderQuery() async throws {
+    let fixture = try await Fixture()
+    var counts = fixture.database.observe { try Note.table.count(in: $0) }.makeAsyncIterator()
+    #expect(try await counts.next() == 0)
+    await fixture.database.close()
+    #expect(try await counts.next() == nil)
+    let late = await failure(DatabaseError.self) {
+      for try await _ in fixture.database.observe({ try Note.table.count(in: $0) }) {}
+    }
+    #expect(late?.message == "\(fixture.path) is closed")
+  }
+
   @Test("a file that is not a database is rejected with its path, and stays as it is")
   func notADatabase() async throws {
     let folder = try TemporaryDirectory(prefix: "ferry-records")

@@ -17,6 +17,7 @@ public final class LocalDatabase: DatabaseAccess {
   private let executor: ThreadExecutor
   private let readers: ReaderPool
   private let changes: ChangeHub
+  private let gate = WorkGate()
 
   /// Opens `path`, or creates it; only its owner can read a new file (mode 0600).
   ///
@@ -38,7 +39,7 @@ public final class LocalDatabase: DatabaseAccess {
     self.path = path
     self.writer = writer
     self.executor = executor
-    readers = ReaderPool(path: path)
+    readers = ReaderPool(path: path, gate: gate)
     changes = ChangeHub {
       try await executor.run { try writer.dataVersion() }
     } pause: {
@@ -78,14 +79,14 @@ public final class LocalDatabase: DatabaseAccess {
   public func observe<T: Sendable>(
     _ fetch: @escaping @Sendable (Database) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {
-    LiveRead(readers: readers, hub: changes).values(of: fetch, unless: { _, _ in false })
+    observation.values(of: fetch, unless: { _, _ in false })
   }
 
   /// Returns the results of a live query. A result that equals the one before is left out.
   public func observe<T: Sendable & Equatable>(
     _ fetch: @escaping @Sendable (Database) throws -> T
   ) -> AsyncThrowingStream<T, any Error> {
-    LiveRead(readers: readers, hub: changes).values(of: fetch, unless: ==)
+    observation.values(of: fetch, unless: ==)
   }
 
   /// Runs the steps of a migrator that the file has not run, each in a transaction of its own, on the
@@ -123,15 +124,29 @@ public final class LocalDatabase: DatabaseAccess {
     }
   }
 
-  /// Closes the file after all queued calls. Later calls fail with ``DatabaseError``.
+  /// Closes the file after all queued calls, and ends its live queries. Later calls fail with
+  /// ``DatabaseError``.
   public func close() async {
     await readers.close()
+    changes.close()
     // The closure cannot fail. The last connection of a file also removes its log.
     try? await executor.run { [writer] in writer.close() }
   }
 
+  private var observation: LiveRead {
+    LiveRead(readers: readers, hub: changes, gate: gate) { [path] in
+      DatabaseError.closed(path)
+    }
+  }
+
   private func typed<T: Sendable>(_ body: () async throws -> T) async throws -> T {
-    do { return try await body() } catch let error as SQLiteError { throw DatabaseError(error) }
+    do {
+      return try await body()
+    } catch let error as SQLiteError {
+      throw DatabaseError(error)
+    } catch is StoppedWork {
+      throw DatabaseError.closed(path)
+    }
   }
 }
 
@@ -158,7 +173,7 @@ private final class Writer: @unchecked Sendable {
   }
 
   func opened() throws -> SQLiteConnection {
-    guard let connection else { throw DatabaseError("\(path) is closed", code: 21) }
+    guard let connection else { throw DatabaseError.closed(path) }
     return connection
   }
 

@@ -2,7 +2,13 @@ import Synchronization
 
 /// Reports changed tables to the live queries of a file.
 package final class ChangeHub: Sendable {
-  typealias Listener = @Sendable (ChangedTables) -> Void
+  /// A live query.
+  struct Listener: Sendable {
+    /// Takes the tables that have changed.
+    let report: @Sendable (ChangedTables) -> Void
+    /// Ends the query, because the file was closed.
+    let close: @Sendable () -> Void
+  }
 
   private struct State {
     var next = 0
@@ -34,10 +40,19 @@ package final class ChangeHub: Sendable {
   /// Reports tables that have changed.
   package func report(_ changed: ChangedTables) {
     if case .some(let tables) = changed, tables.isEmpty { return }
-    for listener in state.withLock({ Array($0.listeners.values) }) { listener(changed) }
+    for listener in state.withLock({ Array($0.listeners.values) }) { listener.report(changed) }
   }
 
-  func add(_ listener: @escaping Listener) -> Int {
+  /// Ends all live queries. Later ones end with the error of their read.
+  package func close() {
+    let listeners = state.withLock { state in
+      state.follower?.cancel()
+      return Array(state.listeners.values)
+    }
+    for listener in listeners { listener.close() }
+  }
+
+  func add(_ listener: Listener) -> Int {
     state.withLock { state in
       state.next += 1
       state.listeners[state.next] = listener

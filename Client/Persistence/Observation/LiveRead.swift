@@ -4,21 +4,36 @@ import Synchronization
 package struct LiveRead: Sendable {
   package let readers: ReaderPool
   package let hub: ChangeHub
+  let gate: WorkGate
+  /// Returns the error of a query of a closed file.
+  let closed: @Sendable () -> any Error
 
-  package init(readers: ReaderPool, hub: ChangeHub) { (self.readers, self.hub) = (readers, hub) }
+  package init(
+    readers: ReaderPool, hub: ChangeHub, gate: WorkGate, closed: @escaping @Sendable () -> any Error
+  ) {
+    (self.readers, self.hub, self.gate, self.closed) = (readers, hub, gate, closed)
+  }
 
-  /// Returns the results of a query: the present one, and each later one that `isNews` accepts. A
-  /// consumer that is slow gets the newest. The stream ends with the error of the query.
+  /// Returns the results of a query: the present one, and each later one that differs. A consumer
+  /// that is slow gets the newest. The stream ends with the error of the query, or without one when
+  /// the file is closed. While the file is suspended, the query waits.
   ///
-  /// - Parameter isNews: compares a result with the one before.
+  /// - Parameter isSame: compares a result with the one before.
   package func values<T: Sendable>(
     of fetch: @escaping @Sendable (Database) throws -> T,
     unless isSame: @escaping @Sendable (_ old: T, _ new: T) -> Bool
   ) -> AsyncThrowingStream<T, any Error> {
     AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let plan = SharedPlan()
-      let number = hub.add { changed in
-        if plan.plan.withLock({ $0.change(changed) }) { plan.wake.yield() }
+      let number = hub.add(
+        ChangeHub.Listener { changed in
+          if plan.plan.withLock({ $0.change(changed) }) { plan.wake.yield() }
+        } close: {
+          continuation.finish()
+        })
+      guard !gate.isClosed else {
+        hub.remove(number)
+        return continuation.finish(throwing: closed())
       }
       let task = Task {
         do {
@@ -26,12 +41,14 @@ package struct LiveRead: Sendable {
           for await _ in plan.wakes {
             repeat {
               plan.plan.withLock { $0.begin() }
-              let (value, tables) = try await readers.read { (try fetch($0), $0.tablesRead) }
+              let (value, tables) = try await read(fetch)
               if last.map({ !isSame($0, value) }) ?? true { continuation.yield(value) }
               last = value
               if !plan.plan.withLock({ $0.end(tables) }) { break }
             } while !Task.isCancelled
           }
+        } catch StoppedWork.closed {
+          continuation.finish()
         } catch {
           continuation.finish(throwing: error)
         }
@@ -42,6 +59,19 @@ package struct LiveRead: Sendable {
         plan.wake.finish()
       }
       plan.wake.yield()
+    }
+  }
+
+  /// Reads the value and the tables that it depends on. Reads again after a suspension.
+  private func read<T: Sendable>(
+    _ fetch: @escaping @Sendable (Database) throws -> T
+  ) async throws -> (T, Set<String>) {
+    while true {
+      do {
+        return try await readers.read { (try fetch($0), $0.tablesRead) }
+      } catch StoppedWork.suspended {
+        try await gate.opened()
+      }
     }
   }
 }

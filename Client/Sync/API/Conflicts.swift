@@ -82,7 +82,7 @@ extension Replica {
   }
 
   /// Returns a stream of the open questions, then of each conflict that a sync of this replica
-  /// object brings. The stream ends when its consumer stops listening.
+  /// object brings. The stream ends when its consumer stops listening, or when the replica is closed.
   public func conflictUpdates() -> AsyncThrowingStream<KeptConflict, any Error> {
     AsyncThrowingStream { continuation in
       let listener = conflictListeners.add(continuation)
@@ -126,6 +126,12 @@ final class ConflictListeners: Sendable {
       state.listeners[state.next] = Listener(continuation: continuation)
       return state.next
     }
+  }
+
+  /// Ends all streams.
+  func close() {
+    let listeners = state.withLock { Array($0.listeners.values) }
+    for listener in listeners { listener.continuation.finish() }
   }
 
   func remove(_ number: Int) { state.withLock { _ = $0.listeners.removeValue(forKey: number) } }

@@ -1,7 +1,7 @@
 extension Replica {
   /// Returns the activity of this replica's syncs: the present one, and each later one. A consumer
-  /// that is slow gets the newest. The stream ends when its consumer stops. A local write does not
-  /// change the phase; ``status()`` counts pending operations.
+  /// that is slow gets the newest. The stream ends when its consumer stops, or when the replica is
+  /// closed. A local write does not change the phase; ``status()`` counts pending operations.
   ///
   /// ```swift
   /// for await activity in replica.activity() {

@@ -6,7 +6,8 @@ extension Replica {
   /// process runs the query, too, at most about 25 ms later.
   ///
   /// One run is under way at a time. Commits during a run count as one, and a consumer that is slow
-  /// gets the newest result. The stream ends with the query's error, or when its consumer stops.
+  /// gets the newest result. The stream ends with the query's error, when its consumer stops, or
+  /// when the replica is closed. While the replica is suspended, the query waits.
   ///
   /// ```swift
   /// for try await rows in replica.observe({ try $0.query("SELECT * FROM tasks WHERE done = 0") }) {
@@ -28,5 +29,7 @@ extension Replica {
     observation.values(of: fetch, unless: ==)
   }
 
-  private var observation: LiveRead { LiveRead(readers: readers, hub: thread.changes) }
+  private var observation: LiveRead {
+    LiveRead(readers: readers, hub: thread.changes, gate: thread.gate) { ReplicaError.closed }
+  }
 }

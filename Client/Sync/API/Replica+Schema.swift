@@ -57,7 +57,7 @@ extension Replica {
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/refused(_:)``,
   ///   ``ReplicaError/notConfigured``.
   public func schema() async throws -> SpaceSchema {
-    try await typed {
+    try await exchange { [self] in
       let api = try await engine.api()
       return try await engine.retrying { try await api.schema() }
     }
@@ -79,7 +79,7 @@ extension Replica {
   public func applySchema(
     _ document: SpaceSchema, keepsRecords: Bool = false
   ) async throws -> SpaceSchema {
-    try await typed {
+    try await exchange { [self] in
       let api = try await engine.api()
       return try await engine.retrying {
         try await api.applySchema(document, keepsRecords: keepsRecords)

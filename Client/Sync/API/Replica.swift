@@ -107,7 +107,8 @@ public final class Replica: DatabaseAccess {
     self.path = path
     self.thread = thread
     readers = ReaderPool(
-      path: path, fileSystem: surroundings.fileSystem, makeExecutor: surroundings.makeExecutor)
+      path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
+      makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: path, transport: transport, surroundings: surroundings,
       shared: SyncAPI.Shared(), tokens: tokens)
@@ -225,7 +226,7 @@ public final class Replica: DatabaseAccess {
   ) async throws -> SpaceInfo {
     let address = try ServerAddress(
       checking: url, space: space, certificateAuthorities: certificateAuthorities)
-    return try await typed {
+    return try await exchange { [self] in
       let info = try await find(ServerAccess(address: address, token: token))
       let offset = engine.shared.clockOffset
       try await thread.run { file in
@@ -254,7 +255,7 @@ public final class Replica: DatabaseAccess {
   public func sync(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await typed {
+    try await exchange { [self] in
       let report = try await engine.sync(progress: noting(progress))
       try await tellConflicts()
       return report
@@ -266,7 +267,7 @@ public final class Replica: DatabaseAccess {
   public func push(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await typed {
+    try await exchange { [self] in
       let report = try await engine.push(progress: noting(progress))
       try await tellConflicts()
       return report
@@ -278,7 +279,7 @@ public final class Replica: DatabaseAccess {
   public func pull(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await typed {
+    try await exchange { [self] in
       let report = try await engine.pull(progress: noting(progress))
       try await tellConflicts()
       return report
@@ -306,26 +307,44 @@ public final class Replica: DatabaseAccess {
   }
 
   /// Keeps the replica in sync until the task is cancelled. Sends local writes at once, and learns
-  /// of others' changes over a live connection. If that fails, it polls.
+  /// of others' changes over a live connection. If that fails, it polls. While the replica is
+  /// suspended, it waits.
   ///
-  /// - Throws: ``ReplicaError/cancelled``; permanent errors, such as a revoked token.
+  /// - Throws: ``ReplicaError/cancelled``; ``ReplicaError/closed`` when the replica is closed;
+  ///   permanent errors, such as a revoked token.
   public func watch(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
     onEvent: @escaping @Sendable (WatchEvent) -> Void = { _ in }
+  ) async throws {
+    try await typed {
+      while true {
+        do {
+          return try await thread.gate.whileOpen { [self] in
+            try await follow(progress: progress, onEvent: onEvent)
+          }
+        } catch StoppedWork.suspended {
+          try await thread.gate.opened()
+        }
+      }
+    }
+  }
+
+  /// Watches until the task is cancelled.
+  private func follow(
+    progress: @escaping @Sendable (SyncProgress) -> Void,
+    onEvent: @escaping @Sendable (WatchEvent) -> Void
   ) async throws {
     let wakeups = Wakeups()
     watching.withLock { $0[ObjectIdentifier(wakeups)] = wakeups }
     defer { watching.withLock { $0[ObjectIdentifier(wakeups)] = nil } }
     let watcher = Watcher(engine: engine, wakeups: wakeups)
-    try await typed {
-      try await watcher.run(progress: noting(progress)) { [self] event in
-        switch event {
-        case .synced(let report):
-          if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
-          onEvent(.synced(report))
-        case .offline(let error): onEvent(.offline(error))
-        case .connected: onEvent(.connected)
-        }
+    try await watcher.run(progress: noting(progress)) { [self] event in
+      switch event {
+      case .synced(let report):
+        if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
+        onEvent(.synced(report))
+      case .offline(let error): onEvent(.offline(error))
+      case .connected: onEvent(.connected)
       }
     }
   }
@@ -368,6 +387,20 @@ public final class Replica: DatabaseAccess {
     for wakeups in watching.withLock({ Array($0.values) }) { wakeups.wake() }
   }
 
+  /// Runs requests. They end as cancelled when the replica is suspended or closed.
+  func exchange<T: Sendable>(
+    _ body: @escaping @Sendable () async throws -> T
+  ) async throws -> T {
+    try await typed {
+      try thread.gate.check()
+      do {
+        return try await thread.gate.whileOpen(body)
+      } catch is StoppedWork {
+        throw ReplicaError.cancelled
+      }
+    }
+  }
+
   /// Runs `body`; turns errors into ``ReplicaError``, except those that the caller's closure threw.
   func typed<T: Sendable>(_ body: () async throws -> T) async throws -> T {
     do {
@@ -383,6 +416,8 @@ public final class Replica: DatabaseAccess {
     } catch let error as TransportError {
       throw ReplicaError(error)
     } catch let error as NetworkError {
+      throw ReplicaError(error)
+    } catch let error as StoppedWork {
       throw ReplicaError(error)
     } catch is CancellationError {
       throw ReplicaError.cancelled

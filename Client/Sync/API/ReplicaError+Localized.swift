@@ -31,6 +31,8 @@ extension ReplicaError: LocalizedError {
     case .cannotOpen: "Name another file, or open it with the version of Ferry that wrote it."
     case .notFound: "List the existing entries, and name one of them."
     case .database(_, let code): Self.remedy(afterSQLite: code & 0xFF)
+    case .suspended: "Try again when the app is active. Your changes are safe in the replica."
+    case .closed: "Open the replica again. Your changes are safe in it."
     case .invalidBatch: "Correct the condition or the columns of the batch."
     }
   }

@@ -45,6 +45,10 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case busy(String)
   /// The work was cancelled.
   case cancelled
+  /// The replica is suspended; see ``Replica/suspend()``. Nothing of the call was stored.
+  case suspended
+  /// The replica was closed; see ``Replica/close()``. Nothing of the call was stored.
+  case closed
 
   public var description: String {
     switch self {
@@ -63,13 +67,15 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .invalidBatch(let reason): reason
     case .busy(let message): message
     case .cancelled: "cancelled"
+    case .suspended: "the replica is suspended until the program resumes it"
+    case .closed: "the replica was closed; open its file again"
     }
   }
 
   /// Whether the same call may succeed later without any change.
   public var isTransient: Bool {
     switch self {
-    case .offline, .busy: true
+    case .offline, .busy, .suspended: true
     case .refused(let problem): problem.code.action == .retry
     case .unexpectedAnswer(let status, _): RetryPolicy.isTransient(status: status)
     default: false
@@ -90,6 +96,9 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   var isOverQuota: Bool {
     if case .refused(let problem) = self { problem.code == .storageQuota } else { false }
   }
+
+  /// Whether the program itself ended the work: no failure to report.
+  var isStop: Bool { self == .cancelled || self == .suspended || self == .closed }
 
   /// Whether there is no secure connection.
   var isUntrusted: Bool {
@@ -119,6 +128,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
         default: .offline(error.message)
         }
     case is CancellationError: self = .cancelled
+    case StoppedWork.suspended: self = .suspended
+    case StoppedWork.closed: self = .closed
     default: self = .database(String(describing: error), code: 1)
     }
   }

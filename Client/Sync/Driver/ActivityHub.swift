@@ -3,6 +3,7 @@ import Synchronization
 /// Keeps the activity of a replica, and reports each change to the program's listeners.
 final class ActivityHub: Sendable {
   private struct State {
+    var isClosed = false
     var activity = SyncActivity()
     var next = 0
     var listeners: [Int: AsyncStream<SyncActivity>.Continuation] = [:]
@@ -20,6 +21,15 @@ final class ActivityHub: Sendable {
     }
   }
 
+  /// Ends all streams after their last activity, and later ones after the present one.
+  func close() {
+    let listeners = state.withLock { state in
+      state.isClosed = true
+      return Array(state.listeners.values)
+    }
+    for listener in listeners { listener.finish() }
+  }
+
   /// Returns the present activity and each later one. A consumer that is slow gets the newest.
   func stream() -> AsyncStream<SyncActivity> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
@@ -27,6 +37,7 @@ final class ActivityHub: Sendable {
         state.next += 1
         state.listeners[state.next] = continuation
         continuation.yield(state.activity)
+        if state.isClosed { continuation.finish() }
         return state.next
       }
       continuation.onTermination = { [weak self] _ in

@@ -9,6 +9,8 @@ package final class ReplicaThread: Sendable {
   private let file: FileBox
   /// The live queries of this process.
   let changes: ChangeHub
+  /// Admits the work on the file.
+  let gate: WorkGate
 
   /// Opens the file on its thread.
   package static func open(
@@ -30,22 +32,49 @@ package final class ReplicaThread: Sendable {
   ) {
     self.executor = executor
     self.file = file
-    changes = ChangeHub { [weak file] in
+    let gate = WorkGate()
+    self.gate = gate
+    changes = ChangeHub { [weak file, gate] in
       guard let box = file else { return nil }
-      return try await executor.run { try box.value.dataVersion() }
+      return try await executor.run {
+        if gate.isSuspended { throw StoppedWork.suspended }
+        return try box.value?.dataVersion()
+      }
     } pause: {
       try await surroundings.sleep(surroundings.watch.localPoll)
     }
   }
 
-  /// Runs `body` on the file's thread, after the earlier calls.
+  /// Runs `body` on the file's thread, after the earlier calls. A suspension ends its statements,
+  /// and rolls its transaction back.
+  ///
+  /// - Throws: the error of `body`; ``StoppedWork``.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
-    try await executor.run { [file, changes] in
-      defer { file.value.reporter.report(to: changes) }
-      return try body(file.value)
+    try gate.check()
+    return try await executor.run { [file, changes, gate] in
+      if gate.isSuspended { throw StoppedWork.suspended }
+      // The call may have come just before the file was closed.
+      guard let file = file.value else { throw StoppedWork.closed }
+      defer { file.reporter.report(to: changes) }
+      let due = { gate.isSuspended ? StoppedWork.suspended : nil }
+      return try file.connection.interrupting(when: due) { try body(file) }
     }
+  }
+
+  /// Returns when the earlier calls are over.
+  func finish() async {
+    // The closure cannot fail.
+    try? await executor.run {}
+  }
+
+  /// Closes the connection after the earlier calls, and ends the live queries. The last connection
+  /// to a file also removes its log.
+  func close() async {
+    changes.close()
+    // The closure cannot fail.
+    try? await executor.run { [file] in file.value = nil }
   }
 }
 
@@ -53,6 +82,7 @@ package final class ReplicaThread: Sendable {
 // SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
 // the last reference may be dropped on any thread, when no closure can run any more.
 private final class FileBox: @unchecked Sendable {
-  let value: ReplicaFile
+  /// `nil` when the file is closed.
+  var value: ReplicaFile?
   init(_ value: ReplicaFile) { self.value = value }
 }

@@ -115,7 +115,7 @@ package struct SyncEngine: Sendable {
     } catch {
       let failure = ReplicaError(error)
       activity.update { $0.fail(failure) }
-      if failure != .cancelled && failure != .notConfigured {
+      if !failure.isStop && failure != .notConfigured {
         try await thread.run { try $0.noteFailure(failure) }
       }
       throw error

@@ -76,7 +76,7 @@ package struct Watcher: Sendable {
         }
       } catch {
         let failure = ReplicaError(error)
-        if failure == .cancelled { throw CancellationError() }
+        if failure.isStop { throw CancellationError() }
         if !failure.isTransient, case .refused = failure { throw failure }
       }
       live.update { $0.disconnect() }
@@ -127,7 +127,7 @@ package struct Watcher: Sendable {
         wakeups.wake()
       } catch {
         let failure = ReplicaError(error)
-        if failure == .cancelled { throw CancellationError() }
+        if failure.isStop { throw CancellationError() }
         // A server that was trusted before may be behind a portal's page now, or renew its
         // certificate soon. If it was never trusted, its setup is wrong.
         guard

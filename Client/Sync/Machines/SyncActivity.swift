@@ -72,7 +72,7 @@ public struct SyncActivity: Sendable, Equatable {
 
   /// A sync fails.
   mutating func fail(_ error: ReplicaError) {
-    if error == .cancelled {
+    if error.isStop {
       phase = rest
       return
     }
