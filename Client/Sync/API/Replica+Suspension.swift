@@ -1,0 +1,40 @@
+import FerryPersistence
+
+extension Replica {
+  /// Stops all work on the file, so that this process holds no lock of a transaction or a sync. Call
+  /// it when the system may stop the process, and ``resume()`` when the process is active again.
+  ///
+  /// iOS ends a suspended app that holds a lock on a file of a shared container, with the code
+  /// `0xdead10cc`.
+  ///
+  /// - A running statement ends, its transaction is rolled back, and its call throws
+  ///   ``ReplicaError/suspended``. Queued calls and new calls throw it as well.
+  /// - A sync throws ``ReplicaError/cancelled``. The next one continues from there.
+  /// - Watches, live queries and other streams wait for ``resume()``, and then continue.
+  ///
+  /// New work is stopped at once. The call returns when the work under way has ended; a commit that
+  /// has begun is completed. It cannot interrupt a closure between two statements. A write that
+  /// waits for another process's lock may need up to 10 seconds to end; it holds no lock meanwhile.
+  /// The managers of missions have files of their own, and are not suspended.
+  ///
+  /// ```swift
+  /// func applicationDidEnterBackground(_ application: UIApplication) {
+  ///   let work = application.beginBackgroundTask()
+  ///   Task {
+  ///     await replica.suspend()
+  ///     application.endBackgroundTask(work)
+  ///   }
+  /// }
+  /// func applicationWillEnterForeground(_ application: UIApplication) { replica.resume() }
+  /// ```
+  public func suspend() async {
+    thread.gate.suspend()
+    await thread.gate.ended()
+    await thread.finish()
+    await readers.finish()
+  }
+
+  /// Lets a suspended replica work again. It has no effect on one that is not suspended or that is
+  /// closed.
+  public func resume() { thread.gate.resume() }
+}
