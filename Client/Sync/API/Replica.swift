@@ -33,13 +33,16 @@ public final class Replica: DatabaseAccess {
   /// - Parameters:
   ///   - transport: carries requests; libcurl by default.
   ///   - credentials: keeps the token; by default in a file beside the replica.
+  ///   - log: gets each later entry of the replica's log; see ``LogEntry``.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
   public static func open(
     _ path: String, transport: any Transport = CurlTransport(),
-    credentials: any CredentialStore = FileCredentialStore()
+    credentials: any CredentialStore = FileCredentialStore(),
+    log: (@Sendable (LogEntry) -> Void)? = nil
   ) async throws -> Replica {
     var surroundings = ReplicaSurroundings.system
     surroundings.credentials = credentials
+    surroundings.log = log
     return try await open(path, transport: transport, in: surroundings)
   }
 
@@ -60,15 +63,20 @@ public final class Replica: DatabaseAccess {
   ///   - token: the source of the bearer token; by default the token that is stored for the file.
   ///   - certificateAuthorities: a PEM file of authorities that the replica trusts besides the
   ///     system's.
+  ///   - transport: carries requests; libcurl by default.
+  ///   - credentials: keeps the token; by default in a file beside the replica.
+  ///   - log: gets each later entry of the replica's log; see ``LogEntry``.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``, also if the file belongs to another space;
   ///   ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is not valid.
   public static func open(
     _ path: String, server url: String, space: String, token: TokenSource = .stored,
     certificateAuthorities: String? = nil, transport: any Transport = CurlTransport(),
-    credentials: any CredentialStore = FileCredentialStore()
+    credentials: any CredentialStore = FileCredentialStore(),
+    log: (@Sendable (LogEntry) -> Void)? = nil
   ) async throws -> Replica {
     var surroundings = ReplicaSurroundings.system
     surroundings.credentials = credentials
+    surroundings.log = log
     let address = try ServerAddress(
       checking: url, space: space, certificateAuthorities: certificateAuthorities)
     return try await open(

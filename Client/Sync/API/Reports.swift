@@ -123,7 +123,21 @@ public struct WaitingChange: Sendable, Equatable {
   public var reason: String
 }
 
-/// An entry of the replica's log.
+/// An entry of the replica's log: a sync with its numbers, a failed sync, a warning, or an event that
+/// an application's support may need.
+///
+/// The log keeps the last 1,000 entries; ``Replica/log(limit:)`` returns them. A program that has a
+/// log of its own also gets each of them as it is stored, in their order:
+///
+/// ```swift
+/// let replica = try await Replica.open("notes.db") { entry in
+///   logger.log("\(entry.event): \(entry.detail)")
+/// }
+/// ```
+///
+/// The closure runs on a thread of its own, one call after another. It may block: the replica does
+/// not wait for it. If more than 1,000 entries wait, the oldest of them are left out. Entries of
+/// other processes on the same file arrive with the next work of this one.
 public struct LogEntry: Sendable, Equatable {
   /// Milliseconds since 1970.
   public var at: Int64

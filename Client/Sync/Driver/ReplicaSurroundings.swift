@@ -21,6 +21,8 @@ package struct ReplicaSurroundings: Sendable {
   package var fileSystem: String?
   /// The store of the token.
   package var credentials: any CredentialStore = MemoryCredentialStore()
+  /// Gets the entries of the replica's log.
+  package var log: (@Sendable (LogEntry) -> Void)?
   package var limits = Limits.standard
   /// The options of a sync.
   package var sync = SyncEngine.Options()

@@ -9,6 +9,8 @@ package final class ReplicaThread: Sendable {
   private let file: FileBox
   /// The live queries of this process.
   let changes: ChangeHub
+  /// Delivers the log to the program, if it asked for it.
+  let log: LogFeed?
   /// Admits the work on the file.
   let gate: WorkGate
 
@@ -17,21 +19,26 @@ package final class ReplicaThread: Sendable {
     path: String, in surroundings: ReplicaSurroundings = .system
   ) async throws -> ReplicaThread {
     let executor = surroundings.makeExecutor("ferry-replica")
-    let file = try await executor.run {
-      FileBox(
-        try ReplicaFile(
-          path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
-          random: surroundings.random, fileSystem: surroundings.fileSystem,
-          credentials: surroundings.credentials))
+    let (file, log) = try await executor.run {
+      let file = try ReplicaFile(
+        path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
+        random: surroundings.random, fileSystem: surroundings.fileSystem,
+        credentials: surroundings.credentials)
+      let log = try surroundings.log.map { sink in
+        LogFeed(
+          after: try file.newestLogNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)
+      }
+      return (FileBox(file), log)
     }
-    return ReplicaThread(executor: executor, file: file, in: surroundings)
+    return ReplicaThread(executor: executor, file: file, log: log, in: surroundings)
   }
 
   private init(
-    executor: any WorkExecutor, file: FileBox, in surroundings: ReplicaSurroundings
+    executor: any WorkExecutor, file: FileBox, log: LogFeed?, in surroundings: ReplicaSurroundings
   ) {
     self.executor = executor
     self.file = file
+    self.log = log
     let gate = WorkGate()
     self.gate = gate
     changes = ChangeHub { [weak file, gate] in
@@ -53,11 +60,14 @@ package final class ReplicaThread: Sendable {
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
     try gate.check()
-    return try await executor.run { [file, changes, gate] in
+    return try await executor.run { [file, changes, log, gate] in
       if gate.isSuspended { throw StoppedWork.suspended }
       // The call may have come just before the file was closed.
       guard let file = file.value else { throw StoppedWork.closed }
-      defer { file.reporter.report(to: changes) }
+      defer {
+        file.reporter.report(to: changes)
+        if !gate.isSuspended { log?.follow(file) }
+      }
       let due = { gate.isSuspended ? StoppedWork.suspended : nil }
       return try file.connection.interrupting(when: due) { try body(file) }
     }

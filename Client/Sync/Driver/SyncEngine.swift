@@ -115,9 +115,24 @@ package struct SyncEngine: Sendable {
     } catch {
       let failure = ReplicaError(error)
       activity.update { $0.fail(failure) }
-      if !failure.isStop && failure != .notConfigured {
-        try await thread.run { try $0.noteFailure(failure) }
-      }
+      try await note(failure)
+      throw error
+    }
+  }
+
+  /// Notes a failure in the log. The program gets one that the log cannot keep as well.
+  private func note(_ failure: ReplicaError) async throws {
+    if failure.isStop { return }
+    let entry = LogEntry(at: surroundings.wallClock(), event: "error", detail: "\(failure)")
+    // A replica without a server is no event in its life.
+    guard failure != .notConfigured else {
+      thread.log?.deliver(entry)
+      return
+    }
+    do {
+      try await thread.run { try $0.noteFailure(failure) }
+    } catch {
+      thread.log?.deliver(entry)
       throw error
     }
   }
