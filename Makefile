@@ -84,6 +84,14 @@ endif
 uninstall: ## Remove them again
 	@Scripts/install.sh uninstall '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
 
+.PHONY: docs
+docs: ## The library's documentation in .build/docs; a link that leads nowhere fails
+	@Scripts/install-dependencies.sh build
+	$(SWIFT) build --target Ferry $(TEST_BUILD)
+	@Scripts/build-docs.sh .build/debug/Modules .build/docs
+	@echo "The documentation is in .build/docs. To read it: python3 -m http.server -d .build/docs 8000,"
+	@echo "then open http://127.0.0.1:8000/documentation/ferry"
+
 .PHONY: serve
 serve: build ## A server on http://127.0.0.1:8080 with the embedded store
 	@$(RELEASE)/ferryd serve

@@ -19,9 +19,11 @@ extension Replica {
   /// ```
   ///
   /// - Parameters:
+  ///   - options: the limits of the downloads; see ``MissionOptions``.
   ///   - key: 32 bytes that encrypt content at rest; ``MissionManager/content(of:in:)`` reads such
   ///     content.
   ///   - transport: carries requests, with bandwidth limits of its own; libcurl by default.
+  ///   - restores: whether work that an earlier process began continues at once.
   public func missionManager(
     options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
     transport: any Transport = CurlTransport(), restores: Bool = true

@@ -3,7 +3,7 @@ import FerryProtocol
 /// Downloads missions, checks them, keeps them and puts them in use (SPEC.md §21). It uses the file
 /// store, the mission store and the downloader.
 ///
-/// Each mission is complete or absent. ``path(_:)`` is the folder of a complete version, and
+/// Each mission is complete or absent. `path(_:)` is the folder of a complete version, and
 /// changes only when another one is complete. However this process ends, ``restore()`` continues
 /// its work. Any number of processes may manage the same missions; no mission is fetched by two of
 /// them.
@@ -114,7 +114,7 @@ public actor MissionManager {
 
   /// Requests missions in the catalogue's versions, with those that come first (SPEC.md §21).
   ///
-  /// Returns as soon as they are in the queue; ``waitUntilIdle(_:)`` waits for the end. A paused
+  /// Returns as soon as they are in the queue; `waitUntilIdle(_:)` waits for the end. A paused
   /// mission continues; a mission that is here already stays unchanged.
   ///
   /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
@@ -123,7 +123,7 @@ public actor MissionManager {
     try await download(ids, isPartial: false)
   }
 
-  /// Requests missions as ``download(_:)`` does, but a mission whose dependency does not exist
+  /// Requests missions as `download(_:)` does, but a mission whose dependency does not exist
   /// fails alone, with the reason.
   public func downloadPartly(_ ids: [MissionID]) async throws(MissionError) {
     try await download(ids, isPartial: true)

@@ -63,7 +63,7 @@ public final class NetworkClient: Sendable {
   /// Sends a request and returns as soon as the filters have accepted the response's head.
   ///
   /// The request's policy repeats failures before that point; the caller handles a body that breaks
-  /// off. No cache is asked, so `only-if-cached` ends in ``notCached`` here.
+  /// off. No cache is asked, so `only-if-cached` ends in ``NetworkError/Kind/notCached`` here.
   public func stream(
     _ request: NetworkRequest, progress: TransportProgressHandler? = nil
   ) async throws(NetworkError) -> TransportStream {

@@ -16,7 +16,7 @@ public final class LiveQuery<Value: Sendable> {
   public private(set) var error: (any Error)?
   @ObservationIgnored private var task: Task<Void, Never>?
 
-  /// Follows the results of an observation; such as that of ``LocalDatabase/observe(_:)``.
+  /// Follows the results of an observation; such as that of `observe(_:)` of a ``LocalDatabase`` or a `Replica`.
   public init(_ results: AsyncThrowingStream<Value, any Error>) {
     task = Task { [weak self] in
       do {

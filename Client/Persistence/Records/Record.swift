@@ -36,7 +36,7 @@ public protocol Record: SendableMetatype {
   func columns(for table: TableInfo) throws -> RecordColumns
 
   /// Takes over the values of `columns`: its own, merged with those of another record. A class
-  /// implements it to keep its identity in ``merge(_:override:)``.
+  /// implements it to keep its identity in `merge(_:override:)`.
   mutating func fill(from columns: RecordColumns) throws
 }
 

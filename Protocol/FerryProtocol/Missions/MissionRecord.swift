@@ -18,7 +18,7 @@ public struct MissionRecord: Sendable, Equatable {
   /// The SHA-256 of the manifest's document, which is a blob like any other, and its bytes.
   public var manifest: ContentHash
   public var manifestSize: Int64
-  /// Ed25519 (RFC 8032) over ``MissionManifest/signedMessage(_:)``.
+  /// Ed25519 (RFC 8032) over the manifest's bytes behind a line that names the purpose (SPEC.md §21).
   public var signature: [UInt8]
   /// The signer's public key, 32 bytes.
   public var signer: [UInt8]

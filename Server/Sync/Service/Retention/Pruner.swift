@@ -98,7 +98,7 @@ package struct Pruner: Sendable {
     }
   }
 
-  /// Prunes one space. Throws as ``pruneAll()`` does.
+  /// Prunes one space. Throws as ``pruneAll(_:)`` does.
   ///
   /// - Parameters:
   ///   - retention: The history to keep, instead of the space's own retention.
