@@ -113,7 +113,7 @@ format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place
 
 # Documents and doc comments whose prose `make lint` checks.
-PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Server Ground Proving Tests
+PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Examples Server Ground Proving Tests
 
 .PHONY: lint
 lint: ## Check the format of all sources, the prose of the documents, and the manifest

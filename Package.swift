@@ -42,6 +42,7 @@ let package = Package(
     .executable(name: "ferry-bench", targets: ["FerryBench"]),
     .executable(name: "ferry-sim", targets: ["FerrySim"]),
     .executable(name: "ferry-chaos", targets: ["FerryChaos"]),
+    .executable(name: "ferry-tasks", targets: ["FerryTasks"]),
   ],
   targets: [
     // C libraries: a module map and a shim, each imported by one wrapper.
@@ -98,6 +99,9 @@ let package = Package(
       needs: [
         "Ferry", "FerryTableImport", "FerryCommandLine", "FerryLineEditor", "FerryProtocol",
       ]),
+
+    // An app, as a user of the library writes it.
+    command("FerryTasks", "Examples/Tasks", needs: ["Ferry"]),
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
@@ -227,7 +231,7 @@ let package = Package(
         "Ferry", "FerrySyncClient", "FerryNetworking", "FerryCompression", "FerryExecutors",
         "FerryCryptography", "FerrySQLite",
         "FerryTestSupport",
-        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench",
+        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks",
       ]),
   ]
 )

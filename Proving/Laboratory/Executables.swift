@@ -7,6 +7,7 @@ package enum Executables {
   package static func ferryBench() throws -> URL { try find("ferry-bench") }
   package static func ferryChaos() throws -> URL { try find("ferry-chaos") }
   package static func ferrySim() throws -> URL { try find("ferry-sim") }
+  package static func ferryTasks() throws -> URL { try find("ferry-tasks") }
 
   /// Looks beside the running test program, then in the directories above it.
   private static func find(_ name: String) throws -> URL {

@@ -1,0 +1,79 @@
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// The example app `ferry-tasks`, as a user at a keyboard sees it.
+@Suite(.hangLimit)
+struct TasksExampleTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  /// Runs commands to their end, and returns the lines that the app prints.
+  private func run(_ file: String, _ server: Server?, _ commands: String...) async throws
+    -> [String]
+  {
+    let place = server.map { [$0.url, "household"] } ?? []
+    let finished = try await ChildProcess.run(
+      try Executables.ferryTasks(), [directory.file(file).path] + place,
+      directory: directory.url, input: commands.map { $0 + "\n" }.joined())
+    #expect(finished.status == .exited(0), "\(finished.error)")
+    return finished.output.split(separator: "\n").map(String.init)
+  }
+
+  @Test("lists and tasks are kept without a server, and mistakes are explained")
+  func offline() async throws {
+    _ = try await run(
+      "phone.db", nil, "list Groceries", "add 1 Buy two milks", "add 1 Buy bread", "done 1")
+    let lines = try await run("phone.db", nil, "show", "done 7", "dance", "add 1", "sync")
+    #expect(
+      lines.prefix(4) == [
+        "1. Groceries", "  1 [x] Buy two milks", "  2 [ ] Buy bread",
+        "4 changes wait for the next sync",
+      ])
+    #expect(
+      lines.suffix(4) == [
+        "there is no task 7; type help for the commands",
+        "there is no command dance; type help for the commands",
+        "a name is missing; type help for the commands", "this replica has no server yet",
+      ])
+    let names = try FileManager.default.contentsOfDirectory(atPath: directory.url.path)
+    #expect(names.allSatisfy { !$0.hasSuffix("-wal") }, "the app closes its replica")
+  }
+
+  @Test("two devices share lists, show both values of a conflict, and settle it")
+  func conflict() async throws {
+    let server = try await Server.start()
+    _ = try await run("phone.db", server, "list Groceries", "add 1 Buy milk", "sync")
+    #expect(try await run("laptop.db", server, "sync", "show").last == "  1 [ ] Buy milk")
+    _ = try await run("phone.db", nil, "title 1 Buy oat milk")
+    // Another column is no conflict.
+    _ = try await run("laptop.db", server, "title 1 Buy two milks", "done 1", "sync")
+    let phone = try await run("phone.db", server, "sync", "show", "conflicts", "keep 1 lost")
+    #expect(phone.contains("  1 [x] Buy two milks"))
+    #expect(
+      phone.last == "1. title: this device lost \"Buy oat milk\"; now \"Buy two milks\"")
+    _ = try await run("phone.db", server, "sync")
+    let laptop = try await run("laptop.db", server, "sync", "show", "conflicts")
+    #expect(laptop.suffix(2) == ["  1 [x] Buy oat milk", "no conflicts"])
+    #expect(try await run("phone.db", server, "conflicts") == ["no conflicts"])
+  }
+
+  @Test("the live view shows another device's change without a command")
+  func live() async throws {
+    let server = try await Server.start()
+    let terminal = try TerminalProcess(
+      try Executables.ferryTasks(), [directory.file("phone.db").path, server.url, "household"])
+    try terminal.type("live\r")
+    try await eventually("the empty view") { terminal.screen.contains("no lists yet") }
+    _ = try await run("laptop.db", server, "list Groceries", "add 1 Buy milk", "sync")
+    try await eventually("the task") { terminal.screen.contains("  1 [ ] Buy milk") }
+    try terminal.type("done 1\r")
+    try await eventually("the checked task") { terminal.screen.contains("  1 [x] Buy milk") }
+    try await eventually("the change on the other device") {
+      try await run("laptop.db", server, "sync", "show").contains("  1 [x] Buy milk")
+    }
+    try terminal.type("quit\r")
+    #expect(try await terminal.exitStatus() == .exited(0))
+  }
+}
