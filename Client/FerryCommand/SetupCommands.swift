@@ -194,6 +194,31 @@ extension FerryCommand {
     return .uploadOnly(automatic: arguments.flag("automatic"))
   }
 
+  static let rename = CommandSpec(
+    "rename", summary: "Give a table or a column another name on this device.",
+    discussion: """
+      The space keeps the first name, so that devices which still use it sync with this one. \
+      `ferry conflicts` and the other reports show the names of the space.
+      """,
+    options: [OptionSpec("column", value: "COLUMN", help: "The column to rename.")],
+    arguments: [
+      ArgumentSpec("TABLE", help: "The table."), ArgumentSpec("NAME", help: "The new name."),
+    ],
+    examples: [ExampleSpec("Rename a column", "ferry rename notes text --column body")]
+  ) { arguments in
+    let table = Name(try arguments.string("TABLE"))
+    let new = Name(try arguments.string("NAME"))
+    let column = arguments.stringIfPresent("column").map { Name($0) }
+    try await open(arguments).write { database in
+      if let column {
+        try database.renameColumn(column, of: table, to: new)
+      } else {
+        try database.renameTable(table, to: new)
+      }
+    }
+    return .done
+  }
+
   static let untrack = CommandSpec(
     "untrack", summary: "Stop recording the writes to a table.",
     discussion: "Its rows stay, and its pending changes are still sent.",

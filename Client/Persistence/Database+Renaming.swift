@@ -9,7 +9,8 @@ extension Database {
   /// try await replica.write { try $0.renameColumn("title", of: "tasks", to: "name") }
   /// ```
   ///
-  /// - Throws: ``DatabaseError`` if SQLite refuses it; then nothing has changed.
+  /// - Throws: ``DatabaseError`` if SQLite refuses it, and nothing has changed then. In a replica also if
+  ///   the table cannot be tracked so; let the transaction fail then.
   public func renameColumn(_ column: Name, of table: Name, to new: Name) throws {
     try rename(
       column, of: table, to: new,
@@ -22,7 +23,10 @@ extension Database {
   /// try await replica.write { try $0.renameTable("tasks", to: "todos") }
   /// ```
   ///
-  /// - Throws: ``DatabaseError`` if SQLite refuses it; then nothing has changed.
+  /// A table that takes the name of one that the same transaction has dropped is that table, created
+  /// again.
+  ///
+  /// - Throws: the same as ``renameColumn(_:of:to:)``.
   public func renameTable(_ table: Name, to new: Name) throws {
     try rename(
       nil, of: table, to: new, "ALTER TABLE \(quoted(table)) RENAME TO \(quoted(new))")

@@ -383,4 +383,16 @@ struct ReplicaMigratorTests {
       #expect(try await device.count("memos") == 0)
     }
   }
+
+  @Test("the command line renames a table and a column for this device alone")
+  func command() async throws {
+    let pair = try await make()
+    try await pair.one.ferry("rename", "notes", "text", "--column", "body")
+    try await pair.one.ferry("rename", "notes", "memos")
+    let wrong = try await pair.one.ferry("rename", "notes", "again", exits: 1)
+    #expect(wrong.error.contains("no such table"))
+    try await pair.one.ferry("sql", "UPDATE memos SET text = 'typed' WHERE id = 'a'")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "typed")
+  }
 }

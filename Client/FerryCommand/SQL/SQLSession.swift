@@ -69,7 +69,7 @@ struct SQLSession {
   }
 
   private func printTables() async throws {
-    let tracked = Set(try await replica.status().tables.map(\.folded))
+    let tracked = Set(try await replica.trackedLocals().map(\.folded))
     let rows = try await replica.schemaEntries()
       .filter { $0.kind == "table" || $0.kind == "view" }
       .map { entry in

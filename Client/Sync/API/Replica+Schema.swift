@@ -36,6 +36,11 @@ extension Replica {
     return report
   }
 
+  /// Returns the tracked tables by their names in this file.
+  package func trackedLocals() async throws -> [Name] {
+    try await typed { try await thread.run { try $0.trackedLocals() } }
+  }
+
   /// Tracks all tables of the space that this replica has pulled and does not track. Creates absent
   /// ones from their published definitions, or from the pulled records. A table that cannot be
   /// tracked stops no other one.

@@ -67,7 +67,7 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var device: DeviceID
   /// The server it syncs with.
   public var server: ServerAddress?
-  /// Tables whose changes are recorded.
+  /// Tables whose changes are recorded, by their names in the space.
   public var tables: [Name]
   /// Operations that the server has not confirmed.
   public var pending: Int

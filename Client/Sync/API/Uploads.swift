@@ -21,7 +21,7 @@ public struct UploadState: Sendable, Equatable {
 extension Replica {
   /// Returns the unconfirmed state of upload-only tables, by table and record.
   ///
-  /// - Parameter table: an upload-only table; `nil` for all.
+  /// - Parameter table: an upload-only table, by its name in the space; `nil` for all.
   public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
     try await typed { try await thread.run { try $0.uploads(of: table, limit: limit) } }
   }

@@ -124,7 +124,8 @@ extension ReplicaFile {
         guard !altered.contains(name) else {
           throw ReplicaError.cannotTrack(
             table: name,
-            "it would be renamed or lose its key; `ferry untrack \(name)` first. To create it again, "
+            "it would be renamed or lose its key. To rename it, use renameTable or `ferry rename`. To create "
+              + "it again, "
               + "fill a table of another name, drop \(name), and rename the new one to \(name)")
         }
         try noteAbsent(name)

@@ -63,7 +63,7 @@ public struct DeclaredColumn: Sendable, Equatable {
 
 /// A foreign key of a table that devices create.
 public struct DeclaredReference: Sendable, Equatable {
-  /// What happens to a row with the row that it refers to.
+  /// The effect on a row when the row that it refers to is deleted, or changes.
   public enum Action: String, Sendable, CaseIterable {
     case none = "no-action"
     case restrict, cascade
