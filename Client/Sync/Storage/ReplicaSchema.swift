@@ -4,7 +4,7 @@ import FerrySQLite
 /// Ferry's own tables in the replica's file. Their names begin with `ferry_`; the rest of the
 /// file is the user's.
 enum ReplicaSchema {
-  /// The version of the statements below; raised with every change.
+  /// The version of the statements below; raised with every change after the first release.
   static let version: Int64 = 1
 
   static let statements = """
