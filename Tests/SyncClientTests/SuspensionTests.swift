@@ -89,9 +89,9 @@ struct SuspensionTests {
       try await replica.write { database in
         try Self.add("a")(database)
         gate.suspend()
-        #expect(throws: (any Error).self) { try Self.add("b")(database) }
+        #expect(throws: ReplicaError.suspended) { try Self.add("b")(database) }
         gate.resume()
-        #expect(throws: (any Error).self) { try Self.add("c")(database) }
+        #expect(throws: ReplicaError.suspended) { try Self.add("c")(database) }
       }
     }
     await #expect(throws: ReplicaError.suspended) {

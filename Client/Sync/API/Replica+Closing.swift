@@ -20,7 +20,8 @@ extension Replica {
   /// ```
   ///
   /// Do not wait for `close()` in a closure that a call of this replica runs: each would wait for the
-  /// other.
+  /// other. A ``TokenSource`` or a transport of the app delays it if it ignores its task's
+  /// cancellation.
   public func close() async {
     thread.gate.close()
     await thread.gate.ended()

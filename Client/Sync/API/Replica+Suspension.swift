@@ -15,6 +15,7 @@ extension Replica {
   /// New work is stopped at once. The call returns when the work under way has ended; a commit that
   /// has begun is completed. It cannot interrupt a closure between two statements. A write that
   /// waits for another process's lock may need up to 10 seconds to end; it holds no lock meanwhile.
+  /// A ``TokenSource`` or a transport of the app delays it if it ignores its task's cancellation.
   /// The managers of missions have files of their own, and are not suspended.
   ///
   /// ```swift

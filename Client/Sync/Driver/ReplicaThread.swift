@@ -55,20 +55,21 @@ package final class ReplicaThread: Sendable {
   /// Runs `body` on the file's thread, after the earlier calls. A suspension ends its statements,
   /// and rolls its transaction back.
   ///
-  /// - Throws: the error of `body`; ``StoppedWork``.
+  /// - Throws: the error of `body`; ``ReplicaError/suspended``, which `body` sees as well;
+  ///   ``StoppedWork`` if the call comes too late.
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
     try gate.check()
     return try await executor.run { [file, changes, log, gate] in
-      if gate.isSuspended { throw StoppedWork.suspended }
+      if gate.isSuspended { throw ReplicaError.suspended }
       // The call may have come just before the file was closed.
       guard let file = file.value else { throw StoppedWork.closed }
       defer {
         file.reporter.report(to: changes)
         if !gate.isSuspended { log?.follow(file) }
       }
-      let due = { gate.isSuspended ? StoppedWork.suspended : nil }
+      let due = { gate.isSuspended ? ReplicaError.suspended : nil }
       return try file.connection.interrupting(when: due) { try body(file) }
     }
   }
