@@ -24,7 +24,11 @@ extension ReplicaFile {
     _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
   ) throws {
     defer { renaming = nil }
-    renaming = try column.map { try renaming($0, of: table, to: new) } ?? renaming(table, to: new)
+    if let column {
+      renaming = try renaming(column, of: table, to: new)
+    } else {
+      renaming = try renaming(table, to: new)
+    }
     try alter()
   }
 
