@@ -109,7 +109,7 @@ extension FerryCommand {
     flags: [
       FlagSpec(
         "create", help: "Create absent tables from their definitions, or from the pulled records."),
-      FlagSpec("all", help: "With --create: all tables of the space."),
+      FlagSpec("all", help: "With --create: all tables of the space that are absent here."),
       FlagSpec("upload-only", help: "Send changes, and pull none."),
       FlagSpec("automatic", help: "With --upload-only: retry failed changes automatically."),
     ],

@@ -41,9 +41,9 @@ extension Replica {
     try await typed { try await thread.run { try $0.trackedLocals() } }
   }
 
-  /// Tracks all tables of the space that this replica has pulled and does not track. Creates absent
-  /// ones from their published definitions, or from the pulled records. A table that cannot be
-  /// tracked stops no other one.
+  /// Creates and tracks all tables of the space that this replica has pulled and that are not here,
+  /// from their published definitions, or from the pulled records. A table that cannot be tracked
+  /// stops no other one. One that is here and not tracked stays so: its rows may be private.
   ///
   /// ```swift
   /// try await replica.sync()

@@ -24,8 +24,11 @@ extension ReplicaFile {
     }
   }
 
-  /// Tracks all tables of the space that this replica does not track, parents before children.
-  /// Creates absent ones. A table that cannot be tracked stops no other one.
+  /// Creates and tracks all tables of the space that this replica does not have, parents before
+  /// children. A table that cannot be tracked stops no other one.
+  ///
+  /// A table that is here and not tracked stays so: its rows may be private, and an admin of the space
+  /// chooses the names.
   ///
   /// - Parameter key: the key column of a table without a definition.
   func trackAll(creatingKey key: Name) throws -> TrackReport {
@@ -40,6 +43,12 @@ extension ReplicaFile {
     var report = TrackReport()
     for table in order {
       do {
+        let local = try spaceNames().local(of: table, on: connection)
+        guard try !connection.hasTable(local) else {
+          throw ReplicaError.cannotTrack(
+            table: table,
+            "\(local) is here already and not tracked; `ferry track \(local)` sends its rows")
+        }
         try track([table], creatingKey: key)
         report.tracked.append(table)
       } catch ReplicaError.cannotTrack(let table, let reason) {
