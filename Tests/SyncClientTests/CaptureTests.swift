@@ -139,7 +139,7 @@ struct CaptureTests {
     let error = #expect(throws: ReplicaError.self) {
       try replica.run("ALTER TABLE tasks RENAME TO jobs")
     }
-    #expect(error?.description.contains("untrack") == true)
+    #expect(error?.description.contains("renameTable") == true)
     try replica.run("INSERT INTO tasks(id) VALUES ('b')")
     #expect(try replica.pending.map(\.key.record) == ["a", "b"])
   }
