@@ -13,6 +13,8 @@ package struct SpaceNames: Sendable, Equatable {
     var local: Name
   }
 
+  /// The tracked tables.
+  var tracked: [Pair] = []
   /// The tables that this device has renamed.
   var tables: [Pair] = []
   /// The columns that this device has renamed, by their table's name in the space.
@@ -20,7 +22,7 @@ package struct SpaceNames: Sendable, Equatable {
   /// The space's schema, if it declares other names.
   var schema: SpaceSchema?
 
-  /// Whether all names are the same here.
+  /// Whether no table or column of the space may have another name here.
   var isEmpty: Bool { tables.isEmpty && columns.isEmpty && schema == nil }
 
   // MARK: Tables
@@ -43,6 +45,11 @@ package struct SpaceNames: Sendable, Equatable {
     let declared = schema?.tables.first { $0.value.aliases.contains { $0.folded == local.folded } }
     guard let declared, try !isHere(declared.key) else { return local }
     return declared.key
+  }
+
+  /// Returns the name in the space of a tracked table; SQL ignores case.
+  func trackedTable(local: Name) -> Name? {
+    tracked.first { $0.local.folded == local.folded }?.space
   }
 
   // MARK: Columns

@@ -54,17 +54,14 @@ package struct TableSchema: Sendable, Equatable {
   static func read(
     local: Name, from connection: SQLiteConnection, _ names: SpaceNames, _ known: inout Known
   ) throws -> TableSchema {
-    let tracked = try connection.rows("SELECT name, local FROM ferry_tables") {
-      (name: $0.name(0), local: $0.name(1))
-    }
-    if let own = tracked.first(where: { $0.local.folded == local.folded }) {
-      return try read(own.name, from: connection, names, &known)
+    if let own = names.trackedTable(local: local) {
+      return try read(own, from: connection, names, &known)
     }
     let found = try read(unnamed: local, from: connection, &known)
     let space = try names.spaceName(ofUntracked: found.local) { name in
-      try tracked.contains { $0.name == name } || connection.hasTable(name)
+      try names.tracked.contains { $0.space == name } || connection.hasTable(name)
     }
-    if let other = tracked.first(where: { $0.name.folded == space.folded }) {
+    if let other = names.tracked.first(where: { $0.space.folded == space.folded }) {
       throw ReplicaError.cannotTrack(
         table: local,
         "the space's table \(space) is called \(other.local) here; give this one another name")

@@ -150,19 +150,19 @@ struct ForeignKeyLink {
 extension ReplicaFile {
   /// Returns the references between records of tracked tables.
   func foreignKeyLinks() throws -> [ForeignKeyLink] {
-    let tracked = try trackedTables()
+    let tracked = try spaceNames().tracked.sorted { $0.space < $1.space }
     return try tracked.flatMap { child -> [ForeignKeyLink] in
-      guard let table = try? schema(of: child) else { return [] }
-      return try connection.prepare(
+      try connection.prepare(
         "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)"
-      ).rows(table.local) { row -> ForeignKeyLink? in
+      ).rows(child.local) { row -> ForeignKeyLink? in
         guard
+          let table = try? schema(of: child.space),
           let parent = try trackedTable(local: row.name(0)),
           let key = try? schema(of: parent).key,
           row.isNull(2) || row.name(2).folded == key.folded,
           let column = table.columns.first(where: { $0.local.folded == row.name(1).folded })
         else { return nil }
-        return ForeignKeyLink(child: child, column: column.name, parent: parent)
+        return ForeignKeyLink(child: child.space, column: column.name, parent: parent)
       }.compactMap { $0 }
     }
   }

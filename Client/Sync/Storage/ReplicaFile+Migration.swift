@@ -108,6 +108,7 @@ extension ReplicaFile {
       try connection.run(
         "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?",
         "step " + table.signature(try rules(for: table)), table.local, name)
+      forgetNames()
     }
   }
 

@@ -3,13 +3,30 @@ import FerrySQLite
 
 /// Tables and columns that this device calls by other names than the space (SPEC.md §26).
 extension ReplicaFile {
-  /// Returns the names in the space.
+  /// The names in the space, and the state of the file in which they were read.
+  struct KnownNames {
+    let names: SpaceNames
+    let schema: SchemaMark
+    /// The version of the space's schema.
+    let spaceSchema: Int64
+  }
+
+  /// Returns the names in the space. They change with the schema of the file or of the space; whatever
+  /// else changes them calls ``forgetNames()``.
   func spaceNames() throws -> SpaceNames {
-    var names = try SpaceNames.renamed(on: connection)
+    let mark = try schemaMark()
     let schema = try spaceSchema()
+    if let known = knownNames, known.schema == mark, known.spaceSchema == schema.version {
+      return known.names
+    }
+    var names = try SpaceNames.local(on: connection)
     if schema.hasAliases { names.schema = schema }
+    knownNames = KnownNames(names: names, schema: mark, spaceSchema: schema.version)
     return names
   }
+
+  /// Reads the names again when they are needed next.
+  func forgetNames() { knownNames = nil }
 
   /// Returns a table by its name in this file, or in the space.
   func schema(local table: Name) throws -> TableSchema {
@@ -40,8 +57,9 @@ extension ReplicaFile {
   }
 
   private func spaceName(ofTable local: Name) throws -> Name {
-    if let tracked = try trackedTable(local: local) { return tracked }
-    return try spaceNames().spaceName(ofUntracked: local) { try connection.hasTable($0) }
+    let names = try spaceNames()
+    if let tracked = names.trackedTable(local: local) { return tracked }
+    return try names.spaceName(ofUntracked: local) { try connection.hasTable($0) }
   }
 
   private func renaming(_ column: Name, of table: Name, to new: Name) throws -> Renaming? {
@@ -78,6 +96,7 @@ extension ReplicaFile {
   /// Keeps the name in the space after a statement that has renamed something here, and forgets those
   /// of tables that are gone.
   func keepRenamed() throws {
+    defer { forgetNames() }
     try connection.execute(
       """
       DELETE FROM ferry_names WHERE col = ''
@@ -134,12 +153,9 @@ struct Renaming {
 extension SpaceNames {
   /// Returns the name in this file of a table of the space.
   func local(of table: Name, on connection: SQLiteConnection) throws -> Name {
-    let tracked = try connection.rows("SELECT name, local FROM ferry_tables") {
-      (name: $0.name(0), local: $0.name(1))
-    }
-    let own = tracked.first { $0.name == table }?.local
+    let own = tracked.first { $0.space == table }?.local
     if let own, try isEmpty || connection.hasTable(own) { return own }
-    let others = Set(tracked.filter { $0.name != table }.map(\.local.folded))
+    let others = Set(tracked.filter { $0.space != table }.map(\.local.folded))
     let found = try locals(of: table).first {
       try !others.contains($0.folded) && connection.hasTable($0)
     }
@@ -148,7 +164,7 @@ extension SpaceNames {
 
   /// Reads the names from a replica's file.
   static func read(from connection: SQLiteConnection) throws -> SpaceNames {
-    var names = try renamed(on: connection)
+    var names = try local(on: connection)
     let document = try connection.first(
       """
       SELECT document FROM ferry_schemas WHERE version = (SELECT schema FROM ferry_replica)
@@ -160,9 +176,12 @@ extension SpaceNames {
     return names
   }
 
-  /// Returns what was renamed on this device.
-  static func renamed(on connection: SQLiteConnection) throws -> SpaceNames {
+  /// Returns the names without those that the space's schema declares.
+  fileprivate static func local(on connection: SQLiteConnection) throws -> SpaceNames {
     var names = SpaceNames()
+    names.tracked = try connection.rows("SELECT name, local FROM ferry_tables") {
+      Pair(space: $0.name(0), local: $0.name(1))
+    }
     try connection.forEach("SELECT tbl, col, local FROM ferry_names") { row in
       let column = row.name(1)
       if column.text.isEmpty {

@@ -46,6 +46,7 @@ extension ReplicaFile {
     try connection.run(
       "INSERT INTO ferry_tables(name, local, signature) VALUES (?, ?, ?)", table.name, table.local,
       table.signature(try rules(for: table)))
+    forgetNames()
     try noteColumns(of: table)
     try turn(table.name, direction)
     try checkKeys(of: table)
@@ -71,6 +72,7 @@ extension ReplicaFile {
     try releaseUnsent(of: name)
     try noteUntracked(name)
     try connection.run("DELETE FROM ferry_tables WHERE name = ?", name)
+    forgetNames()
   }
 
   /// Returns the tracked tables by their names in the space.
@@ -85,8 +87,7 @@ extension ReplicaFile {
 
   /// Returns the name in the space of a tracked table; SQL ignores case.
   func trackedTable(local: Name) throws -> Name? {
-    try connection.rows("SELECT name, local FROM ferry_tables") { ($0.name(0), $0.name(1)) }
-      .first { $0.1.folded == local.folded }?.0
+    try spaceNames().trackedTable(local: local)
   }
 
   /// Updates the triggers if the schema has changed since their last check.
@@ -148,6 +149,7 @@ extension ReplicaFile {
       try connection.run(
         "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?", signature, table.local,
         name)
+      forgetNames()
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
     for table in changed {
@@ -175,7 +177,7 @@ extension ReplicaFile {
     for name in try trackedTables() { try dropTriggers(of: name) }
   }
 
-  private func schemaMark() throws -> SchemaMark {
+  func schemaMark() throws -> SchemaMark {
     let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
     return SchemaMark(version: version, rollbacks: capture.rollbacks)
   }

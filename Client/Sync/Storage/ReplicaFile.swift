@@ -31,6 +31,8 @@ package final class ReplicaFile {
   let reporter: ChangeReporter
   /// Tracked tables from before the current ALTER TABLE.
   var alteredTables: Set<Name> = []
+  /// The names of tables and columns in the space that were read before.
+  var knownNames: KnownNames?
   /// The change of a name that the current ALTER TABLE makes.
   var renaming: Renaming?
   /// The tracked tables, while a step of a migration runs without their triggers.
