@@ -17,12 +17,6 @@ struct ClosingTests {
 
   private var path: String { directory.file("replica.db").path }
 
-  /// Returns a replica that may watch the server: its pauses take their time.
-  private func watchable(_ server: ScriptedServer) async throws -> Replica {
-    try await server.replica(in: directory).close()
-    return try await Replica.open(path, transport: server, in: .system)
-  }
-
   /// Returns the names of the files that belong to the replica.
   private func files() throws -> Set<String> {
     Set(try FileManager.default.contentsOfDirectory(atPath: directory.url.path))
@@ -130,7 +124,7 @@ struct ClosingTests {
 
   @Test("a watch ends with the reason, and streams end without an error")
   func following() async throws {
-    let replica = try await watchable(ScriptedServer())
+    let replica = try await ScriptedServer().watchedReplica(in: directory)
     let (synced, sync) = AsyncStream<Void>.makeStream()
     let watch = Task { try await replica.watch(onEvent: { if case .synced = $0 { sync.yield() } }) }
     var next = synced.makeAsyncIterator()

@@ -108,4 +108,11 @@ final class ScriptedServer: Transport {
     try await replica.connect(to: "http://127.0.0.1:1", space: "demo")
     return replica
   }
+
+  /// Returns such a replica that may watch the server: its pauses take their time.
+  func watchedReplica(in directory: TemporaryDirectory) async throws -> Replica {
+    let replica = try await replica(in: directory)
+    await replica.close()
+    return try await Replica.open(replica.path, transport: self, in: .system)
+  }
 }

@@ -24,12 +24,6 @@ struct SuspensionTests {
 
   private var path: String { directory.file("replica.db").path }
 
-  /// Returns a replica that may watch the server: its pauses take their time.
-  private func watchable(_ server: ScriptedServer) async throws -> Replica {
-    try await server.replica(in: directory).close()
-    return try await Replica.open(path, transport: server, in: .system)
-  }
-
   private static func add(_ id: String) -> @Sendable (Database) throws -> Void {
     { _ = try $0.execute("INSERT INTO notes(id) VALUES (?)", [.text(id)]) }
   }
@@ -148,7 +142,7 @@ struct SuspensionTests {
   @Test("a watch and a live query go on after the resumption")
   func following() async throws {
     let server = ScriptedServer()
-    let replica = try await watchable(server)
+    let replica = try await server.watchedReplica(in: directory)
     let (synced, sync) = AsyncStream<Int>.makeStream()
     let watch = Task {
       try await replica.watch(onEvent: {

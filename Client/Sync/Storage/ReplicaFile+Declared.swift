@@ -59,6 +59,60 @@ extension ReplicaFile {
     }
     return report
   }
+
+  // MARK: Creating
+
+  /// Creates a table that is not here, from its definition or from its pulled records.
+  func create(_ name: Name, key: Name) throws {
+    let local = try spaceNames().local(of: name, on: connection)
+    guard try !connection.hasTable(local), !NameRule.isReserved(table: name) else { return }
+    guard let declared = try spaceSchema().rules(for: name).definition else {
+      return try createFromKept(name, key: key)
+    }
+    let statements = declared.statements(name: name) { table, columns in
+      guard let parent = try? schema(of: table) else { return (table, columns) }
+      return (
+        parent.local,
+        columns.map { name in
+          parent.columns.first { $0.name == name }?.local ?? name
+        }
+      )
+    }
+    for statement in statements { try connection.execute(single: statement) }
+  }
+
+  /// Creates a table that is not here with a text key and untyped columns, which keep every value
+  /// unchanged. It has the columns of the changes kept for it and those that it had before. If
+  /// SQLite treats column names as equal, the table gets the first in the order of bytes (SPEC.md
+  /// §23).
+  private func createFromKept(_ name: Name, key: Name) throws {
+    if let fault = NameRule.fault(in: key, limits: .standard) {
+      throw ReplicaError.cannotTrack(table: name, "its key cannot be called \(key): \(fault)")
+    }
+    var columns = Set<Name>()
+    var found = false
+    try connection.forEach("SELECT state FROM ferry_kept WHERE tbl = ?", name) { row in
+      found = true
+      let state = try? RecordState(decoding: row.textBytes(0), limits: limits)
+      columns.formUnion(state?.columns.map(\.name) ?? [])
+    }
+    // A tracked table that was dropped: the next sync fetches its rows.
+    let known = try knownColumns(of: name)
+    columns.formUnion(known)
+    guard found || !known.isEmpty else {
+      throw ReplicaError.cannotTrack(
+        table: name, "it does not exist here, and nothing for it has been pulled yet")
+    }
+    if let column = columns.sorted().first(where: { $0.folded == key.folded }) {
+      throw ReplicaError.cannotTrack(
+        table: name, "it has another column \(column); choose another name for the key column")
+    }
+    var spellings = Set<Name>()
+    let list = columns.sorted().filter { spellings.insert($0.folded).inserted }
+      .map { ", " + quoted($0) }.joined()
+    try connection.execute(
+      single: "CREATE TABLE \(quoted(name))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL\(list))")
+  }
 }
 
 /// The result of tracking all tables of a space.

@@ -1,0 +1,206 @@
+import FerryProtocol
+import FerrySQLite
+
+/// The triggers that record the tracked tables, kept in step with the schema.
+extension ReplicaFile {
+  /// Updates the triggers if the schema has changed since their last check.
+  func refreshTriggersOfNewSchema() throws {
+    if suspension != nil { return }
+    let mark = try schemaMark()
+    if mark == checkedSchema { return }
+    let checked = try connection.first("SELECT mark FROM ferry_checked WHERE one = 1") {
+      $0.text(0)
+    }
+    guard checked == mark.text else { return try refreshTriggers() }
+    applyPlans = [:]
+    checkedSchema = mark
+  }
+
+  /// Updates the triggers outside of a transaction.
+  func noticeNewSchema() throws {
+    if try schemaMark() == checkedSchema { return }
+    try connection.transaction { try refreshTriggersOfNewSchema() }
+  }
+
+  /// Updates the triggers after the user changed a tracked table's columns, and applies the changes
+  /// kept for columns that exist now.
+  func refreshTriggers() throws {
+    applyPlans = [:]
+    let altered = alteredTables
+    alteredTables = []
+    let names = try trackedTables()
+    let isGuarded = try !names.isEmpty && needsGuards()
+    // As in `track`: first read all tables, then change them.
+    var changed: [TableSchema] = []
+    for name in names {
+      // SQLite takes names of another case for the same; the space does not (SPEC.md §23).
+      guard let table = try? schema(of: name), table.name == name else {
+        guard !altered.contains(name) else {
+          throw ReplicaError.cannotTrack(
+            table: name,
+            "it would be renamed or lose its key. To rename it, use renameTable or `ferry rename`. To create "
+              + "it again, "
+              + "fill a table of another name, drop \(name), and rename the new one to \(name)")
+        }
+        try noteAbsent(name)
+        continue
+      }
+      let signature = table.signature(try rules(for: table))
+      let isKnown = try self.signature(of: name) == signature
+      let isOwnChange = altered.contains(name)
+      let isAsCreated = try isOwnChange || hasCaptureTriggersAsCreated(table)
+      if try isKnown && isAsCreated && hasTriggers(table, isGuarded: isGuarded) { continue }
+      changed.append(table)
+      if !isAsCreated {
+        // The table was dropped and created again, or another program renamed columns: then SQLite has
+        // rewritten the triggers, which record them under other names.
+        try noteUnrecorded(name)
+      } else {
+        try noteNewColumns(of: table)
+      }
+      try noteColumns(of: table)
+      try connection.run(
+        "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?", signature, table.local,
+        name)
+      forgetNames()
+    }
+    for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
+    for table in changed {
+      try keepOverwritten(in: table)
+      try applyKept(to: table.name)
+    }
+    try noteChecked()
+  }
+
+  /// Notes that the triggers fit the present schema.
+  func noteChecked() throws {
+    let mark = try schemaMark()
+    if mark == checkedSchema { return }
+    try connection.run("INSERT OR REPLACE INTO ferry_checked VALUES (1, ?)", mark.text)
+    checkedSchema = mark
+  }
+
+  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column that they
+  /// name. ``refreshTriggers()`` restores them.
+  func removeTriggers() throws {
+    // What another program has changed before is no change of this transaction.
+    try refreshTriggersOfNewSchema()
+    alteredTables = Set(
+      try trackedTables().filter { (try? schema(of: $0)) != nil })
+    for name in try trackedTables() { try dropTriggers(of: name) }
+  }
+
+  func schemaMark() throws -> SchemaMark {
+    let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
+    return SchemaMark(version: version, rollbacks: capture.rollbacks)
+  }
+
+  func installTriggers(for table: TableSchema, isGuarded: Bool) throws {
+    applyPlans[table.name] = nil
+    try dropTriggers(of: table.name)
+    let rules = try rules(for: table)
+    for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
+      try connection.execute(single: statement)
+    }
+    try connection.run(
+      """
+      UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?3
+      """, table.local, CaptureTriggers.names(for: table.name, isGuarded: false)[0],
+      table.name)
+  }
+
+  /// Drops the triggers that record a table, also if the table has another name now.
+  func dropTriggers(of table: Name) throws {
+    for trigger in CaptureTriggers.names(for: table, isGuarded: true) {
+      try connection.execute(single: "DROP TRIGGER IF EXISTS main.\(quoted(trigger))")
+    }
+  }
+
+  private func triggers(of table: TableSchema) throws -> [(name: Name, place: Int64)] {
+    try connection.rows(
+      """
+      SELECT name, rowid FROM sqlite_schema
+      WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
+      """, table.local
+    ) { ($0.name(0), $0.int64(1)) }
+  }
+
+  /// Whether the table has the triggers that record it, and nobody has changed them.
+  private func hasCaptureTriggersAsCreated(_ table: TableSchema) throws -> Bool {
+    let names = try triggers(of: table).map(\.name)
+    let own = CaptureTriggers.names(for: table.name, isGuarded: false)
+    guard own.allSatisfy(names.contains) else { return false }
+    return try connection.first(
+      """
+      SELECT t.trigger IS (\(Self.createdTrigger)) FROM ferry_tables AS t WHERE t.name = ?3
+      """, table.local, own[0], table.name
+    ) { $0.int64(0) == 1 } ?? false
+  }
+
+  /// The insert trigger ?2 of this file's table ?1, with the places of both in the schema: a table that was created
+  /// again has another one, also if a program has put the triggers back. VACUUM may move them.
+  private static let createdTrigger = """
+    SELECT s.sql || ' ' || s.rowid || ' ' || m.rowid || ' ' || m.rootpage
+    FROM sqlite_schema AS s, sqlite_schema AS m
+    WHERE s.name = ?2 AND s.type = 'trigger' AND m.name = ?1 AND m.type = 'table'
+    """
+
+  /// Whether the table's triggers exist and are newer than the user's own. A table that was dropped
+  /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
+  /// before the effects of the user's triggers.
+  private func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
+    let own = CaptureTriggers.names(for: table.name, isGuarded: true)
+    let triggers = try triggers(of: table)
+    let names = triggers.map(\.name)
+    guard CaptureTriggers.names(for: table.name, isGuarded: isGuarded).allSatisfy(names.contains)
+    else { return false }
+    let oldestOwn = triggers.filter { own.contains($0.name) }.map(\.place).min() ?? .min
+    let newestOther = triggers.filter { !own.contains($0.name) }.map(\.place).max() ?? .min
+    return oldestOwn > newestOther
+  }
+
+  /// Whether a write to one row may write to another one. That is so if the user has triggers, or
+  /// if a table's definition contains UPDATE (as foreign keys with ON UPDATE do) or REPLACE.
+  func needsGuards() throws -> Bool {
+    func isIn(_ schema: String) throws -> Bool {
+      try connection.exists(
+        """
+        SELECT 1 FROM \(schema) WHERE lower(substr(name, 1, 6)) <> 'ferry_' AND
+          (type = 'trigger' OR instr(lower(sql), 'update') OR instr(lower(sql), 'replace')) LIMIT 1
+        """)
+    }
+    if try isIn("sqlite_schema") { return true }
+    // Queried only if the schema exists: the query would create it.
+    let databases = try connection.rows("PRAGMA database_list") { $0.text(1) }
+    return try databases.contains("temp") && isIn("sqlite_temp_schema")
+  }
+
+  func signature(of name: Name) throws -> String? {
+    try connection.first("SELECT signature FROM ferry_tables WHERE name = ?", name) { $0.text(0) }
+  }
+}
+
+/// A state of the schema. Its version may occur again after a rollback.
+struct SchemaMark: Equatable {
+  /// The version that each change of the schema changes (PRAGMA schema_version).
+  let version: Int64
+  /// The number of transactions of this connection that were rolled back.
+  let rollbacks: Int
+
+  /// The mark as the file stores it; the triggers that Ferry creates change it, too.
+  var text: String { "\(CaptureTriggers.version):\(version)" }
+}
+
+extension TableSchema {
+  /// Returns a text that changes when the triggers have to be created again: the key and the columns
+  /// as SQL, with their names in the space.
+  func signature(_ rules: TableRules) -> String {
+    "\(CaptureTriggers.version):"
+      + ([quoted(key)]
+      + columns.map { column in
+        let local = column.local == column.name ? "" : quoted(column.local) + " AS "
+        return column.capture(rules).mark + local + quoted(column.name)
+      })
+      .joined(separator: ",")
+  }
+}
