@@ -104,10 +104,12 @@ extension ReplicaFile {
       }
       try noteColumns(of: table)
       try installTriggers(for: table, isGuarded: isGuarded)
-      // The next transaction finds another signature, and applies the changes that wait for columns.
+      let signature = table.signature(try rules(for: table))
+      // If changes wait, the next transaction finds another signature, and applies them.
+      let waits = try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", name)
       try connection.run(
         "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?",
-        "step " + table.signature(try rules(for: table)), table.local, name)
+        waits ? "step " + signature : signature, table.local, name)
       forgetNames()
     }
   }
