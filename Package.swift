@@ -27,6 +27,14 @@ func system(_ name: String, _ path: String, _ pkgConfig: String?, apt: String) -
     name: name, path: path, pkgConfig: pkgConfig, providers: [.apt([apt])])
 }
 
+/// What only systems without Apple's libraries need.
+let elsewhere: [Platform] = [.linux, .android]
+
+/// A target that a build without the trait, and one for Apple's systems, does without.
+func optional(_ name: String, trait: String) -> Target.Dependency {
+  .target(name: name, condition: .when(platforms: elsewhere, traits: [trait]))
+}
+
 // The report page of ferry-sim, in the program itself.
 let reportPage =
   ["kinds", "model", "scale", "view", "canvas", "marks", "pointer", "controls", "event-list"]
@@ -44,6 +52,12 @@ let package = Package(
     .executable(name: "ferry-chaos", targets: ["FerryChaos"]),
     .executable(name: "ferry-tasks", targets: ["FerryTasks"]),
   ],
+  traits: [
+    .trait(
+      name: "LibCurl", description: "Requests over libcurl instead of URLSession (not on Apple)"),
+    .trait(name: "Zstd", description: "Compression by zstd besides gzip (not on Apple)"),
+    .default(enabledTraits: ["LibCurl", "Zstd"]),
+  ],
   targets: [
     // C libraries: a module map and a shim, each imported by one wrapper.
     system("CFerrySQLite", "Ground/CSQLite", "sqlite3", apt: "libsqlite3-dev"),
@@ -56,23 +70,39 @@ let package = Package(
     system("CFerryLineEditor", "Ground/CLineEditor", "libedit", apt: "libedit-dev"),
 
     // Protocol: all that client and server share.
-    library("FerryProtocol", "Protocol/FerryProtocol"),
+    library("FerryProtocol", "Protocol/FerryProtocol", needs: ["FerryPlatform"]),
 
     // Ground: wrappers without a rule of Ferry's in them.
+    library("FerryPlatform", "Ground/Platform"),
     library("FerryExecutors", "Ground/Executors"),
-    library("FerrySQLite", "Ground/SQLite", needs: ["CFerrySQLite"]),
+    library("FerrySQLite", "Ground/SQLite", needs: ["CFerrySQLite", "FerryPlatform"]),
     library("FerryStoredValues", "Ground/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
-    library("FerryCompression", "Ground/Compression", needs: ["CFerryZstd", "CFerryZlib"]),
-    library("FerryCryptography", "Ground/Cryptography", needs: ["CFerryOpenSSL"]),
-    library("FerryCommandLine", "Ground/CommandLine"),
     library(
-      "FerryLineEditor", "Ground/LineEditor", needs: ["CFerryLineEditor", "FerryExecutors"]),
+      "FerryCompression", "Ground/Compression",
+      needs: [optional("CFerryZstd", trait: "Zstd"), "CFerryZlib"]),
+    library(
+      "FerryCryptography", "Ground/Cryptography",
+      needs: [.target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))]),
+    library("FerryCommandLine", "Ground/CommandLine", needs: ["FerryPlatform"]),
+    library(
+      "FerryLineEditor", "Ground/LineEditor",
+      needs: ["CFerryLineEditor", "FerryExecutors", "FerryPlatform"]),
 
     // Client.
-    library("FerryNetworking", "Client/Networking", needs: ["CFerryCurl", "FerryExecutors"]),
+    library("FerryTransport", "Client/Transport", needs: ["FerryPlatform"]),
+    library(
+      "FerryCurlTransport", "Client/CurlTransport", needs: ["CFerryCurl", "FerryTransport"]),
+    library(
+      "FerryNetworking", "Client/Networking",
+      needs: [
+        "FerryTransport", optional("FerryCurlTransport", trait: "LibCurl"), "FerryExecutors",
+        "FerryPlatform",
+      ]),
     library(
       "FerryCaching", "Client/Caching",
-      needs: ["FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors"]),
+      needs: [
+        "FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors", "FerryPlatform",
+      ]),
     library(
       "FerryPersistence", "Client/Persistence",
       needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors"]),
@@ -86,6 +116,7 @@ let package = Package(
       "FerryMissions", "Client/Missions",
       needs: [
         "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking", "FerryExecutors",
+        "FerryPlatform",
       ]),
     library(
       "Ferry", "Client/Ferry",
@@ -172,7 +203,9 @@ let package = Package(
     tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),
     tests(
       "CommandLineTests", needs: ["FerryCommandLine", "FerryLineEditor", "FerryTestSupport"]),
-    tests("NetworkingTests", needs: ["FerryNetworking", "FerryTestSupport"]),
+    tests(
+      "NetworkingTests",
+      needs: ["FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryTestSupport"]),
     tests(
       "CachingTests",
       needs: [

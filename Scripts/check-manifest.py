@@ -30,7 +30,7 @@ def faults(manifest, imports=imports):
     for target in manifest["targets"]:
         if target["type"] == "system":
             continue
-        named = {entry["byName"][0] for entry in target["dependencies"]}
+        named = {(entry.get("byName") or entry["target"])[0] for entry in target["dependencies"]}
         imported = imports(target["path"]) & modules
         if target["type"] == "test":
             imported |= named & programs

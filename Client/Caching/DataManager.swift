@@ -34,7 +34,7 @@ public struct DataManager: Sendable {
     _ configuration: NetworkConfiguration, folder: String?,
     requestLimits: CacheLimits = CacheLimits(), imageLimits: CacheLimits = .images,
     partition: CachePartition = .credentials, pinned: (any PinnedContent)? = nil,
-    transport: any Transport = CurlTransport(),
+    transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity()
   ) {
     let requests = RequestCache(

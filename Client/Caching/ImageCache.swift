@@ -30,7 +30,7 @@ public struct ImageCache: Sendable {
   public init(
     folder: String?, limits: CacheLimits = .images, partition: CachePartition = .credentials,
     configuration: NetworkConfiguration = NetworkConfiguration(),
-    transport: any Transport = CurlTransport(),
+    transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity(), pinned: (any PinnedContent)? = nil
   ) {
     let cache = RequestCache(folder: folder, limits: limits, partition: partition)

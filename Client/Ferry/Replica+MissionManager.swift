@@ -26,7 +26,7 @@ extension Replica {
   ///   - restores: whether work that an earlier process began continues at once.
   public func missionManager(
     options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
-    transport: any Transport = CurlTransport(), restores: Bool = true
+    transport: any Transport = SystemTransport(), restores: Bool = true
   ) async throws(MissionError) -> MissionManager {
     let root = path + ".missions"
     let files = try DiskFileStore(root: root, key: key)

@@ -59,7 +59,7 @@ enum FerryCommand {
         code: "no_replica")
     }
     return try await Replica.open(
-      path, transport: try transport ?? CurlTransport(configuration: network(arguments)))
+      path, transport: try transport ?? SystemTransport(configuration: network(arguments)))
   }
 
   /// Opens the replica for a command that uses its server, and warns if the server's address
@@ -77,8 +77,8 @@ enum FerryCommand {
   }
 
   /// Returns the command line's settings for connections.
-  static func network(_ arguments: ParsedArguments) throws -> CurlTransport.Configuration {
-    var configuration = CurlTransport.Configuration()
+  static func network(_ arguments: ParsedArguments) throws -> TransportConfiguration {
+    var configuration = TransportConfiguration()
     configuration.certificateAuthorities = try authorities(arguments)
     return configuration
   }

@@ -67,7 +67,7 @@ extension FerryCommand {
     _ arguments: ParsedArguments, _ url: String
   ) async throws -> (Replica, SpaceInfo?) {
     let replica = try await open(arguments, creating: true)
-    let check = SchemeCheck(transport: CurlTransport(configuration: try network(arguments)))
+    let check = SchemeCheck(transport: SystemTransport(configuration: try network(arguments)))
     do {
       let info = try await check.explained(url: url) {
         try await replica.connect(

@@ -63,7 +63,7 @@ extension FerryCommand {
       progress.finish()
       _ = try? await tellUnsent(replica)
       guard let url = try? await replica.status().server?.url else { throw error }
-      let check = SchemeCheck(transport: CurlTransport(configuration: try network(arguments)))
+      let check = SchemeCheck(transport: SystemTransport(configuration: try network(arguments)))
       throw await check.explaining(error, url: url)
     }
     progress.finish()

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 import Synchronization
 
@@ -41,10 +42,7 @@ final class Interruption: Sendable {
   /// Listens for a signal until the returned source is cancelled. The signal keeps its default
   /// action until this returns.
   func listen(for number: Int32) async -> any DispatchSourceSignal {
-    #if canImport(Darwin)
-      // There a source only observes; the default action has to be switched off as well.
-      Foundation.signal(number, SIG_IGN)
-    #endif
+    Platform.letSourceHandle(signal: number)
     let source = DispatchSource.makeSignalSource(
       signal: number, queue: DispatchQueue(label: "Interruption"))
     source.setEventHandler { @Sendable [self] in receive(number) }

@@ -1,7 +1,12 @@
 /// A compression that HTTP can name in `Content-Encoding` (RFC 9110 §8.4.1, RFC 8878).
 package enum ContentCoding: String, Sendable, CaseIterable {
-  case zstd
+  #if Zstd && !canImport(Darwin)
+    case zstd
+  #endif
   case gzip
+
+  /// The best coding that this module has: zstd, or gzip in a build without the trait `Zstd`.
+  package static var preferred: ContentCoding { allCases[0] }
 
   /// The codings this module decodes, in order of preference, as an `Accept-Encoding` value.
   package static let acceptEncoding = allCases.map(\.rawValue).joined(separator: ", ")
@@ -10,9 +15,28 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// gzip (RFC 9110 §8.4.1.3).
   package init?(token: some StringProtocol) {
     switch token.lowercased() {
-    case "zstd": self = .zstd
+    #if Zstd && !canImport(Darwin)
+      case "zstd": self = .zstd
+    #endif
     case "gzip", "x-gzip": self = .gzip
     default: return nil
+    }
+  }
+
+  /// Finds the coding of a frame or member by its first bytes; `nil` if this build has none for it.
+  package init?(of bytes: some Sequence<UInt8>) {
+    let coding = Self.allCases.first { bytes.starts(with: $0.magicNumber) }
+    guard let coding else { return nil }
+    self = coding
+  }
+
+  /// The bytes that every frame (RFC 8878 §3.1.1) or member (RFC 1952 §2.3.1) begins with.
+  private var magicNumber: [UInt8] {
+    switch self {
+    #if Zstd && !canImport(Darwin)
+      case .zstd: [0x28, 0xB5, 0x2F, 0xFD]
+    #endif
+    case .gzip: [0x1F, 0x8B]
     }
   }
 
@@ -23,8 +47,20 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// Out-of-range levels are clamped.
   package func compress(_ bytes: [UInt8], level: Int? = nil) throws(CompressionError) -> [UInt8] {
     switch self {
-    case .zstd: try Zstandard.compress(bytes, level: min(max(level ?? 3, -7), 19))
+    #if Zstd && !canImport(Darwin)
+      case .zstd: try Zstandard.compress(bytes, level: min(max(level ?? 3, -7), 19))
+    #endif
     case .gzip: try Gzip.compress(bytes, level: min(max(level ?? 5, 1), 9))
+    }
+  }
+
+  /// Codes `bytes` as one frame or member, in little time.
+  package func compressQuickly(_ bytes: [UInt8]) throws(CompressionError) -> [UInt8] {
+    switch self {
+    #if Zstd && !canImport(Darwin)
+      case .zstd: try compress(bytes, level: -3)
+    #endif
+    case .gzip: try compress(bytes, level: 1)
     }
   }
 
@@ -34,7 +70,9 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// no more than `limit` and a buffer. Throws `tooLarge`, `malformed` or `failed`.
   package func decompress(_ bytes: [UInt8], limit: Int) throws(CompressionError) -> [UInt8] {
     switch self {
-    case .zstd: try Zstandard.decompress(bytes, limit: limit)
+    #if Zstd && !canImport(Darwin)
+      case .zstd: try Zstandard.decompress(bytes, limit: limit)
+    #endif
     case .gzip: try Gzip.decompress(bytes, limit: limit)
     }
   }

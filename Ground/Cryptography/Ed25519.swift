@@ -1,6 +1,4 @@
-import CFerryOpenSSL
-
-/// An error of OpenSSL.
+/// An error of this module.
 package enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The bytes are not a key of this kind.
   case invalidKey
@@ -38,35 +36,12 @@ package enum Ed25519 {
 
     /// The key that others check this one's signatures with.
     package var publicKey: PublicKey {
-      withKey { key in
-        var bytes = [UInt8](repeating: 0, count: Ed25519.keyBytes)
-        var count = bytes.count
-        let status = EVP_PKEY_get_raw_public_key(key, &bytes, &count)
-        precondition(status == 1 && count == Ed25519.keyBytes, "OpenSSL has no Ed25519")
-        return PublicKey(checked: bytes)
-      }
+      PublicKey(checked: Algorithms.ed25519PublicKey(of: bytes))
     }
 
-    /// Returns the 64 bytes of the signature; the same each time.
+    /// Returns the 64 bytes of a signature. CryptoKit's is another one each time.
     package func sign(_ message: [UInt8]) -> [UInt8] {
-      withKey { key in
-        let context = EVP_MD_CTX_new()
-        defer { EVP_MD_CTX_free(context) }
-        var signature = [UInt8](repeating: 0, count: Ed25519.signatureBytes)
-        var count = signature.count
-        let status =
-          EVP_DigestSignInit(context, nil, nil, nil, key) == 1
-          && EVP_DigestSign(context, &signature, &count, message, message.count) == 1
-        precondition(status && count == Ed25519.signatureBytes, "OpenSSL could not sign")
-        return signature
-      }
-    }
-
-    private func withKey<R>(_ body: (OpaquePointer) -> R) -> R {
-      let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, bytes, bytes.count)
-      guard let key else { preconditionFailure("OpenSSL has no Ed25519") }
-      defer { EVP_PKEY_free(key) }
-      return body(key)
+      Algorithms.ed25519Signature(of: message, seed: bytes)
     }
   }
 
@@ -86,14 +61,8 @@ package enum Ed25519 {
 
     /// Returns whether the holder of the secret key signed exactly this message.
     package func isValid(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-      guard signature.count == Ed25519.signatureBytes else { return false }
-      let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count)
-      guard let key else { return false }
-      defer { EVP_PKEY_free(key) }
-      let context = EVP_MD_CTX_new()
-      defer { EVP_MD_CTX_free(context) }
-      return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
-        && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+      signature.count == Ed25519.signatureBytes
+        && Algorithms.isEd25519Signature(signature, of: message, publicKey: bytes)
     }
   }
 }
@@ -101,10 +70,5 @@ package enum Ed25519 {
 /// The operating system's randomness, fit for keys.
 package enum SecureRandom {
   /// Returns `count` random bytes.
-  package static func bytes(_ count: Int) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    let status = RAND_bytes(&bytes, Int32(count))
-    precondition(status == 1, "the operating system gives no randomness")
-    return bytes
-  }
+  package static func bytes(_ count: Int) -> [UInt8] { Algorithms.randomBytes(count) }
 }

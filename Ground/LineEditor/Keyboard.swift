@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import FerryPlatform
 
 /// The characters that arrive at a terminal, until it ends or another thread closes this object.
 final class Keyboard: Sendable {
@@ -22,8 +18,8 @@ final class Keyboard: Sendable {
   }
 
   deinit {
-    _ = Self.closeDescriptor(wakeup.reader)
-    _ = Self.closeDescriptor(wakeup.writer)
+    Platform.closeDescriptor(wakeup.reader)
+    Platform.closeDescriptor(wakeup.writer)
   }
 
   /// Ends the waits of all threads, from now on.
@@ -68,13 +64,5 @@ final class Keyboard: Sendable {
       if count < 0 && (errno == EINTR || errno == EAGAIN) { continue }
       return count == 1 ? byte : nil
     }
-  }
-
-  private static func closeDescriptor(_ descriptor: Int32) -> Int32 {
-    #if canImport(Glibc)
-      Glibc.close(descriptor)
-    #else
-      Darwin.close(descriptor)
-    #endif
   }
 }

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import FerryPlatform
 
 /// The text of a statement, compared by its bytes: two texts that Swift takes for equal may name
 /// two columns.

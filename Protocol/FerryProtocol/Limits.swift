@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import FerryPlatform
 
 /// Limits of messages. Wire input is checked against these once, where it is decoded.
 public struct Limits: Sendable, Equatable {

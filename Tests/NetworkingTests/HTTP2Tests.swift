@@ -13,7 +13,7 @@ struct HTTP2Tests {
   private func transport(
     trusting server: NginxServer, bandwidth: BandwidthLimits = BandwidthLimits()
   ) -> CurlTransport {
-    var configuration = CurlTransport.Configuration()
+    var configuration = TransportConfiguration()
     configuration.certificateAuthorities = server.certificate
     configuration.bandwidth = bandwidth
     return CurlTransport(configuration: configuration)

@@ -1,7 +1,6 @@
 import FerryTestSupport
+import FerryTransport
 import Testing
-
-@testable import FerryNetworking
 
 @Suite("The transfer rate of a body", .hangLimit)
 struct RequestPaceTests {

@@ -1,8 +1,9 @@
+import FerryNetworking
 import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerryNetworking
+@testable import FerryCurlTransport
 
 @Suite(
   "TLS is verified", .hangLimit,
@@ -126,7 +127,7 @@ struct SecureTransportTests {
   }
 
   private func transport(trusting server: SecureServer) -> CurlTransport {
-    var configuration = CurlTransport.Configuration()
+    var configuration = TransportConfiguration()
     configuration.certificateAuthorities = server.certificate.path
     return CurlTransport(configuration: configuration)
   }

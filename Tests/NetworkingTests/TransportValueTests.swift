@@ -1,7 +1,8 @@
+import FerryNetworking
 import FerryTestSupport
 import Testing
 
-@testable import FerryNetworking
+@testable import FerryCurlTransport
 
 @Suite("The transport's values", .hangLimit)
 struct TransportValueTests {

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import Foundation
 
 /// Large bodies in a folder, each in a file with the name of its SHA-256: `ab/<hash>`.
@@ -135,12 +136,7 @@ struct BodyFiles {
   /// Returns when a file was last written to, in milliseconds since 1970.
   private static func changed(_ path: String) -> Int64? {
     var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    #if os(Linux)
-      return Int64(status.st_mtim.tv_sec) * 1000
-    #else
-      return Int64(status.st_mtimespec.tv_sec) * 1000
-    #endif
+    return stat(path, &status) == 0 ? Platform.lastWrite(status) * 1000 : nil
   }
 
   private static func names(in folder: String) -> [String] {

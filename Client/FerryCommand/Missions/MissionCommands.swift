@@ -218,7 +218,7 @@ extension FerryCommand {
     options.silence = silence
     return try await replica.missionManager(
       options: options, key: try MissionKeyFile.key(arguments),
-      transport: CurlTransport(configuration: configuration),
+      transport: SystemTransport(configuration: configuration),
       restores: false)
   }
 

@@ -49,7 +49,7 @@ extension FerryCommand {
     let replica = try await openForServer(
       arguments,
       transport: DeadlineTransport(
-        CurlTransport(configuration: try network(arguments)), patience: silence * 2))
+        SystemTransport(configuration: try network(arguments)), patience: silence * 2))
     do {
       _ = try await replica.pull()
     } catch let error as ReplicaError where error.isTransient {

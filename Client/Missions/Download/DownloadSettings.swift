@@ -1,5 +1,6 @@
 import FerryExecutors
 import FerryNetworking
+import FerryPlatform
 import Foundation
 
 /// The settings of a downloader.
@@ -74,10 +75,7 @@ package struct DownloadSurroundings: Sendable {
       steadyClock: { seconds(CLOCK_MONOTONIC) },
       wallClock: { seconds(CLOCK_REALTIME).components.seconds },
       random: { UInt64.random(in: .min ... .max) }, sleep: { try await Task.sleep(for: $0) },
-      bootID: {
-        let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-        return text?.trimmingCharacters(in: .whitespacesAndNewlines)
-      },
+      bootID: Platform.bootIdentifier,
       makeExecutor: { ThreadExecutor(name: $0) })
   }
 

@@ -153,7 +153,7 @@ extension Directory.Entry {
     default: kind = .other
     }
     size = Int64(facts.st_size)
-    device = UInt64(facts.st_dev)
+    device = UInt64(truncatingIfNeeded: facts.st_dev)
     inode = UInt64(facts.st_ino)
   }
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The calls on the files of missions. They are POSIX's own: on a failure the result is −1 and
@@ -142,14 +143,6 @@ package struct SystemFileCalls: FileCalls {
     range.l_whence = Int16(SEEK_SET)
     range.l_start = off_t(byte)
     range.l_len = 1
-    return fcntl(descriptor, Self.setDescriptionLock, &range)
+    return fcntl(descriptor, Platform.setDescriptionLock, &range)
   }
-
-  /// F_OFD_SETLK, which the C library declares only on request: a lock that belongs to the open
-  /// file, not to the process (fcntl(2)).
-  #if canImport(Darwin)
-    private static let setDescriptionLock: Int32 = 90
-  #else
-    private static let setDescriptionLock: Int32 = 37
-  #endif
 }

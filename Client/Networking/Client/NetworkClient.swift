@@ -28,7 +28,7 @@ public final class NetworkClient: Sendable {
   ///   - connectivity: checked before each attempt.
   ///   - cache: keeps answers; without one every rule is `ignore`.
   public init(
-    _ configuration: NetworkConfiguration, transport: any Transport = CurlTransport(),
+    _ configuration: NetworkConfiguration, transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity(), cache: (any ResponseCache)? = nil,
     surroundings: NetworkSurroundings = .system
   ) {

@@ -49,3 +49,12 @@ extension RetryPolicy {
   /// One attempt, for callers that decide about further ones.
   public static let never = RetryPolicy(attemptsMax: 1)
 }
+
+extension BaseURL {
+  /// Checks that the address has a scheme, a host and a port that the client supports.
+  ///
+  /// - Throws: kind `badAddress`.
+  package func check() throws(NetworkError) {
+    do { _ = try RequestAddress(url) } catch { throw NetworkError(error) }
+  }
+}

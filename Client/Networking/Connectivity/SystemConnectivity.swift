@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// Asks the kernel for interfaces and routes, without sending a packet.
@@ -35,15 +36,15 @@ public struct SystemConnectivity: Connectivity {
   static func hasRoute(_ host: String) -> Bool {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-    hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
+    hints.ai_socktype = Platform.datagramSocket
     var found: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(host, "9", &hints, &found) == 0, let found else { return true }
     defer { freeaddrinfo(found) }
-    let type = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
-    let probe = socket(found.pointee.ai_family, type, 0)
+    let probe = socket(found.pointee.ai_family, Platform.datagramSocket, 0)
     // A machine without this family of addresses has no route to any of them.
     guard probe >= 0 else { return errno != EAFNOSUPPORT }
     defer { close(probe) }
+    _ = fcntl(probe, F_SETFD, FD_CLOEXEC)
     if connect(probe, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0 { return true }
     return ![ENETUNREACH, EHOSTUNREACH, ENETDOWN, EADDRNOTAVAIL].contains(errno)
   }

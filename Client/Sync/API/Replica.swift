@@ -35,7 +35,7 @@ public final class Replica: DatabaseAccess {
   ///   - log: gets each later entry of the replica's log; see ``LogEntry``.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
   public static func open(
-    _ path: String, transport: any Transport = CurlTransport(),
+    _ path: String, transport: any Transport = SystemTransport(),
     credentials: any CredentialStore = FileCredentialStore(),
     log: (@Sendable (LogEntry) -> Void)? = nil
   ) async throws -> Replica {
@@ -69,7 +69,7 @@ public final class Replica: DatabaseAccess {
   ///   ``ReplicaError/badAddress(_:)``; ``ReplicaError/refused(_:)`` if the space's name is not valid.
   public static func open(
     _ path: String, server url: String, space: String, token: TokenSource = .stored,
-    certificateAuthorities: String? = nil, transport: any Transport = CurlTransport(),
+    certificateAuthorities: String? = nil, transport: any Transport = SystemTransport(),
     credentials: any CredentialStore = FileCredentialStore(),
     log: (@Sendable (LogEntry) -> Void)? = nil
   ) async throws -> Replica {

@@ -12,7 +12,7 @@ struct SyncAPI: Sendable {
 
   /// Facts about a server, kept between calls.
   final class Shared: Sendable {
-    fileprivate let acceptsZstandard = Mutex(false)
+    fileprivate let bodyCoding = Mutex<ContentCoding?>(nil)
     private let offset = Mutex<Int64?>(nil)
     private let packetBytes = Mutex<Int?>(nil)
 
@@ -139,10 +139,9 @@ struct SyncAPI: Sendable {
     var request = NetworkRequest(path, method: method, query: query)
     if let body {
       request.body = .bytes(body, contentType: "application/json")
-      if body.count >= 1_024, shared.acceptsZstandard.withLock({ $0 }) {
-        request.headers.add("Content-Encoding", ContentCoding.zstd.rawValue)
-        request.body = .bytes(
-          try ContentCoding.zstd.compress(body), contentType: "application/json")
+      if body.count >= 1_024, let coding = shared.bodyCoding.withLock({ $0 }) {
+        request.headers.add("Content-Encoding", coding.rawValue)
+        request.body = .bytes(try coding.compress(body), contentType: "application/json")
       }
     }
     let bytesSent = request.body?.byteCount ?? 0
@@ -184,7 +183,7 @@ struct SyncAPI: Sendable {
 
   private func note(_ response: NetworkResponse) {
     if let accepted = response.headers["Accept-Encoding"] {
-      shared.acceptsZstandard.withLock { $0 = accepted.contains("zstd") }
+      shared.bodyCoding.withLock { $0 = ContentCoding.negotiate(acceptEncoding: accepted) }
     }
   }
 

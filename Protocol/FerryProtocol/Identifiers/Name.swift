@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import FerryPlatform
 
 /// The name of a table or a column, or the identifier of a record (SPEC.md §2).
 ///

@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import FerryPlatform
 
 // Text as bytes, for the hundreds of thousands of messages that are read and written.
 

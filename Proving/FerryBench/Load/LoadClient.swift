@@ -4,7 +4,7 @@ import FerryProtocol
 /// Speaks to a ferryd over HTTP with as little work of its own as can be.
 struct LoadClient: Sendable {
   private let base: String
-  private let transport = CurlTransport()
+  private let transport = SystemTransport()
 
   init(_ daemon: Daemon) { base = daemon.url }
 

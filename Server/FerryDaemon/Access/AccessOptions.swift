@@ -117,7 +117,7 @@ extension KeySource {
         why: "without TLS other machines on the way can replace the keys",
         next: "write an https:// URL, or a file")
     }
-    let transport = CurlTransport()
+    let transport = SystemTransport()
     self.init(takesSecrets: false) { () async throws(KeySourceError) in
       let answer: TransportResponse
       do throws(TransportError) {

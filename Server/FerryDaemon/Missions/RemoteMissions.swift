@@ -13,7 +13,7 @@ struct RemoteMissions: MissionTarget {
   private let token: String?
   private let space: SpaceName
   var name: SpaceName { space }
-  private let transport: CurlTransport
+  private let transport: SystemTransport
   private let thread = ThreadExecutor(name: "ferry-files")
 
   /// - Parameter authorities: a PEM file of certificate authorities to trust besides the system's.
@@ -28,9 +28,9 @@ struct RemoteMissions: MissionTarget {
     }
     base = url.hasSuffix("/") ? String(url.dropLast()) : url
     (self.token, self.space) = (token, space)
-    var configuration = CurlTransport.Configuration()
+    var configuration = TransportConfiguration()
     configuration.certificateAuthorities = authorities
-    transport = CurlTransport(configuration: configuration)
+    transport = SystemTransport(configuration: configuration)
   }
 
   func list() async throws -> [MissionRecord] {

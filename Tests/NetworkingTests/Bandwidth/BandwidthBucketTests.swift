@@ -1,7 +1,8 @@
+import FerryNetworking
 import FerryTestSupport
 import Testing
 
-@testable import FerryNetworking
+@testable import FerryCurlTransport
 
 @Suite("A bandwidth limit", .hangLimit)
 struct BandwidthBucketTests {

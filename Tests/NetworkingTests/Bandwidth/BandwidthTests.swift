@@ -1,9 +1,10 @@
+import FerryNetworking
 import FerryTestSupport
 import Foundation
 import Synchronization
 import Testing
 
-@testable import FerryNetworking
+@testable import FerryCurlTransport
 
 /// A clock can prove a lower bound of a duration: a busy machine only makes it longer.
 @Suite("Bandwidth limits", .hangLimit)
@@ -11,7 +12,7 @@ struct BandwidthTests {
   private static let body = (0..<256 << 10).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
 
   private func transport(receiving: Int? = nil, sending: Int? = nil) -> CurlTransport {
-    var configuration = CurlTransport.Configuration()
+    var configuration = TransportConfiguration()
     configuration.bandwidth = BandwidthLimits(receiving: receiving, sending: sending)
     return CurlTransport(configuration: configuration)
   }

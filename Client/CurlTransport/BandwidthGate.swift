@@ -1,3 +1,5 @@
+import FerryTransport
+
 /// Pauses transfers that would exceed the common limits, and resumes them in turn.
 ///
 /// A class, because all transfers of a loop share it. It never leaves the transport's thread.

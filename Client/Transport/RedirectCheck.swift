@@ -1,15 +1,20 @@
 /// Whether a request may follow a redirect to an address: a pure rule.
-struct RedirectCheck {
-  let request: TransportRequest
+package struct RedirectCheck {
+  package let request: TransportRequest
   /// The address of the request itself.
-  let first: RequestAddress
+  package let first: RequestAddress
+
+  /// Creates the check of a request.
+  package init(request: TransportRequest, first: RequestAddress) {
+    (self.request, self.first) = (request, first)
+  }
 
   /// Returns why the request may not follow a redirect to `next`, or `nil` if it may.
   ///
   /// - Parameters:
   ///   - previous: the address before this one.
   ///   - sendsBody: whether the request still has its body: a 303 removes it.
-  func refusal(
+  package func refusal(
     of next: RequestAddress, after previous: RequestAddress, sendsBody: Bool
   ) -> TransportError? {
     let from = first.endpoint

@@ -1,9 +1,9 @@
 import Synchronization
 
 /// Passes a body from the transport's thread to one consumer, with a bounded buffer.
-final class BodyChannel: TransferSink {
-  typealias Head = Result<ResponseHead, TransportError>
-  typealias Part = Result<[UInt8]?, TransportError>
+package final class BodyChannel: TransferSink {
+  package typealias Head = Result<ResponseHead, TransportError>
+  package typealias Part = Result<[UInt8]?, TransportError>
 
   private struct State {
     var head: Head?
@@ -20,10 +20,10 @@ final class BodyChannel: TransferSink {
 
   /// Creates a channel that pauses the transfer while it has `capacity` bytes or more. So many
   /// bytes are lost if the process is killed.
-  init(capacity: Int = 64 << 10) { self.capacity = capacity }
+  package init(capacity: Int = 64 << 10) { self.capacity = capacity }
 
   /// Waits for the head of the transfer that `start` begins.
-  func head(_ start: () -> Void) async -> Head {
+  package func head(_ start: () -> Void) async -> Head {
     await withCheckedContinuation { waiter in
       let head = state.withLock { state in
         if state.head == nil { state.headWaiter = waiter }
@@ -34,7 +34,7 @@ final class BodyChannel: TransferSink {
   }
 
   /// Waits for the next part of the body; calls `goOn` when a paused transfer has room again.
-  func next(_ goOn: () -> Void) async -> Part {
+  package func next(_ goOn: () -> Void) async -> Part {
     await withCheckedContinuation { waiter in
       let (part, wasFull) = state.withLock { state in
         defer { state.isFull = false }
@@ -50,7 +50,7 @@ final class BodyChannel: TransferSink {
     }
   }
 
-  func receive(_ head: ResponseHead) {
+  package func receive(_ head: ResponseHead) {
     let waiter = state.withLock { state -> CheckedContinuation<Head, Never>? in
       guard state.head == nil else { return nil }
       state.head = .success(head)
@@ -60,7 +60,7 @@ final class BodyChannel: TransferSink {
     waiter?.resume(returning: .success(head))
   }
 
-  func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
+  package func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
     let (reception, waiter) = state.withLock { state in
       if state.isEnded {
         let failure = TransportError(.cancelled, "the response has no reader any more")
@@ -78,10 +78,10 @@ final class BodyChannel: TransferSink {
     return reception
   }
 
-  func finish(_ failure: TransportError?) { end(failure, keepsBuffer: true) }
+  package func finish(_ failure: TransportError?) { end(failure, keepsBuffer: true) }
 
   /// Cancels the consumer: drops buffered bytes, and a waiting consumer gets kind `cancelled`.
-  func cancel(_ failure: TransportError) { end(failure, keepsBuffer: false) }
+  package func cancel(_ failure: TransportError) { end(failure, keepsBuffer: false) }
 
   private func end(_ failure: TransportError?, keepsBuffer: Bool) {
     let (headWaiter, head, partWaiter, part) = state.withLock { state in

@@ -5,12 +5,14 @@ import Synchronization
 import Testing
 
 @Suite("Streams of the transport", .hangLimit)
-struct CurlStreamTests {
+struct TransportStreamTests {
   private static let chunkedHead = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n"
-  private let transport = CurlTransport()
 
-  @Test("a stream delivers the head before the body, each part when it arrives, and the end")
-  func parts() async throws {
+  @Test(
+    "a stream delivers the head before the body, each part when it arrives, and the end",
+    arguments: TransportUnderTest.allCases)
+  func parts(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let gate = DispatchSemaphore(value: 0)
     let server = RawServer { exchange in
       exchange.send(Self.chunkedHead)
@@ -35,8 +37,11 @@ struct CurlStreamTests {
     #expect(try await parts.next() == nil)
   }
 
-  @Test("a stream that the server breaks off fails once, after the received parts")
-  func brokenOff() async throws {
+  @Test(
+    "a stream that the server breaks off fails once, after the received parts",
+    arguments: TransportUnderTest.allCases)
+  func brokenOff(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.send(Self.chunkedHead)
       exchange.chunk("all there is")
@@ -52,16 +57,20 @@ struct CurlStreamTests {
     #expect(try await parts.next() == nil)
   }
 
-  @Test("a refused stream has no answer")
-  func refused() async throws {
+  @Test("a refused stream has no answer", arguments: TransportUnderTest.allCases)
+  func refused(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let url = "http://127.0.0.1:\(try FreePort.next())/"
     await #expect { _ = try await transport.stream(TransportRequest(.get, url)) } throws: {
       ($0 as? TransportError)?.kind == .offline
     }
   }
 
-  @Test("a stream fails if its body is too slow, even if it never pauses")
-  func tooSlow() async throws {
+  @Test(
+    "a stream fails if its body is too slow, even if it never pauses",
+    arguments: TransportUnderTest.pausing)
+  func tooSlow(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
       while exchange.chunk("x") {}
@@ -80,8 +89,9 @@ struct CurlStreamTests {
     }
   }
 
-  @Test("a stream follows redirects without their bodies")
-  func redirect() async throws {
+  @Test("a stream follows redirects without their bodies", arguments: TransportUnderTest.allCases)
+  func redirect(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.path == "/"
         ? exchange.answer("302 Found", ["Location: /there"], Array("not this".utf8))
@@ -99,8 +109,11 @@ struct CurlStreamTests {
     case breakLoop, cancelTask, cancelBody, dropStream
   }
 
-  @Test("a stream ends with its connection when the consumer leaves", arguments: Leaving.allCases)
-  func leaving(way: Leaving) async throws {
+  @Test(
+    "a stream ends with its connection when the consumer leaves",
+    arguments: TransportUnderTest.allCases, Leaving.allCases)
+  func leaving(_ kind: TransportUnderTest, way: Leaving) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.send(Self.chunkedHead)
       exchange.chunk("first")
@@ -134,8 +147,8 @@ struct CurlStreamTests {
     await server.happened(.ended("/x"))
   }
 
-  @Test("a stream survives its transport")
-  func outlives() async throws {
+  @Test("a stream survives its transport", arguments: TransportUnderTest.allCases)
+  func outlives(_ kind: TransportUnderTest) async throws {
     let gate = DispatchSemaphore(value: 0)
     let server = RawServer { exchange in
       exchange.send(Self.chunkedHead)
@@ -144,7 +157,7 @@ struct CurlStreamTests {
       return exchange.send("0\r\n\r\n")
     }
     defer { server.stop() }
-    var transport: CurlTransport? = CurlTransport()
+    var transport: (any Transport)? = kind.make()
     let stream = try #require(try await transport?.stream(TransportRequest(.get, server.url("/"))))
     transport = nil
     gate.signal()
@@ -153,8 +166,11 @@ struct CurlStreamTests {
     #expect(body == Array("late".utf8))
   }
 
-  @Test("a stream keeps to the consumer's pace, and waiting for the consumer is not silence")
-  func pace() async throws {
+  @Test(
+    "a stream keeps to the consumer's pace, and waiting for the consumer is not silence",
+    arguments: TransportUnderTest.pausing)
+  func pace(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let size = 64 << 20
     let sent = Mutex(0)
     let server = RawServer { exchange in
@@ -185,8 +201,9 @@ struct CurlStreamTests {
     #expect(received == size)
   }
 
-  @Test("a stream carries server-sent events")
-  func events() async throws {
+  @Test("a stream carries server-sent events", arguments: TransportUnderTest.allCases)
+  func events(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
       exchange.send(": hello\n\nid: 1\nevent: head\ndata: {\"head")

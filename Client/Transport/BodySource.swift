@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// A body that is sent part by part, and again from the start if a redirect or a closed connection
@@ -5,21 +6,21 @@ import Foundation
 ///
 /// It never leaves the transport's thread. Reading a file there takes as long as the disk does, so
 /// the kernel reads ahead.
-final class BodySource {
+package final class BodySource {
   private enum Content {
     case bytes([UInt8])
     case file(descriptor: Int32, start: Int)
   }
 
   /// The number of bytes sent in all.
-  let count: Int
+  package let count: Int
   private let content: Content
   private let name: String
   private var position = 0
 
   /// Opens the body of `request`; throws kind `fileFailed` if its file cannot be opened or lacks
   /// the requested bytes.
-  init(_ request: TransportRequest) throws(TransportError) {
+  package init(_ request: TransportRequest) throws(TransportError) {
     guard let slice = request.file else {
       let bytes = request.body ?? []
       (content, count, name) = (.bytes(bytes), bytes.count, "the body")
@@ -40,9 +41,7 @@ final class BodySource {
     }
     content = .file(descriptor: descriptor, start: range.lowerBound)
     (count, name) = (range.count, slice.path)
-    #if os(Linux)
-      posix_fadvise(descriptor, off_t(range.lowerBound), off_t(count), POSIX_FADV_SEQUENTIAL)
-    #endif
+    Platform.readsInOrder(descriptor, from: range.lowerBound, count: count)
   }
 
   deinit {
@@ -50,11 +49,11 @@ final class BodySource {
   }
 
   /// Whether all was read.
-  var isAtEnd: Bool { position == count }
+  package var isAtEnd: Bool { position == count }
 
   /// Reads the next part. Returns its size, zero at the end. Throws kind `fileFailed`, also for a
   /// file that has become shorter.
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws(TransportError) -> Int {
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws(TransportError) -> Int {
     let length = min(buffer.count, count - position)
     guard length > 0 else { return 0 }
     switch content {
@@ -77,7 +76,7 @@ final class BodySource {
   }
 
   /// Moves to `offset`. Returns whether it is valid.
-  func seek(to offset: Int) -> Bool {
+  package func seek(to offset: Int) -> Bool {
     guard 0...count ~= offset else { return false }
     position = offset
     return true

@@ -1,8 +1,8 @@
 import Synchronization
 
 /// Collects a whole response in memory, within a limit.
-final class ResponseCollector: TransferSink {
-  typealias Outcome = Result<TransportResponse, TransportError>
+package final class ResponseCollector: TransferSink {
+  package typealias Outcome = Result<TransportResponse, TransportError>
 
   private struct State {
     var head: ResponseHead?
@@ -15,10 +15,10 @@ final class ResponseCollector: TransferSink {
   private let state = Mutex(State())
 
   /// Creates a collector that rejects a body of more than `limit` bytes.
-  init(limit: Int) { self.limit = limit }
+  package init(limit: Int) { self.limit = limit }
 
   /// Waits for the end of the transfer that `start` begins.
-  func outcome(_ start: () -> Void) async -> Outcome {
+  package func outcome(_ start: () -> Void) async -> Outcome {
     await withCheckedContinuation { waiter in
       let outcome = state.withLock { state in
         if state.outcome == nil { state.waiter = waiter }
@@ -28,7 +28,7 @@ final class ResponseCollector: TransferSink {
     }
   }
 
-  func receive(_ head: ResponseHead) {
+  package func receive(_ head: ResponseHead) {
     let announced = head.headers["Content-Length"].flatMap { Int($0) } ?? 0
     state.withLock { state in
       state.head = head
@@ -37,7 +37,7 @@ final class ResponseCollector: TransferSink {
     }
   }
 
-  func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
+  package func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
     state.withLock { state in
       guard bytes.count <= limit - state.body.count else {
         state.body = []
@@ -49,7 +49,7 @@ final class ResponseCollector: TransferSink {
     }
   }
 
-  func finish(_ failure: TransportError?) {
+  package func finish(_ failure: TransportError?) {
     state.withLock { state -> (@Sendable () -> Void)? in
       guard state.outcome == nil else { return nil }
       let outcome = Self.outcome(&state, failure)

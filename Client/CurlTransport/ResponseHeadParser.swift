@@ -1,14 +1,4 @@
-/// The head of a response.
-struct ResponseHead: Sendable, Equatable {
-  var status: Int
-  var headers: TransportHeaders = [:]
-
-  /// Whether another response follows: after an interim one (1xx), or after a redirect to follow.
-  func isPassing(followsRedirects: Bool) -> Bool {
-    if status < 200 { return status != 101 }
-    return followsRedirects && 300..<400 ~= status && headers["Location"]?.isEmpty == false
-  }
-}
+import FerryTransport
 
 /// Reads head lines from curl, one at a time, over several responses in a row.
 struct ResponseHeadParser {

@@ -1,4 +1,5 @@
 import CFerryCurl
+import FerryTransport
 import Synchronization
 
 /// One exchange on the transport's thread.

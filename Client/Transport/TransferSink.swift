@@ -2,7 +2,7 @@
 ///
 /// The transfer calls from the transport's thread, in the order head, bytes, finish. A cancelling
 /// task may also call `finish`; only the first call counts.
-protocol TransferSink: Sendable {
+package protocol TransferSink: Sendable {
   /// Takes the head of the final response.
   func receive(_ head: ResponseHead)
 
@@ -14,7 +14,7 @@ protocol TransferSink: Sendable {
 }
 
 /// A sink's reaction to the offered bytes.
-enum Reception {
+package enum Reception {
   /// The sink took the bytes.
   case taken
   /// The sink has no room: the transfer offers the same bytes again after it resumes.

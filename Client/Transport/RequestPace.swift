@@ -12,18 +12,18 @@ package struct RequestPace {
   private var began: ContinuousClock.Instant?
   private var receivedBefore = 0
 
-  init(rateMin: Int, window: Duration) {
+  package init(rateMin: Int, window: Duration) {
     self.rateMin = rateMin
     self.window = window
   }
 
   /// Notes a pause of this side: its time does not count.
-  mutating func rest() { began = nil }
+  package mutating func rest() { began = nil }
 
   /// Returns the rest of the window; zero and less if too few bytes have arrived in it.
   ///
   /// - Parameter received: bytes of the body so far, compressed as they travel.
-  mutating func patience(received: Int, at now: ContinuousClock.Instant) -> Duration {
+  package mutating func patience(received: Int, at now: ContinuousClock.Instant) -> Duration {
     guard let began else {
       self.began = now
       receivedBefore = received

@@ -1,22 +1,22 @@
 /// The parts of an address that the transport itself needs; curl reads the rest.
-struct RequestAddress: Equatable {
+package struct RequestAddress: Equatable {
   /// Whether the scheme is https.
-  let isSecure: Bool
+  package let isSecure: Bool
   /// The host, with the brackets of an IPv6 literal.
-  let host: String
+  package let host: String
   /// The port; the scheme's default if the address has none.
-  let port: Int
+  package let port: Int
 
   /// `host:port`, for messages: never with credentials or path.
-  var endpoint: String { "\(host):\(port)" }
+  package var endpoint: String { "\(host):\(port)" }
 
   /// Whether both have the same scheme, host and port (RFC 6454 §5).
-  func hasSameOrigin(as other: RequestAddress) -> Bool {
+  package func hasSameOrigin(as other: RequestAddress) -> Bool {
     isSecure == other.isSecure && port == other.port && host.lowercased() == other.host.lowercased()
   }
 
   /// Reads an absolute address; throws kind `badAddress`.
-  init(_ url: String) throws(TransportError) {
+  package init(_ url: String) throws(TransportError) {
     guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
       throw TransportError(.badAddress, "the address contains blanks or control characters")
     }
@@ -61,14 +61,5 @@ struct RequestAddress: Equatable {
       1...65_535 ~= port
     else { throw TransportError(.badAddress, "“\(digits)” is not a port") }
     return port
-  }
-}
-
-extension BaseURL {
-  /// Checks that the address has a scheme, a host and a port that the client supports.
-  ///
-  /// - Throws: kind `badAddress`.
-  package func check() throws(NetworkError) {
-    do { _ = try RequestAddress(url) } catch { throw NetworkError(error) }
   }
 }

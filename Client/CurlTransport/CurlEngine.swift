@@ -1,4 +1,5 @@
 import CFerryCurl
+import FerryTransport
 import Foundation
 import Synchronization
 
@@ -8,7 +9,7 @@ final class CurlEngine: Sendable {
 
   /// Starts the thread; calls `threadEnded` as the last step on it.
   init(
-    _ configuration: CurlTransport.Configuration,
+    _ configuration: TransportConfiguration,
     threadEnded: @escaping @Sendable () -> Void = {}
   ) {
     let queue = CurlQueue()

@@ -1,4 +1,5 @@
 import CFerryCurl
+import FerryTransport
 import Foundation
 
 extension CurlTransfer {

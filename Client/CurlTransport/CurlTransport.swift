@@ -1,3 +1,5 @@
+import FerryTransport
+
 /// The transport over libcurl: one thread for all transfers, connections kept and shared.
 ///
 /// It uses HTTP/2 if TLS offers it, and verifies certificates. It follows at most five redirects,
@@ -7,7 +9,7 @@ public final class CurlTransport: Transport {
   private let engine: CurlEngine
 
   /// Creates a transport with its own thread and connections.
-  public convenience init(configuration: Configuration = Configuration()) {
+  public convenience init(configuration: TransportConfiguration = TransportConfiguration()) {
     self.init(engine: CurlEngine(configuration))
   }
 

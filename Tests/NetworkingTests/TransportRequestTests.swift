@@ -4,30 +4,49 @@ import Foundation
 import Testing
 
 @Suite("Requests of the transport", .hangLimit)
-struct CurlTransportTests {
-  private let transport = CurlTransport()
+struct TransportRequestTests {
 
-  @Test("an exchange sends a body and returns status, fields and body")
-  func plain() async throws {
+  @Test(
+    "an exchange sends a body and returns status, fields and body",
+    arguments: TransportUnderTest.allCases)
+  func plain(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.answer(
         "201 Created", ["X-Method: \(exchange.method)", "A: 1", "a: 2"], exchange.body)
     }
     defer { server.stop() }
     for method in [TransportMethod.post, .put, .patch, .delete, .get] {
+      if kind == .urlSession && method == .get { continue }
       let body = Array("\(method) body\0".utf8)
       let request = TransportRequest(method, server.url("/x"), body: body)
       let response = try await transport.send(request)
       #expect(response.status == 201)
       #expect(response.headers["x-method"] == method.rawValue)
-      #expect(response.headers["A"] == "1, 2")
+      // Foundation for Linux keeps one of the fields of a name, either one.
+      let fields = kind == .libcurl ? ["1, 2"] : ["1", "2"]
+      #expect(fields.contains(response.headers["A"] ?? ""))
       #expect(response.body == body)
     }
     #expect(server.count(.accepted) == 1)
   }
 
-  @Test("a request's fields are sent as they are, and no others are added")
-  func fields() async throws {
+  @Test("URLSession sends no body with GET, and the request fails before it is sent")
+  func bodyOfGet() async throws {
+    let server = RawServer { $0.answer("200 OK") }
+    defer { server.stop() }
+    let request = TransportRequest(.get, server.url("/"), body: [1])
+    let error = try await URLSessionTransport().failure(request)
+    #expect(error.kind == .other)
+    #expect(error.message.hasPrefix("URLSession cannot send a body with GET"))
+    #expect(server.count(.requested("/")) == 0)
+  }
+
+  @Test(
+    "a request's fields are sent as they are, and the transport adds none but its own",
+    arguments: TransportUnderTest.allCases)
+  func fields(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       let lines = exchange.headers.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
       return exchange.answer("200 OK", [], Array(lines.joined(separator: "\n").utf8))
@@ -37,30 +56,38 @@ struct CurlTransportTests {
       .post, server.url("/"), headers: ["Authorization": "Bearer x", "Empty": ""],
       body: [UInt8](repeating: 65, count: 2 << 20))
     let response = try await transport.send(request)
-    #expect(
-      String(decoding: response.body, as: UTF8.self) == """
-        accept=*/*
-        accept-encoding=zstd, gzip
-        authorization=Bearer x
-        content-length=2097152
-        empty=
-        host=127.0.0.1:\(server.port)
-        user-agent=ferry
-        """)
+    var expected = [
+      "accept=*/*", "authorization=Bearer x", "content-length=2097152", "empty=",
+      "host=127.0.0.1:\(server.port)", "user-agent=ferry",
+    ]
+    // The codings and the language of URLSession are the system's.
+    expected +=
+      kind == .libcurl
+      ? ["accept-encoding=zstd, gzip"]
+      : ["connection=keep-alive", "content-type=application/octet-stream"]
+    let text = String(decoding: response.body, as: UTF8.self)
+    let lines = text.split(separator: "\n").map(String.init)
+    let known = lines.filter { line in
+      kind == .libcurl || !["accept-encoding=", "accept-language="].contains { line.hasPrefix($0) }
+    }
+    #expect(known.sorted() == expected.sorted())
   }
 
   @Test(
     "a field that contains a line break is refused",
-    arguments: [
+    arguments: TransportUnderTest.allCases,
+    [
       ("X", "a\r\nB: c"), ("X\r\nB", "c"), ("X", "a\0b"), ("", "a"), ("X Y", "a"), ("X:", "a"),
     ])
-  func injection(name: String, value: String) async throws {
-    let request = TransportRequest(.get, "http://127.0.0.1:1/", headers: [name: value])
-    #expect(await failure(request)?.kind == .other)
+  func injection(_ kind: TransportUnderTest, field: (name: String, value: String)) async throws {
+    let transport = kind.make()
+    let request = TransportRequest(.get, "http://127.0.0.1:1/", headers: [field.name: field.value])
+    #expect(try await transport.failure(request).kind == .other)
   }
 
-  @Test("answers to HEAD and with status 204 have no body")
-  func bodiless() async throws {
+  @Test("answers to HEAD and with status 204 have no body", arguments: TransportUnderTest.allCases)
+  func bodiless(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.method == "HEAD"
         ? exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")
@@ -75,8 +102,11 @@ struct CurlTransportTests {
     #expect(server.count(.accepted) == 1)
   }
 
-  @Test("gzip and zstd are decoded, unless the request asks for its own encoding")
-  func decoding() async throws {
+  @Test(
+    "gzip is decoded, and libcurl leaves a body undecoded if the request asks for its own coding",
+    arguments: TransportUnderTest.allCases)
+  func decoding(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.answer("200 OK", ["Content-Encoding: gzip"], CannedBodies.gzip)
     }
@@ -85,19 +115,24 @@ struct CurlTransportTests {
     let text = String(repeating: "ferry ", count: 40)
     #expect(try await transport.send(request).body == Array(text.utf8))
     request.headers["Accept-Encoding"] = "gzip"
-    #expect(try await transport.send(request).body == CannedBodies.gzip)
+    let body = try await transport.send(request).body
+    #expect(body == (kind == .libcurl ? CannedBodies.gzip : Array(text.utf8)))
   }
 
-  @Test("a body of 16 MiB is received whole")
-  func large() async throws {
+  @Test("a body of 16 MiB is received whole", arguments: TransportUnderTest.allCases)
+  func large(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let body = (0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     let server = RawServer { $0.answer("200 OK", [], body) }
     defer { server.stop() }
     #expect(try await transport.send(TransportRequest(.get, server.url("/"))).body == body)
   }
 
-  @Test("redirects keep a POST's body but not credentials for another host")
-  func redirects() async throws {
+  @Test(
+    "redirects keep a POST's body but not credentials for another host",
+    arguments: TransportUnderTest.allCases)
+  func redirects(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let other = RawServer { $0.answer("200 OK", ["Seen: \($0.headers["authorization"] ?? "-")"]) }
     let server = RawServer { exchange in
       switch exchange.path {
@@ -122,8 +157,11 @@ struct CurlTransportTests {
     #expect(away.headers["Seen"] == "-")
   }
 
-  @Test("redirects to another origin are followed without a body and without private fields")
-  func otherOrigin() async throws {
+  @Test(
+    "redirects to another origin are followed without a body and without private fields",
+    arguments: TransportUnderTest.allCases)
+  func otherOrigin(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let other = RawServer { $0.answer("200 OK", ["Method: \($0.method)"]) }
     let server = RawServer { exchange in
       exchange.answer(
@@ -155,8 +193,9 @@ struct CurlTransportTests {
     #expect(other.count(.requested("/own")) == 0 && other.count(.requested("/key")) == 1)
   }
 
-  @Test("the size of a head is bounded", arguments: [true, false])
-  func endlessHead(isInterim: Bool) async throws {
+  @Test("the size of a head is bounded", arguments: TransportUnderTest.pausing, [true, false])
+  func endlessHead(_ kind: TransportUnderTest, isInterim: Bool) async throws {
+    let transport = kind.make()
     let server = RawServer { exchange in
       exchange.send("HTTP/1.1 \(isInterim ? "103 Early Hints" : "200 OK")\r\n")
       while exchange.send(isInterim ? "A: b\r\n\r\nHTTP/1.1 103 -\r\n" : "A: b\r\n") {}
@@ -175,7 +214,7 @@ struct CurlTransportTests {
     let proxy = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }
     let server = RawServer { $0.answer("200 OK", [], Array("direct".utf8)) }
     defer { server.stop(); proxy.stop() }
-    var configuration = CurlTransport.Configuration()
+    var configuration = TransportConfiguration()
     configuration.proxy = proxy.url("")
     let transport = CurlTransport(configuration: configuration)
     let direct = try await transport.send(TransportRequest(.get, server.url("/")))
@@ -184,8 +223,11 @@ struct CurlTransportTests {
     #expect(proxied.body == Array("http://ferry.invalid/x".utf8))
   }
 
-  @Test("200 requests run at once, and 200 more over the same connections")
-  func concurrent() async throws {
+  @Test(
+    "200 requests run at once, and 200 more over the same connections",
+    arguments: TransportUnderTest.allCases)
+  func concurrent(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { $0.answer("200 OK", [], Array($0.path.utf8)) }
     defer { server.stop() }
     for _ in 1...2 {
@@ -203,8 +245,9 @@ struct CurlTransportTests {
     #expect(server.count(.accepted) <= 200)
   }
 
-  @Test("one connection serves one request after the other")
-  func reuse() async throws {
+  @Test("one connection serves one request after the other", arguments: TransportUnderTest.allCases)
+  func reuse(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
     let server = RawServer { $0.answer("200 OK") }
     defer { server.stop() }
     for _ in 1...50 {
@@ -217,7 +260,7 @@ struct CurlTransportTests {
   func connectionLimit() async throws {
     let server = RawServer { $0.answer("200 OK") }
     defer { server.stop() }
-    var configuration = CurlTransport.Configuration()
+    var configuration = TransportConfiguration()
     configuration.connectionsPerHostMax = 3
     let transport = CurlTransport(configuration: configuration)
     try await withThrowingTaskGroup { group in
@@ -227,14 +270,5 @@ struct CurlTransportTests {
       try await group.waitForAll()
     }
     #expect(server.count(.accepted) <= 3)
-  }
-
-  private func failure(_ request: TransportRequest) async -> TransportError? {
-    do {
-      _ = try await transport.send(request)
-      return nil
-    } catch {
-      return error
-    }
   }
 }

@@ -1,4 +1,5 @@
 import CFerryCurl
+import FerryTransport
 import Foundation
 
 /// The transport's thread: runs every transfer until the queue is closed.

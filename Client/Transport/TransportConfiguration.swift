@@ -1,0 +1,22 @@
+/// The settings of a transport, for all its requests.
+///
+/// A transport that cannot follow a setting fails each request with kind `other`, and its message
+/// has the setting's name. ``URLSessionTransport`` lists those that it cannot follow.
+public struct TransportConfiguration: Sendable {
+  /// The `User-Agent`, unless a request names its own.
+  public var userAgent = "ferry"
+  /// The proxy's address; `nil` takes it from the environment, "" uses none.
+  public var proxy: String?
+  /// A PEM file of certificate authorities to trust besides the system's, for all requests.
+  public var certificateAuthorities: String?
+  /// The most connections to one host; further requests wait. `nil` for no limit: a stream keeps
+  /// its connection, and waiting behind streams would be endless.
+  public var connectionsPerHostMax: Int?
+  /// The number of connections to keep open for reuse.
+  public var idleConnectionsMax = 256
+  /// The bandwidth of all transfers together; `CurlTransport.limitBandwidth(_:)` changes it later.
+  public var bandwidth = BandwidthLimits()
+
+  /// Creates the defaults.
+  public init() {}
+}

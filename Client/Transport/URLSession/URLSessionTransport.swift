@@ -1,0 +1,188 @@
+import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// The transport over Foundation's URLSession, for systems that have no libcurl.
+///
+/// It follows the rules of ``Transport`` about redirects and secret fields, and keeps neither
+/// cookies nor a cache. These limits come from URLSession:
+///
+/// - It does not show when a connection is made, so `connectTimeout` has no effect: a server that
+///   is never reached ends with the limit of the whole exchange, or of a silence.
+/// - It cannot limit bandwidth, and has one pool of connections, which no setting limits.
+/// - A request with a body needs another method than GET. A body without a `Content-Type` travels
+///   as `application/octet-stream`. The system adds `Accept-Language` and `Connection`.
+/// - It decodes bodies, also if the request has an `Accept-Encoding` of its own.
+/// - A range of a file is copied to a temporary file before it is sent.
+///
+/// On Linux, Foundation's own URLSession has further ones: it trusts no other authorities than the
+/// process does, takes its proxies from the environment, and cannot pause a transfer. A body of
+/// which its reader leaves more than 64 MiB waiting fails there. Of several fields with one name, it
+/// keeps one. A file that becomes shorter while it is sent fails only when the time is over.
+///
+/// ```swift
+/// let client = NetworkClient(configuration, transport: URLSessionTransport())
+/// ```
+public final class URLSessionTransport: Transport {
+  private let session: URLSession
+  private let transfers: SessionTransfers
+  private let userAgent: String
+  /// A setting that this transport cannot follow.
+  private let fault: TransportError?
+
+  /// Creates a transport with its own connections.
+  public init(configuration: TransportConfiguration = TransportConfiguration()) {
+    let settings = URLSessionConfiguration.ephemeral
+    settings.urlCache = nil
+    settings.urlCredentialStorage = nil
+    settings.httpCookieStorage = nil
+    settings.httpShouldSetCookies = false
+    settings.httpCookieAcceptPolicy = .never
+    settings.requestCachePolicy = .reloadIgnoringLocalCacheData
+    // The limits of requests are watched here.
+    settings.timeoutIntervalForRequest = 7 * 24 * 3600
+    settings.timeoutIntervalForResource = 7 * 24 * 3600
+    settings.httpMaximumConnectionsPerHost = configuration.connectionsPerHostMax ?? 10_000
+    fault = Self.fault(configuration)
+    userAgent = configuration.userAgent
+    #if canImport(Darwin)
+      if let proxy = configuration.proxy.flatMap(SystemProxy.init) {
+        settings.connectionProxyDictionary = proxy.dictionary
+      }
+    #endif
+    transfers = SessionTransfers(certificateAuthorities: configuration.certificateAuthorities)
+    // One call at a time, as a delegate expects it.
+    let queue = OperationQueue()
+    queue.maxConcurrentOperationCount = 1
+    session = URLSession(configuration: settings, delegate: transfers, delegateQueue: queue)
+  }
+
+  deinit { session.finishTasksAndInvalidate() }
+
+  public func send(
+    _ request: TransportRequest
+  ) async throws(TransportError) -> TransportResponse {
+    try await send(request, progress: nil)
+  }
+
+  public func stream(
+    _ request: TransportRequest
+  ) async throws(TransportError) -> TransportStream {
+    try await stream(request, progress: nil)
+  }
+
+  public func send(
+    _ request: TransportRequest, progress: TransportProgressHandler?
+  ) async throws(TransportError) -> TransportResponse {
+    let collector = ResponseCollector(limit: request.responseLimit)
+    let transfer = try transfer(request, sink: collector, limit: .exchange, progress)
+    let outcome = await withTaskCancellationHandler {
+      await collector.outcome { transfer.start() }
+    } onCancel: {
+      transfer.cancel()
+    }
+    return try outcome.get()
+  }
+
+  public func stream(
+    _ request: TransportRequest, progress: TransportProgressHandler?
+  ) async throws(TransportError) -> TransportStream {
+    let channel = BodyChannel()
+    let transfer = try transfer(request, sink: channel, limit: .silence, progress)
+    let cancel: @Sendable () -> Void = {
+      channel.cancel(transfer.cancellation)
+      transfer.cancel()
+    }
+    let head = await withTaskCancellationHandler {
+      await channel.head { transfer.start() }
+    } onCancel: {
+      cancel()
+    }
+    let next: TransportBody.Next = { () async throws(TransportError) -> [UInt8]? in
+      let part = await withTaskCancellationHandler {
+        await channel.next { transfer.offerAgain() }
+      } onCancel: {
+        cancel()
+      }
+      return try part.get()
+    }
+    let body = TransportBody(next: next, cancel: cancel)
+    let (status, headers) = try head.map { ($0.status, $0.headers) }.get()
+    return TransportStream(status: status, headers: headers, body: body)
+  }
+
+  /// Returns a transfer that has not started; throws for a request or a setting that cannot work.
+  private func transfer(
+    _ request: TransportRequest, sink: any TransferSink, limit: SessionTransfer.Limit,
+    _ progress: TransportProgressHandler?
+  ) throws(TransportError) -> SessionTransfer {
+    if let fault { throw fault }
+    let address = try RequestAddress(request.url)
+    guard let url = SessionRequest.url(request.url) else {
+      throw TransportError(.badAddress, "“\(request.url)” is not an address")
+    }
+    if let name = request.headers.unsendableName {
+      throw TransportError(
+        .other, "\(address.endpoint): field \(name.debugDescription) cannot be sent")
+    }
+    let body = try SessionBody(request)
+    if body != nil && request.method == .get {
+      throw TransportError(
+        .other, "URLSession cannot send a body with GET: \(address.endpoint)")
+    }
+    #if !canImport(Security)
+      if let file = request.certificateAuthorities {
+        throw Self.cannot("trust the authorities in \(file)")
+      }
+    #endif
+    return SessionTransfer(
+      SessionRequest(request, url: url, userAgent: userAgent, body: body),
+      address: address, sink: sink, limit: limit, progress: progress, session: session,
+      registry: transfers)
+  }
+
+  /// Returns the error for the first setting that URLSession cannot follow on this system.
+  private static func fault(_ configuration: TransportConfiguration) -> TransportError? {
+    if configuration.bandwidth != BandwidthLimits() { return cannot("limit bandwidth") }
+    #if !canImport(Security)
+      if let file = configuration.certificateAuthorities {
+        return cannot("trust the authorities in \(file)")
+      }
+      if configuration.proxy != nil {
+        return cannot("use another proxy than the environment's (http_proxy, https_proxy)")
+      }
+    #endif
+    return nil
+  }
+
+  private static func cannot(_ what: String) -> TransportError {
+    TransportError(
+      .other,
+      "URLSession cannot \(what) on this system; the transport over libcurl can (trait LibCurl)")
+  }
+}
+
+#if canImport(Darwin)
+  /// A proxy's address as a session's configuration expects it.
+  private struct SystemProxy {
+    let dictionary: [AnyHashable: Any]
+
+    /// Reads an address; an empty one means no proxy. `nil` if it has no host.
+    init?(_ address: String) {
+      if address.isEmpty {
+        dictionary = [:]
+        return
+      }
+      guard let url = URL(string: address), let host = url.host else { return nil }
+      let port = url.port ?? (url.scheme == "https" ? 443 : 80)
+      dictionary = [
+        "HTTPEnable": true, "HTTPProxy": host, "HTTPPort": port,
+        "HTTPSEnable": true, "HTTPSProxy": host, "HTTPSPort": port,
+        "ExceptionsList": ["localhost", "127.0.0.1", "::1"],
+      ]
+    }
+  }
+#endif

@@ -1,0 +1,81 @@
+// The C library of the system. All that differs between Glibc, Musl and Darwin is in this file.
+#if canImport(Glibc)
+  @_exported public import Glibc
+#elseif canImport(Musl)
+  @_exported public import Musl
+#elseif canImport(Darwin)
+  @_exported public import Darwin
+#else
+  #error("Ferry knows the C libraries Glibc, Musl and Darwin")
+#endif
+
+/// Calls of the C library that systems name or declare differently.
+package enum Platform {
+  /// The type of a datagram socket, for socket(2) and getaddrinfo(3).
+  package static var datagramSocket: Int32 {
+    // Glibc declares the types as an enumeration.
+    #if canImport(Glibc)
+      Int32(SOCK_DGRAM.rawValue)
+    #else
+      SOCK_DGRAM
+    #endif
+  }
+
+  /// F_OFD_SETLK, which C libraries declare only on request: a lock that belongs to the open file,
+  /// not to the process (fcntl(2)).
+  package static var setDescriptionLock: Int32 {
+    #if canImport(Darwin)
+      90
+    #else
+      37
+    #endif
+  }
+
+  /// Closes a descriptor, for types with a method of the same name.
+  package static func closeDescriptor(_ descriptor: Int32) {
+    _ = close(descriptor)
+  }
+
+  /// Returns when a file was last written to, in whole seconds since 1970.
+  package static func lastWrite(_ status: stat) -> Int64 {
+    #if canImport(Darwin)
+      Int64(status.st_mtimespec.tv_sec)
+    #else
+      Int64(status.st_mtim.tv_sec)
+    #endif
+  }
+
+  /// Notes that a part of a file will be read from its start to its end, so that the kernel reads
+  /// ahead. Systems without posix_fadvise(2) do so by themselves.
+  package static func readsInOrder(_ descriptor: Int32, from start: Int, count: Int) {
+    #if !canImport(Darwin)
+      posix_fadvise(descriptor, off_t(start), off_t(count), POSIX_FADV_SEQUENTIAL)
+    #endif
+  }
+
+  /// Prepares a signal for a dispatch source. Darwin's sources only observe signals: their default
+  /// action has to be switched off as well.
+  package static func letSourceHandle(signal number: Int32) {
+    #if canImport(Darwin)
+      signal(number, SIG_IGN)
+    #endif
+  }
+
+  /// Returns an identifier of the system's run since its last start; `nil` if it has none.
+  package static func bootIdentifier() -> String? {
+    #if canImport(Darwin)
+      var text = [CChar](repeating: 0, count: 64)
+      var size = text.count
+      guard sysctlbyname("kern.bootsessionuuid", &text, &size, nil, 0) == 0 else { return nil }
+      return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    #else
+      let descriptor = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+      guard descriptor >= 0 else { return nil }
+      defer { close(descriptor) }
+      var text = [UInt8](repeating: 0, count: 64)
+      let count = read(descriptor, &text, text.count)
+      guard count > 0 else { return nil }
+      return String(decoding: text[..<count].filter { $0 > 0x20 }, as: UTF8.self)
+    #endif
+  }
+}

@@ -1,0 +1,37 @@
+import FerryNetworking
+
+/// The transports that follow the rules of ``Transport``.
+enum TransportUnderTest: CaseIterable {
+  case libcurl
+  case urlSession
+
+  /// Those that can pause a transfer: on Linux, Foundation's URLSession buffers all that comes.
+  static let pausing: [Self] = [.libcurl]
+
+  /// Creates a transport with its defaults.
+  func make() -> any Transport {
+    switch self {
+    case .libcurl: CurlTransport()
+    case .urlSession: URLSessionTransport()
+    }
+  }
+}
+
+extension Transport {
+  /// Returns the error of a request that cannot succeed.
+  func failure(
+    _ request: TransportRequest, _ progress: TransportProgressHandler? = nil
+  ) async throws -> TransportError {
+    let response: TransportResponse
+    do throws(TransportError) {
+      response = try await send(request, progress: progress)
+    } catch {
+      return error
+    }
+    throw UnexpectedAnswer(status: response.status)
+  }
+}
+
+private struct UnexpectedAnswer: Error {
+  let status: Int
+}
