@@ -73,10 +73,10 @@ PREFIX ?= /usr/local
 PROGRAMS ?= $(RELEASE)
 
 .PHONY: install
-install: ## ferry and ferryd with shell completion, below PREFIX (/usr/local); knows DESTDIR
+install: ## ferry, ferryd and libferry_sqlite.so, below PREFIX (/usr/local); knows DESTDIR
 ifndef SUDO_USER
 	@Scripts/install-dependencies.sh build
-	@for program in ferry ferryd; do $(SWIFT) build -c release --product $$program || exit 1; done
+	@for program in ferry ferryd ferry_sqlite; do $(SWIFT) build -c release --product $$program || exit 1; done
 endif
 	@Scripts/install.sh install '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
 

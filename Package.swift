@@ -45,6 +45,8 @@ let package = Package(
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
     .library(name: "Ferry", targets: ["Ferry"]),
+    // Loaded by other programs: `.load libferry_sqlite` of the sqlite3 shell.
+    .library(name: "ferry_sqlite", type: .dynamic, targets: ["FerrySQLiteExtension"]),
     .executable(name: "ferry", targets: ["FerryCommand"]),
     .executable(name: "ferryd", targets: ["FerryDaemon"]),
     .executable(name: "ferry-bench", targets: ["FerryBench"]),
@@ -124,6 +126,9 @@ let package = Package(
         "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryNetworking",
         "FerryProtocol",
       ]),
+    library(
+      "FerrySQLiteExtension", "Client/SQLiteExtension",
+      needs: ["FerrySyncClient", "FerrySQLite"]),
     library("FerryTableImport", "Client/Import", needs: ["FerryProtocol"]),
     command(
       "FerryCommand", "Client/FerryCommand",
@@ -198,7 +203,7 @@ let package = Package(
     tests(
       "ProtocolTests",
       needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryTestSupport"]),
-    tests("SQLiteTests", needs: ["FerrySQLite", "FerryTestSupport"]),
+    tests("SQLiteTests", needs: ["FerrySQLite", "FerryTestSupport", "CFerrySQLite"]),
     tests("CompressionTests", needs: ["FerryCompression", "FerryTestSupport"]),
     tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),
     tests(
@@ -218,7 +223,7 @@ let package = Package(
       "SyncClientTests",
       needs: [
         "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
-        "FerryCompression", "FerryExecutors", "FerryTestSupport",
+        "FerryCompression", "FerryExecutors", "FerryTestSupport", "CFerrySQLite",
       ]),
     tests(
       "PersistenceTests",

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs ferry and ferryd with their shell completion, or removes them.
+# Installs ferry and ferryd with their shell completion, and the library that other programs load into
+# SQLite; or removes them.
 #   Scripts/install.sh install|uninstall PROGRAMS PREFIX [DESTDIR]
 # PROGRAMS is the folder with the built programs. DESTDIR is put before every path, for packages.
 set -euo pipefail
@@ -11,6 +12,8 @@ fi
 action=$1 programs=$2 prefix=${3%/} destination=${4:-}
 destination=${destination%/}
 names=(ferry ferryd)
+library=libferry_sqlite.so
+if [ "$(uname)" = Darwin ]; then library=libferry_sqlite.dylib; fi
 
 case $prefix in
   /*) ;;
@@ -23,6 +26,7 @@ case $prefix in
 esac
 
 bin=$destination$prefix/bin
+lib=$destination$prefix/lib
 bash=$destination$prefix/share/bash-completion/completions
 zsh=$destination$prefix/share/zsh/site-functions
 
@@ -36,7 +40,7 @@ put() {
 # All completion scripts are written before the first file is installed.
 install_all() {
   local name
-  for name in "${names[@]}"; do
+  for name in "${names[@]}" "$library"; do
     [ -x "$programs/$name" ] || {
       echo "ferry: $programs/$name does not exist" >&2
       echo "  next: build the programs first: make build" >&2
@@ -49,7 +53,7 @@ install_all() {
     "$programs/$name" completion bash > "$scratch/$name.bash"
     "$programs/$name" completion zsh > "$scratch/$name.zsh"
   done
-  install -d "$bin" "$bash" "$zsh" || {
+  install -d "$bin" "$lib" "$bash" "$zsh" || {
     echo "ferry: $destination$prefix cannot be written" >&2
     echo "  next: as root, run make install again, or give another PREFIX" >&2
     exit 1
@@ -59,7 +63,8 @@ install_all() {
     put 644 "$scratch/$name.bash" "$bash/$name"
     put 644 "$scratch/$name.zsh" "$zsh/_$name"
   done
-  echo "ferry and ferryd are in $bin"
+  put 755 "$programs/$library" "$lib/$library"
+  echo "ferry and ferryd are in $bin, $library is in $lib"
 }
 
 # Folders stay: other programs use them.
@@ -68,7 +73,8 @@ uninstall_all() {
   for name in "${names[@]}"; do
     rm -f "$bin/$name" "$bash/$name" "$zsh/_$name"
   done
-  echo "ferry and ferryd are removed from $bin"
+  rm -f "$lib/$library"
+  echo "ferry and ferryd are removed from $bin, $library from $lib"
 }
 
 case $action in

@@ -64,7 +64,7 @@ extension ReplicaError: CommandFailureConvertible {
     case .cannotTrack(let table, let why):
       CommandFailure(
         "table \(table) cannot be tracked", why: why,
-        next: "correct that, and track it again; tracked tables have one TEXT PRIMARY KEY column",
+        next: "correct that, and track it again",
         code: "cannot_track")
     case .cannotDrop(let table, let why):
       CommandFailure(

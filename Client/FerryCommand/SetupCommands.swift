@@ -94,9 +94,15 @@ extension FerryCommand {
   static let track = CommandSpec(
     "track", summary: "Record all writes to tables from now on.",
     discussion: """
-      Any ordinary table with one TEXT PRIMARY KEY column can be tracked. Its existing rows are \
-      recorded as inserts. ALTER TABLE … ADD COLUMN through Ferry needs no further step. Without \
-      tables: lists the tracked ones.
+      Any ordinary table with a primary key can be tracked. Its existing rows are recorded as \
+      inserts. ALTER TABLE … ADD COLUMN through Ferry needs no further step. Without tables: lists \
+      the tracked ones. With --all: tracks all tables of this file.
+
+      A text key is the record's identifier on all devices. Other keys become one: with --identity \
+      mapped, each device counts its own integers and keeps which record each one is; with \
+      --identity value, the same key is the same record on all devices. Without --identity, the \
+      command chooses, and says why. Tables that refer to each other by integer keys are tracked \
+      together.
 
       Changes of an upload-only table are sent, and nothing is pulled for it. Changes that could \
       not be sent stay marked (`ferry uploads`) until you run `ferry retry`, or, with --automatic, \
@@ -104,12 +110,14 @@ extension FerryCommand {
       """,
     options: [
       OptionSpec(
-        "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id")
+        "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id"),
+      OptionSpec(
+        "identity", value: "KIND", help: "How keys become identifiers: text, value or mapped."),
     ],
     flags: [
       FlagSpec(
         "create", help: "Create absent tables from their definitions, or from the pulled records."),
-      FlagSpec("all", help: "With --create: all tables of the space that are absent here."),
+      FlagSpec("all", help: "All tables of this file; with --create, those of the space instead."),
       FlagSpec("upload-only", help: "Send changes, and pull none."),
       FlagSpec("automatic", help: "With --upload-only: retry failed changes automatically."),
     ],
@@ -126,8 +134,16 @@ extension FerryCommand {
         code: "no_table")
     }
     let direction = try direction(arguments)
+    let identity = try identity(arguments)
+    var keys: [KeyProposal] = []
+    if identity == nil {
+      let known = Set(try await replica.status().tables)
+      for table in tables where !known.contains(table) {
+        if let key = try? await replica.keyProposal(for: table) { keys.append(key) }
+      }
+    }
     if !tables.isEmpty {
-      try await replica.track(tables, creatingKey: key, direction: direction)
+      try await replica.track(tables, creatingKey: key, direction: direction, identity: identity)
     }
     let status = try await replica.status()
     let output = TextOutput.standardOutput
@@ -135,24 +151,48 @@ extension FerryCommand {
       try output.line(
         JSONText.object([
           ("tables", .array(status.tables.map { .string($0.text) })),
-          ("pending", .int(status.pending)),
+          ("pending", .int(status.pending)), ("keys", .array(keys.map(\.json))),
         ]).text)
     } else {
       try output.line("tracked: \(status.tables.map(\.text).joined(separator: ", "))")
+      try show(keys, on: output)
     }
     return .done
+  }
+
+  /// Shows how keys that are no texts become identifiers.
+  private static func show(_ keys: [KeyProposal], on output: TextOutput) throws {
+    for key in keys where key.identity != .text {
+      try output.line("  \(key.table): identity \(key.identity.rawValue), since \(key.reason)")
+    }
+  }
+
+  private static func identity(_ arguments: ParsedArguments) throws -> KeyIdentity? {
+    guard let text = arguments.stringIfPresent("identity") else { return nil }
+    guard let identity = KeyIdentity(rawValue: text) else {
+      throw CommandFailure(
+        "--identity is text, value or mapped", why: "'\(text)' is none of them",
+        next: "leave it out, and the command chooses", status: .usage, code: "bad_identity")
+    }
+    return identity
   }
 
   private static func trackAll(
     _ replica: Replica, _ key: Name?, _ tables: [Name], _ arguments: ParsedArguments
   ) async throws -> ExitStatus {
-    guard let key, tables.isEmpty, !arguments.flag("upload-only") else {
+    guard tables.isEmpty, !arguments.flag("upload-only"), try identity(arguments) == nil else {
       throw CommandFailure(
-        "--all takes --create, and neither tables nor --upload-only",
-        why: "it tracks all tables of the space", next: "run `ferry track --create --all`",
-        status: .usage, code: "bad_all")
+        "--all takes neither tables nor --upload-only nor --identity",
+        why: "it tracks all tables of this file, or, with --create, of the space",
+        next: "run `ferry track --all` or `ferry track --create --all`", status: .usage,
+        code: "bad_all")
     }
-    let report = try await replica.trackAll(creatingKey: key)
+    let report =
+      if let key {
+        try await replica.trackAll(creatingKey: key)
+      } else {
+        try await replica.trackAllHere()
+      }
     let tracked = try await replica.status().tables
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
@@ -163,10 +203,15 @@ extension FerryCommand {
         JSONText.object([
           ("added", .array(report.tracked.map { .string($0.text) })),
           ("tables", .array(tracked.map { .string($0.text) })), ("faults", .array(faults)),
+          ("keys", .array(report.keys.map(\.json))),
         ]).text)
     } else {
       try output.line("tracked: \(tracked.map(\.text).joined(separator: ", "))")
-      if tracked.isEmpty { try output.line("nothing was pulled yet; run `ferry sync` first") }
+      try show(report.keys, on: output)
+      if tracked.isEmpty {
+        try output.line(
+          key == nil ? "this file has no tables" : "nothing was pulled yet; run `ferry sync` first")
+      }
     }
     guard let fault = report.faults.first else { return .done }
     throw CommandFailure(
@@ -227,5 +272,14 @@ extension FerryCommand {
     let replica = try await open(arguments)
     try await replica.untrack(Name(try arguments.string("TABLE")))
     return .done
+  }
+}
+
+extension KeyProposal {
+  fileprivate var json: JSONText {
+    .object([
+      ("table", .string(table.text)), ("identity", .string(identity.rawValue)),
+      ("reason", .string(reason)),
+    ])
   }
 }

@@ -13,19 +13,23 @@ package final class ReaderPool: Sendable {
   private let makeExecutor: @Sendable (String) -> any WorkExecutor
   private let readers = Mutex<[(reader: Reader, queued: Int)]>([])
   private let gate: WorkGate
+  private let prepare: @Sendable (SQLiteConnection) throws -> Void
 
   /// - Parameters:
   ///   - gate: admits the reads. A suspension ends their running statements.
   ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
+  ///   - prepare: prepares each new connection.
   ///   - makeExecutor: makes the thread of a connection, with this name.
   package init(
     path: String, gate: WorkGate = WorkGate(), fileSystem: String? = nil,
+    prepare: @escaping @Sendable (SQLiteConnection) throws -> Void = { _ in },
     makeExecutor: @escaping @Sendable (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
   ) {
     self.path = path
     self.gate = gate
     self.fileSystem = fileSystem
     self.makeExecutor = makeExecutor
+    self.prepare = prepare
   }
 
   /// Runs `body` on one snapshot of the file. If the task is cancelled, a running statement ends.
@@ -64,7 +68,9 @@ package final class ReaderPool: Sendable {
       if readers.isEmpty || (readers[index].queued > 0 && readers.count < Self.size) {
         index = readers.count
         let executor = makeExecutor("ferry-reader")
-        readers.append((Reader(path: path, fileSystem: fileSystem, executor: executor), 0))
+        let reader = Reader(
+          path: path, fileSystem: fileSystem, executor: executor, prepare: prepare)
+        readers.append((reader, 0))
       }
       readers[index].queued += 1
       return (index, readers[index].reader)
@@ -78,11 +84,16 @@ private final class Reader: @unchecked Sendable {
   private let path: String
   private let fileSystem: String?
   private let executor: any WorkExecutor
+  private let prepare: @Sendable (SQLiteConnection) throws -> Void
   private var connection: SQLiteConnection?
   private var isClosed = false
 
-  init(path: String, fileSystem: String?, executor: any WorkExecutor) {
+  init(
+    path: String, fileSystem: String?, executor: any WorkExecutor,
+    prepare: @escaping @Sendable (SQLiteConnection) throws -> Void
+  ) {
     self.path = path
+    self.prepare = prepare
     self.fileSystem = fileSystem
     self.executor = executor
   }
@@ -121,6 +132,7 @@ private final class Reader: @unchecked Sendable {
     let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
     opened.guardUserStatements()
     opened.noteTables()
+    try prepare(opened)
     connection = opened
     return opened
   }

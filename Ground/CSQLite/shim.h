@@ -1,5 +1,11 @@
 #pragma once
 #include <sqlite3.h>
+// With this, sqlite3ext.h declares the host's table of functions and redefines no function.
+#ifndef SQLITE_CORE
+#define SQLITE_CORE 1
+#endif
+#include <sqlite3ext.h>
+#include <dlfcn.h>
 #if defined(__linux__)
 #include <malloc.h>
 #endif
@@ -24,6 +30,52 @@ static inline void ferry_result_blob(sqlite3_context *c, const void *b, sqlite3_
   if (n == 0) sqlite3_result_zeroblob(c, 0);
   else sqlite3_result_blob64(c, b, n, SQLITE_TRANSIENT);
 }
+
+// Returns a setting of a connection, 0 or 1; sqlite3_db_config has any number of arguments, which
+// Swift does not import.
+static inline int ferry_setting(sqlite3 *connection, int setting) {
+  int value = 0;
+  return sqlite3_db_config(connection, setting, -1, &value) == SQLITE_OK ? value : 0;
+}
+// Whether a host's table of functions (https://sqlite.org/loadext.html) has the functions that this
+// code calls: two copies of SQLite in one process do not understand each other's connections.
+static inline int ferry_is_own_sqlite(const void *routines) {
+  const sqlite3_api_routines *host = (const sqlite3_api_routines *)routines;
+  return host->prepare_v2 == sqlite3_prepare_v2 && host->step == sqlite3_step;
+}
+// Returns a copy of a text that the host frees.
+static inline char *ferry_host_text(const void *routines, const char *text) {
+  return ((const sqlite3_api_routines *)routines)->mprintf("%s", text);
+}
+
+#if defined(__linux__)
+// dladdr(3), which the system's header declares only for GNU sources.
+struct ferry_library {
+  const char *path;
+  void *start;
+  const char *symbol;
+  void *address;
+};
+extern int ferry_library_of(const void *address, struct ferry_library *library) __asm__("dladdr");
+#endif
+// Keeps the library that contains this code loaded until the process ends.
+static inline void ferry_keep_in_memory(void) {
+#if defined(__linux__)
+  struct ferry_library library;
+  if (ferry_library_of((const void *)ferry_keep_in_memory, &library) == 0) return;
+  dlopen(library.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#else
+  Dl_info library;
+  if (dladdr((const void *)ferry_keep_in_memory, &library) == 0) return;
+  dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
+// A virtual table written in Swift: SQLite's part, then the object behind it.
+typedef struct ferry_virtual_table {
+  sqlite3_vtab base;
+  void *object;
+} ferry_virtual_table;
 
 // An open file of a VFS written in Swift: SQLite's part, then the object behind it.
 typedef struct ferry_vfs_file {

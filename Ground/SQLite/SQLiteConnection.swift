@@ -32,6 +32,17 @@ package final class SQLiteConnection {
   /// The reason to end the current work; see ``interrupting(when:_:)``.
   var interruption: SQLiteInterruption?
   private var isDeferring = false
+  /// Whether another library closes the handle.
+  private let isBorrowed: Bool
+
+  /// Uses a connection that another library has opened and will close. It keeps its hooks, its
+  /// authorizer and its busy timeout.
+  ///
+  /// Call ``forgetStatements()`` before the handle is closed.
+  package init(borrowing handle: OpaquePointer) {
+    self.handle = handle
+    isBorrowed = true
+  }
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
   /// `fileSystem`: a registered VFS by name, `nil` for the operating system's. A file that is made
@@ -58,6 +69,7 @@ package final class SQLiteConnection {
         ?? SQLiteError(code: code, message: "\(path): \(message)")
     }
     handle = opened
+    isBorrowed = false
     let milliseconds =
       busyTimeout.components.seconds * 1000
       + busyTimeout.components.attoseconds / 1_000_000_000_000_000
@@ -65,9 +77,8 @@ package final class SQLiteConnection {
   }
 
   deinit {
-    statements.removeAll()
-    guardedStatements.removeAll()
-    sqlite3_close_v2(handle)
+    forgetStatements()
+    if !isBorrowed { sqlite3_close_v2(handle) }
   }
 
   // MARK: Statements
@@ -95,6 +106,12 @@ package final class SQLiteConnection {
     let prepared = try prepare(sql)
     statements.keep(prepared, for: key)
     return prepared
+  }
+
+  /// Drops all kept statements.
+  package func forgetStatements() {
+    statements.removeAll()
+    guardedStatements.removeAll()
   }
 
   /// Drops the kept statements of users if the schema has changed since: SQLite would prepare them

@@ -68,6 +68,25 @@ package struct SQLiteAnswer {
 /// The action of a function when SQL calls it.
 package typealias SQLiteFunctionBody = (SQLiteArguments, SQLiteAnswer) -> Void
 
+/// The schemas whose triggers, views and indexes may call a function
+/// (https://sqlite.org/c3ref/c_deterministic.html). Statements may always call it.
+package enum SQLiteFunctionCallers: Sendable {
+  /// None.
+  case none
+  /// Those that the connection trusts.
+  case trusted
+  /// All, also if the connection does not trust its schema.
+  case all
+
+  fileprivate var flag: Int32 {
+    switch self {
+    case .none: SQLITE_DIRECTONLY
+    case .trusted: 0
+    case .all: SQLITE_INNOCUOUS
+    }
+  }
+}
+
 private final class FunctionBox {
   let body: SQLiteFunctionBody
   init(_ body: @escaping SQLiteFunctionBody) { self.body = body }
@@ -75,11 +94,16 @@ private final class FunctionBox {
 
 extension SQLiteConnection {
   /// Registers a function for SQL on this connection. `argumentCount` −1: any number.
+  ///
+  /// - Parameter callers: the schemas that may call it.
   package func addFunction(
     _ name: String, argumentCount: Int32, isDeterministic: Bool = false,
+    callers: SQLiteFunctionCallers = .trusted,
     _ body: @escaping SQLiteFunctionBody
   ) throws(SQLiteError) {
-    let flags = SQLITE_UTF8 | (isDeterministic ? SQLITE_DETERMINISTIC : 0)
+    let flags =
+      SQLITE_UTF8 | (isDeterministic ? SQLITE_DETERMINISTIC : 0)
+      | callers.flag
     let box = Unmanaged.passRetained(FunctionBox(body)).toOpaque()
     let code = sqlite3_create_function_v2(
       handle, name, argumentCount, flags, box,

@@ -9,6 +9,9 @@ package enum Executables {
   package static func ferrySim() throws -> URL { try find("ferry-sim") }
   package static func ferryTasks() throws -> URL { try find("ferry-tasks") }
 
+  /// The extension that other programs load into SQLite.
+  package static func ferrySQLite() throws -> URL { try find("libferry_sqlite.so") }
+
   /// Looks beside the running test program, then in the directories above it.
   private static func find(_ name: String) throws -> URL {
     var directory = runningProgram.deletingLastPathComponent()

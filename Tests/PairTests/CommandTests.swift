@@ -169,7 +169,7 @@ struct CommandTests {
     try await device.ferry("sql", Device.notes)
     #expect(
       try JSONLine.all(try await device.ferry("track", "notes", "--json").output).last?.names
-        == ["tables", "pending"])
+        == ["tables", "pending", "keys"])
     let early = try await device.ferry("push", exits: 2)
     #expect(early.error.contains("has no server yet"))
     let joined = try await device.ferry(

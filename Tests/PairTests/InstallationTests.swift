@@ -6,7 +6,8 @@ import Testing
 @Suite("Installation", .hangLimit)
 struct InstallationTests {
   private static let installed: Set = [
-    "usr/bin/ferry", "usr/bin/ferryd", "usr/share/bash-completion/completions/ferry",
+    "usr/bin/ferry", "usr/bin/ferryd", "usr/lib/libferry_sqlite.so",
+    "usr/share/bash-completion/completions/ferry",
     "usr/share/bash-completion/completions/ferryd", "usr/share/zsh/site-functions/_ferry",
     "usr/share/zsh/site-functions/_ferryd",
   ]

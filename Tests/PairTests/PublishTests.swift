@@ -114,7 +114,7 @@ struct PublishTests {
     #expect(made.error.contains("lists is here already and not tracked"))
     #expect(try await two.value("SELECT n FROM audits") == 7)
     #expect(try await two.status().pending == 0)
-    let usage = try await two.ferry("track", "--all", exits: 2)
+    let usage = try await two.ferry("track", "--all", "audits", exits: 2)
     #expect(usage.error.contains("ferry track --create --all"))
   }
 }

@@ -8,7 +8,8 @@ struct SpaceSchemaTests {
     {"version":3,"minimumProtocol":1,"tables":{"notes":{},"tasks":{"policy":"server-wins",\
     "deletes":"edit-wins","write":"admin","columns":{"body":"text-merge",\
     "due":{"policy":"max","type":"integer","required":true},"email":{"type":"text","aliases":["mail","e"]},\
-    "votes":"counter"},"unique":[["email"],["project","number"]],"aliases":["todos"],"definition":{"key":"id","columns":[{"name":"email","type":"text",\
+    "votes":"counter"},"unique":[["email"],["project","number"]],"clashes":[{"columns":["list"],"rule":"ask"}],\
+    "aliases":["todos"],"definition":{"key":"id","columns":[{"name":"email","type":"text",\
     "required":true,"default":"a@b"},{"name":"list","type":"blob"}],"unique":[["email"]],"references":\
     [{"columns":["list"],"table":"lists","to":["code"],"onDelete":"cascade","onUpdate":"set-null"},\
     {"columns":["email"],"table":"users"}],"indexes":[["list","email"]]}}}}
@@ -25,7 +26,8 @@ struct SpaceSchemaTests {
           "due": ColumnRules(policy: .max, type: .integer, isRequired: true),
           "email": ColumnRules(type: .text, aliases: ["mail", "e"]),
         ],
-        unique: [["email"], ["project", "number"]], aliases: ["todos"],
+        unique: [["email"], ["project", "number"]], clashes: [DeclaredClash(["list"], .ask)],
+        aliases: ["todos"],
         definition: DeclaredTable(
           key: "id",
           columns: [
@@ -50,6 +52,24 @@ struct SpaceSchemaTests {
     #expect(try SpaceSchema(decoding: SpaceSchema.empty.encoded()) == .empty)
   }
 
+  @Test(
+    "a definition's key of other kinds is read and written back byte for byte",
+    arguments: [
+      (#"{"mapped":"n"}"#, .mapped("n")),
+      (
+        #"{"value":[{"name":"a","type":"text"},{"name":"b","type":"blob"}]}"#,
+        .value([DeclaredKeyColumn("a", .text), DeclaredKeyColumn("b", .blob)])
+      ),
+    ] as [(String, DeclaredKey)])
+  func keys(text: String, key: DeclaredKey) throws {
+    let document =
+      #"{"version":1,"minimumProtocol":1,"tables":{"t":{"definition":{"key":\#(text),"columns":[]}}}}"#
+    let schema = try Self.read(document)
+    #expect(schema.tables["t"]?.definition?.key == key)
+    let again = String(decoding: schema.encoded(), as: UTF8.self)
+    #expect(again.contains(#""key":\#(text)"#))
+  }
+
   @Test("documents with the same meaning are written the same")
   func canonical() throws {
     let other = """
@@ -58,7 +78,7 @@ struct SpaceSchemaTests {
         "onDelete":"cascade"},{"table":"users","columns":["email"],"to":[],"onDelete":"no-action"}],
         "columns":[{"type":"text","name":"email","required":true,"default":"a@b"},
         {"name":"list","type":"blob","default":null}],"unique":[["email"]]},
-        "aliases" : ["todos"], "unique" : [["email"],["project","number"]],
+        "aliases" : ["todos"], "clashes" : [{"rule":"ask","columns":["list"]}], "unique" : [["email"],["project","number"]],
         "columns" : { "votes" : {"type":"integer","policy":"counter","required":false},
           "email" : {"aliases":["mail","e"],"type":"text"}, "due" : {"required":true,"type":"integer","policy":"max"},
           "body" : {"policy":"text-merge"} },
@@ -177,8 +197,37 @@ struct SpaceSchemaTests {
     (#"{"tables":{"t":{"definition":{}}}}"#, "tables.t.definition: the key is missing"),
     (#"{"tables":{"t":{"definition":[]}}}"#, "tables.t.definition: an object"),
     (
+      #"{"tables":{"t":{"clashes":[{"columns":["a"]}]}}}"#, "tables.t.clashes: the rule is missing"
+    ),
+    (
+      #"{"tables":{"t":{"clashes":[{"columns":["a"],"rule":"x"}]}}}"#,
+      "tables.t.clashes.rule: 'x' is not one of parent-returns, child-goes, ask"
+    ),
+    (
+      #"{"tables":{"t":{"clashes":[{"columns":["a","a"],"rule":"ask"}]}}}"#,
+      "tables.t.clashes.columns: a foreign key has 1 to 16 different columns"
+    ),
+    (
+      #"{"tables":{"t":{"clashes":[{"columns":["a"],"rule":"ask"},{"columns":["a"],"rule":"ask"}]}}}"#,
+      "tables.t.clashes: a foreign key stands twice"
+    ),
+    (#"{"tables":{"t":{"definition":{"key":7}}}}"#, "tables.t.definition.key: a name or an object"),
+    (
+      #"{"tables":{"t":{"definition":{"key":{}}}}}"#,
+      "tables.t.definition.key: it names neither mapped nor value"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":{"mapped":"n","value":[]}}}}}"#,
+      "tables.t.definition.key: mapped and value exclude each other"
+    ),
+    (#"{"tables":{"t":{"definition":{"key":{"value":[]}}}}}"#, "a key has 1 to 16 columns"),
+    (
+      #"{"tables":{"t":{"definition":{"key":{"value":[{"name":"a","default":1}]}}}}}"#,
+      "tables.t.definition.key.value: a column has a name and a type"
+    ),
+    (
       #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"K","type":"text"}]}}}}"#,
-      "tables.t.definition: column K stands twice, or is the key"
+      "tables.t.definition: column K stands twice, or is of the key"
     ),
     (
       #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"a","type":"date"}]}}}}"#,

@@ -6,9 +6,11 @@ package final class ChangeReporter {
   /// The WITHOUT ROWID and virtual tables of the schema with this version.
   private var rowless: (version: Int64, tables: Set<String>)?
 
-  package init(_ connection: SQLiteConnection) {
+  /// - Parameter isLogging: whether to observe the connection's changes; of another library's
+  ///   connection, that library has the update hook.
+  package init(_ connection: SQLiteConnection, isLogging: Bool = true) {
     self.connection = connection
-    connection.logChanges()
+    if isLogging { connection.logChanges() }
   }
 
   /// Reports the tables that have changed since the last call. SQLite does not report WITHOUT ROWID

@@ -56,6 +56,17 @@ extension Replica {
     try await typed { try await thread.run { try $0.trackAll(creatingKey: key) } }
   }
 
+  /// Tracks all ordinary tables of this file, parents before children, each with the identity that Ferry
+  /// proposes. A table that cannot be tracked stops no other one.
+  ///
+  /// ```swift
+  /// for key in try await replica.trackAllHere().keys { print(key.table, key.identity, key.reason) }
+  /// ```
+  @discardableResult
+  public func trackAllHere() async throws -> TrackReport {
+    try await typed { try await thread.run { try $0.trackAllHere() } }
+  }
+
   /// Fetches the schema that the server has now for the space; ``SpaceSchema/empty`` if the space
   /// declares nothing.
   ///

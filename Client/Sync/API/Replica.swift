@@ -115,7 +115,7 @@ public final class Replica: DatabaseAccess {
     self.thread = thread
     readers = ReaderPool(
       path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
-      makeExecutor: surroundings.makeExecutor)
+      prepare: { try KeyFunctions.install(on: $0) }, makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: path, transport: transport, surroundings: surroundings,
       shared: SyncAPI.Shared(), tokens: tokens)
@@ -162,14 +162,16 @@ public final class Replica: DatabaseAccess {
 
   // MARK: Setting up
 
-  /// Starts to record writes to these ordinary tables, each with one text primary key. Records
-  /// their existing rows as inserted.
+  /// Starts to record writes to these ordinary tables, each with a primary key. Records their existing
+  /// rows as inserted.
   ///
   /// - Parameter direction: whether others' changes are applied here; see
-  ///   ``track(_:creatingKey:direction:)``.
+  ///   ``track(_:creatingKey:direction:identity:)``.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
-  public func track(_ tables: Name..., direction: TrackDirection = .twoWay) async throws {
-    try await track(tables, direction: direction)
+  public func track(
+    _ tables: Name..., direction: TrackDirection = .twoWay, identity: KeyIdentity? = nil
+  ) async throws {
+    try await track(tables, direction: direction, identity: identity)
   }
 
   /// Starts to record writes to these tables.
@@ -178,12 +180,17 @@ public final class Replica: DatabaseAccess {
   ///   creates them from the pulled records, with untyped columns.
   /// - Parameter direction: whether others' changes are applied here. A table that is tracked
   ///   already changes its direction. If it becomes two-way, the next sync pulls everything again.
+  /// - Parameter identity: how the tables' keys become the identifiers that travel; `nil` for the
+  ///   one of ``keyProposal(for:)``. Tables that refer to each other's numbers are tracked together.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
   public func track(
-    _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay
+    _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
+    identity: KeyIdentity? = nil
   ) async throws {
     try await typed {
-      try await thread.run { try $0.track(tables, creatingKey: key, direction: direction) }
+      try await thread.run {
+        try $0.track(tables, creatingKey: key, direction: direction, identity: identity)
+      }
     }
   }
 

@@ -28,11 +28,15 @@ enum RescuedCounter {
 
   /// Returns the identifier of the increment for the older part of a counter, the same on every
   /// device.
-  static func identifier(of column: Name, in key: RecordKey) -> OperationID {
+  ///
+  /// - Parameter time: the identifier's time, the same on every device.
+  static func identifier(
+    of column: Name, in key: RecordKey, at time: HybridTimestamp = .rescue
+  ) -> OperationID {
     var hasher = RecordHasher()
     let digest = hasher.digest(of: key, [Column(column, .integer(0))])
     return OperationID(
-      UniqueID(timestamp: .rescue, random: UInt64(truncatingIfNeeded: digest.value)))
+      UniqueID(timestamp: time, random: UInt64(truncatingIfNeeded: digest.value)))
   }
 }
 

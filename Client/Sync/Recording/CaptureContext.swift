@@ -43,6 +43,9 @@ final class CaptureContext {
   var isBatched = false
   /// The number of transactions of the connection that were rolled back.
   var rollbacks = 0
+  /// Throws the reason why this connection cannot record a change now; for connections of other
+  /// libraries.
+  var admission: (() throws -> Void)?
   private(set) var clock = HybridClock()
   private var group: Group?
   private var row: CapturedRow
@@ -115,6 +118,12 @@ final class CaptureContext {
     return OperationID(UniqueID(timestamp: time, random: random()))
   }
 
+  /// Returns the identifier of a new record of a mapped table.
+  func newRecord() -> String {
+    let time = HybridTimestamp(milliseconds: corrected(wallClock()))
+    return UniqueID(timestamp: time, random: random()).description
+  }
+
   /// Ends the group of a cascade. A pull's deletes along with a parent are not a transaction of the
   /// user's. Each row is deleted for its own reason, so that a rejected one affects no other.
   func endCascade() {
@@ -180,6 +189,12 @@ final class CaptureContext {
 
   /// Ends the group; the next recorded operation begins a new one.
   func endGroup() { group = nil }
+
+  /// Notes that SQLite has ended the transaction.
+  func transactionEnded(isCommitted: Bool) {
+    if !isCommitted { rollbacks += 1 }
+    endTransaction()
+  }
 
   /// Ends the transaction; the next recorded operation begins a new group.
   func endTransaction() {

@@ -4,30 +4,39 @@ import FerrySQLite
 extension CaptureContext {
   /// Registers the functions that the triggers call, and observes the connection's transactions.
   func install(on connection: SQLiteConnection) throws {
-    connection.onTransactionEnd { [unowned self] isCommitted in
-      if !isCommitted { rollbacks += 1 }
-      endTransaction()
-    }
-    let recorder = OperationRecorder(connection: connection, context: self)
-    try connection.addFunction("ferry_insert", argumentCount: -1) { [unowned self] in
-      record(.insert, $0, $1, recorder)
-    }
-    try connection.addFunction("ferry_update", argumentCount: -1) { [unowned self] in
-      record(.update, $0, $1, recorder)
-    }
-    try connection.addFunction("ferry_delete", argumentCount: -1) { [unowned self] in
-      record(.delete, $0, $1, recorder)
-    }
+    connection.onTransactionEnd { [unowned self] in transactionEnded(isCommitted: $0) }
+    let recorder = try installRecording(on: connection)
     try connection.addFunction("ferry_existing", argumentCount: -1) { [unowned self] in
       record(.insert, isExisting: true, $0, $1, recorder)
-    }
-    try connection.addFunction("ferry_nested", argumentCount: 2) { [unowned self] in
-      $1.set(isNested($0) ? 1 : 0)
     }
     try connection.addFunction("ferry_aside", argumentCount: 2) { [unowned self] in
       $1.set(isTakingAside && !isAppliedRecord($0, table: 0) ? 1 : 0)
     }
     try installGroupFunctions(on: connection, recorder)
+  }
+
+  /// Registers the functions that the triggers of tracked tables call. The caller reports the ends of
+  /// transactions.
+  ///
+  /// - Parameter callers: the schemas whose triggers may call them.
+  @discardableResult
+  func installRecording(
+    on connection: SQLiteConnection, callers: SQLiteFunctionCallers = .trusted
+  ) throws -> OperationRecorder {
+    let recorder = OperationRecorder(connection: connection, context: self)
+    let kinds: [(String, OperationKind)] = [
+      ("ferry_insert", .insert), ("ferry_update", .update), ("ferry_delete", .delete),
+    ]
+    for (name, kind) in kinds {
+      try connection.addFunction(name, argumentCount: -1, callers: callers) {
+        [unowned self] in record(kind, $0, $1, recorder)
+      }
+    }
+    try connection.addFunction("ferry_nested", argumentCount: 2, callers: callers) {
+      [unowned self] in $1.set(isNested($0) ? 1 : 0)
+    }
+    try KeyFunctions.install(on: connection, self, recorder, callers: callers)
+    return recorder
   }
 
   private func installGroupFunctions(
@@ -64,6 +73,7 @@ extension CaptureContext {
   ) {
     answer.set(0)
     do {
+      try admission?()
       let isCollected = try collect(arguments, kind).get()
       guard isCollected, arguments.int64(0) & CapturedPart.last != 0 else { return }
       try recorder.record(
@@ -184,7 +194,9 @@ extension CaptureContext {
   private func keyFault(_ arguments: SQLiteArguments) -> String? {
     let limit = Limits.standard.recordBytes
     guard arguments.type(2) == .text else {
-      return "ferry: a record's key must be text and not NULL; give it an id such as a UUIDv7"
+      return
+        "ferry: a record's key must be text and not NULL, or of the kind for which its table is tracked; "
+        + "give it an id such as a UUIDv7"
     }
     let text = arguments.textBytes(2)
     guard (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) else {

@@ -3,12 +3,13 @@ import FerryProtocol
 /// The triggers that record the changes of a user's transaction to a tracked table (SPEC.md §4).
 ///
 /// They call functions that only this library registers. So a write from any other connection fails
-/// ("no such function: ferry_insert") instead of being unrecorded. The functions themselves write
+/// ("no such function: ferry_insert") instead of being unrecorded, unless ``HostRecording`` has
+/// registered them there. The functions themselves write
 /// to `ferry_operations`, which keeps the triggers short. Every connection that opens the file parses
 /// the triggers, and every statement that writes to the table compiles them.
 enum CaptureTriggers {
   /// The version of the triggers' text; raised when it changes.
-  static let version = 5
+  static let version = 6
   /// SQLite allows 127 arguments for a function; a row with more columns is captured in parts.
   private static let argumentsMax = 120
 
@@ -19,13 +20,12 @@ enum CaptureTriggers {
   static func statements(
     for table: TableSchema, _ rules: TableRules, isGuarded: Bool
   ) -> [String] {
-    let key = quoted(table.key)
     // The rekey trigger records a changed key as a delete and an insert.
-    let update = "OLD.\(key) IS NEW.\(key) AND " + difference(table, rules)
+    let isSame = table.keyList.map { "OLD.\($0) IS NEW.\($0)" }.joined(separator: " AND ")
     return [
-      trigger("insert", table, when: row("ferry_insert", table, "NEW")),
-      trigger("update", table, when: update),
-      trigger("delete", table, when: row("ferry_delete", table, "OLD")),
+      trigger("insert", table, when: inserted(table)),
+      trigger("update", table, when: "\(isSame) AND " + difference(table, rules)),
+      trigger("delete", table, when: deleted(table)),
       rekey(table),
     ] + (isGuarded ? guards(table) : [])
   }
@@ -52,7 +52,7 @@ enum CaptureTriggers {
       """
       CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name)))
       BEFORE \(kind.uppercased()) ON \(quoted(table.local))
-      WHEN ferry_nested(\(quoted(literal: table.name.text)), \(side).\(quoted(table.key)))
+      WHEN ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)))
       BEGIN SELECT RAISE(IGNORE); END
       """
     }
@@ -64,9 +64,17 @@ enum CaptureTriggers {
   ///
   /// - Parameter counters: columns whose integers are recorded as 0.
   static func recordExisting(_ table: TableSchema, counters: [Name] = []) -> String {
+    recordRow(table, by: "ferry_existing", counters: counters)
+  }
+
+  /// Returns the statement that records one row of a table as an insert of now; its key is the
+  /// parameter.
+  static func recordRow(
+    _ table: TableSchema, by function: String = "ferry_insert", counters: [Name] = []
+  ) -> String {
     let name = quoted(table.local)
-    let recorded = row("ferry_existing", table, name, counters: counters)
-    return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
+    let recorded = row(function, table, name, record: table.recorded(name), counters: counters)
+    return "SELECT \(recorded) FROM \(name) WHERE \(table.has(record: "?1", in: name))"
   }
 
   /// Returns the statement that records differences of one row from the server's values as an
@@ -77,12 +85,13 @@ enum CaptureTriggers {
   ) -> String {
     let name = quoted(table.local)
     let narrowed = TableSchema(
-      name: table.name, local: table.local, key: table.key,
+      name: table.name, local: table.local, keys: table.keys, identity: table.identity,
       columns: table.columns.filter { columns.contains($0.name) })
-    let recorded = calls("ferry_update", narrowed, name) { column in
-      [jsonName(column.name, column.capture(rules).mark), "?", "\(name).\(quoted(column.local))"]
+    let recorded = calls("ferry_update", narrowed, table.recorded(name)) { column in
+      [jsonName(column.name, column.capture(rules).mark), "?", column.recorded(name)]
     }
-    return "SELECT \(recorded) FROM \(name) WHERE \(name).\(quoted(table.key)) = ?"
+    return "SELECT \(recorded) FROM \(name) "
+      + "WHERE \(table.has(record: "?\(narrowed.columns.count + 1)", in: name))"
   }
 
   /// Returns a trigger whose condition records the row and returns 0. Its body could abort the
@@ -97,22 +106,30 @@ enum CaptureTriggers {
   }
 
   private static func rekey(_ table: TableSchema) -> String {
-    let key = quoted(table.key)
+    let differs = table.keyList.map { "OLD.\($0) IS NOT NEW.\($0)" }.joined(separator: " OR ")
     return """
       CREATE TRIGGER \(quoted(triggerName("rekey", table.name)))
-      AFTER UPDATE OF \(key) ON \(quoted(table.local))
-      WHEN OLD.\(key) IS NOT NEW.\(key)
-      BEGIN SELECT \(row("ferry_delete", table, "OLD")), \(row("ferry_insert", table, "NEW")); END
+      AFTER UPDATE OF \(table.keyList.joined(separator: ", ")) ON \(quoted(table.local))
+      WHEN \(differs)
+      BEGIN SELECT \(deleted(table)), \(inserted(table)); END
       """
+  }
+
+  private static func inserted(_ table: TableSchema) -> String {
+    row("ferry_insert", table, "NEW", record: table.recorded("NEW", by: "ferry_inserted"))
+  }
+
+  private static func deleted(_ table: TableSchema) -> String {
+    row("ferry_delete", table, "OLD", record: table.recorded("OLD", by: "ferry_deleted"))
   }
 
   /// Returns `ferry_insert(part, table, key, '"name":', value, …)`, which records a row's values as
   /// JSON.
   private static func row(
-    _ function: String, _ table: TableSchema, _ side: String, counters: [Name] = []
+    _ function: String, _ table: TableSchema, _ side: String, record: String, counters: [Name] = []
   ) -> String {
-    calls(function, table, side) { column in
-      let value = "\(side).\(quoted(column.local))"
+    calls(function, table, record) { column in
+      let value = column.recorded(side)
       let isEmptied = counters.contains(column.name)
       return [
         jsonName(column.name),
@@ -124,14 +141,16 @@ enum CaptureTriggers {
   /// Returns `ferry_update(part, table, key, '"name":', old, new, …)`, which records only the
   /// changes. The name of a column that is more than a value begins with its mark.
   private static func difference(_ table: TableSchema, _ rules: TableRules) -> String {
-    calls("ferry_update", table, "NEW") { column in
-      let name = quoted(column.local)
-      return [jsonName(column.name, column.capture(rules).mark), "OLD.\(name)", "NEW.\(name)"]
+    calls("ferry_update", table, table.recorded("NEW")) { column in
+      [
+        jsonName(column.name, column.capture(rules).mark), column.recorded("OLD"),
+        column.recorded("NEW"),
+      ]
     }
   }
 
   private static func calls(
-    _ function: String, _ table: TableSchema, _ side: String,
+    _ function: String, _ table: TableSchema, _ record: String,
     arguments: (TableSchema.ColumnInfo) -> [String]
   ) -> String {
     var calls: [[String]] = [[]]
@@ -143,7 +162,7 @@ enum CaptureTriggers {
     let parts = calls.enumerated().map { index, arguments in
       let part =
         (index == 0 ? CapturedPart.first : 0) + (index == calls.count - 1 ? CapturedPart.last : 0)
-      let head = ["\(part)", quoted(literal: table.name.text), "\(side).\(quoted(table.key))"]
+      let head = ["\(part)", quoted(literal: table.name.text), record]
       return "\(function)(\((head + arguments).joined(separator: ", ")))"
     }
     // The left side of + is evaluated first, so the parts are collected in order.

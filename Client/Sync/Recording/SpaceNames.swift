@@ -15,6 +15,11 @@ package struct SpaceNames: Sendable, Equatable {
 
   /// The tracked tables.
   var tracked: [Pair] = []
+  /// How the keys of tracked tables become identifiers, by the tables' names in the space.
+  var identities: [Name: KeyIdentity] = [:]
+  /// The mapped tables whose numbers columns held when their triggers were made, by the table's name in
+  /// the space and the column's here.
+  var numbers: [Name: [Name: Name]] = [:]
   /// The tables that this device has renamed.
   var tables: [Pair] = []
   /// The columns that this device has renamed, by their table's name in the space.

@@ -12,22 +12,43 @@ package struct TableSchema: Sendable, Equatable {
     /// The default as SQL, if the schema declares one.
     package let defaultSQL: String?
     package let isRequired: Bool
+    /// The mapped table, by its name in the space, whose numbers the column holds.
+    var numbers: Name?
+  }
+
+  /// A column that a foreign key refers with.
+  struct Reference: Sendable, Equatable {
+    let from: Name
+    let table: Name
+    /// The column there; `nil` for the key's column at this place.
+    let to: Name?
+    let place: Int
   }
 
   /// The name in the space.
   package let name: Name
   /// The name in this file.
   package let local: Name
-  /// The text primary key, which has no name in the space.
-  package let key: Name
+  /// The columns of the primary key, in its order. They have no names in the space.
+  var keys: [KeyColumn]
+  /// How the key becomes the identifier that travels.
+  var identity: KeyIdentity
+  /// The first column of the key.
+  package var key: Name { keys[0].local }
   /// All stored columns but the key, in the table's order.
   package let columns: [ColumnInfo]
+  /// The columns with which foreign keys refer.
+  var references: [Reference] = []
 
   /// Schemas by the statements that created their tables; these determine the whole schema.
   typealias Known = [Name: TableSchema]
 
-  init(name: Name, local: Name? = nil, key: Name, columns: [ColumnInfo]) {
-    (self.name, self.local, self.key, self.columns) = (name, local ?? name, key, columns)
+  init(
+    name: Name, local: Name? = nil, keys: [KeyColumn], identity: KeyIdentity = .text,
+    columns: [ColumnInfo]
+  ) {
+    (self.name, self.local, self.keys) = (name, local ?? name, keys)
+    (self.identity, self.columns) = (identity, columns)
   }
 
   /// Reads the schema of a table by its name in the space.
@@ -47,7 +68,8 @@ package struct TableSchema: Sendable, Equatable {
     let local = try names.local(of: table, on: connection)
     let found = try read(unnamed: local, from: connection, &known)
     // SQLite takes another spelling for the same name; the space does not (SPEC.md §23).
-    return try found.named(in: found.local == local ? table : found.local, by: names)
+    let space = found.local == local ? table : found.local
+    return try found.named(in: space, by: names, KeyResolver(names, connection), &known)
   }
 
   /// Reads the schema of a table by its name in this file.
@@ -66,17 +88,35 @@ package struct TableSchema: Sendable, Equatable {
         table: local,
         "the space's table \(space) is called \(other.local) here; give this one another name")
     }
-    return try found.named(in: space, by: names)
+    return try found.named(in: space, by: names, KeyResolver(names, connection), &known)
   }
 
   /// Returns the same table with its names in the space.
-  private func named(in space: Name, by names: SpaceNames) throws -> TableSchema {
+  private func named(
+    in space: Name, by names: SpaceNames, _ resolver: KeyResolver, _ known: inout Known
+  ) throws -> TableSchema {
+    let identity = try identity(names.identities[space])
+    // A column keeps its meaning if another program renames the parent, or drops the foreign key.
+    func numbers(of column: Name) -> Name? {
+      if let found = resolver.numbers(of: column, in: self, &known) { return found }
+      let before = names.numbers[space]?[column.folded]
+      return before.flatMap { names.identities[$0] == .mapped ? $0 : nil }
+    }
+    let keys = keys.map { key in
+      var key = key
+      if identity == .value { key.numbers = numbers(of: key.local) }
+      return key
+    }
     do {
       let columns = try zip(columns, names.spaceNames(of: columns.map(\.local), in: space)).map {
         ColumnInfo(
-          name: $1, local: $0.local, defaultSQL: $0.defaultSQL, isRequired: $0.isRequired)
+          name: $1, local: $0.local, defaultSQL: $0.defaultSQL, isRequired: $0.isRequired,
+          numbers: numbers(of: $0.local))
       }
-      return TableSchema(name: space, local: local, key: key, columns: columns)
+      var table = TableSchema(
+        name: space, local: local, keys: keys, identity: identity, columns: columns)
+      table.references = references
+      return table
     } catch {
       throw ReplicaError.cannotTrack(
         table: local,
@@ -85,11 +125,47 @@ package struct TableSchema: Sendable, Equatable {
     }
   }
 
-  /// Returns a column of the space as this file's SQL names it.
-  func quotedColumn(_ name: Name) -> String {
-    // SQLite reports an absent column by this name. Another column may have the space's own name.
-    quoted(columns.first { $0.name == name }?.local ?? "column \(name) of the space")
+  /// Returns the identity, if it fits the key.
+  private func identity(_ declared: KeyIdentity?) throws -> KeyIdentity {
+    guard let declared else { return proposal.identity }
+    if let fault = fault(of: declared) { throw ReplicaError.cannotTrack(table: local, fault) }
+    return declared
   }
+
+  /// The identity that fits the key best.
+  var proposal: KeyProposal {
+    KeyProposal.of(local, keys, refers: refers)
+  }
+
+  private func refers(_ key: KeyColumn) -> Bool {
+    references.contains { $0.from.folded == key.local.folded && $0.table.folded != local.folded }
+  }
+
+  /// Returns the reason why the table's key cannot have an identity, or `nil`.
+  func fault(of identity: KeyIdentity) -> String? {
+    switch identity {
+    case .text where keys.count != 1 || !keys[0].isText:
+      "its primary key is not one TEXT column any more"
+    case .mapped where keys.count != 1 || !keys[0].isInteger:
+      "only a primary key of one integer column can be mapped; track it by its value"
+    case .mapped where refers(keys[0]):
+      "its key \(keys[0].local) refers to another table; track it by its value"
+    case .value where keys.count == 1 && keys[0].isText:
+      "its primary key is a text, which is the identifier as it is"
+    default: nil
+    }
+  }
+
+  /// Returns a column of the space.
+  func column(_ name: Name) -> ColumnInfo {
+    // SQLite reports an absent column by this name. Another column may have the space's own name.
+    columns.first { $0.name == name }
+      ?? ColumnInfo(
+        name: name, local: "column \(name) of the space", defaultSQL: nil, isRequired: false)
+  }
+
+  /// Returns a column of the space as this file's SQL names it.
+  func quotedColumn(_ name: Name) -> String { quoted(column(name).local) }
 
   /// Reads the schema of a table of this file, whose columns have their own names.
   static func read(
@@ -123,14 +199,14 @@ package struct TableSchema: Sendable, Equatable {
   private static func readColumns(
     of table: Name, from connection: SQLiteConnection, sql: String
   ) throws -> TableSchema {
-    var keys: [(name: Name, type: String)] = []
+    var keys: [(place: Int64, column: KeyColumn)] = []
     var columns: [ColumnInfo] = []
     try connection.forEach(
       "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", table
     ) { row in
       let name = row.name(0)
       if row.int64(4) > 0 {
-        keys.append((name, row.text(1).uppercased()))
+        keys.append((row.int64(4), KeyColumn(local: name, type: row.text(1).uppercased())))
       } else if row.int64(5) == 0 {
         columns.append(
           ColumnInfo(
@@ -138,23 +214,12 @@ package struct TableSchema: Sendable, Equatable {
         )
       }
     }
-    guard let key = keys.first, keys.count == 1 else {
-      throw ReplicaError.cannotTrack(
-        table: table,
-        keys.isEmpty
-          ? "it has no primary key; give it one TEXT PRIMARY KEY column"
-          : "its primary key has \(keys.count) columns; give it one TEXT PRIMARY KEY column")
+    guard !keys.isEmpty else {
+      throw ReplicaError.cannotTrack(table: table, "it has no primary key; give it one")
     }
-    guard ["TEXT", "CHAR", "CLOB"].contains(where: key.type.contains) else {
-      throw ReplicaError.cannotTrack(
-        table: table,
-        "its primary key \(key.name) is \(key.type.isEmpty ? "untyped" : key.type), not TEXT: "
-          + "two devices would choose the same integer. Use TEXT ids such as UUIDv7")
-    }
-    if sql.uppercased().contains("COLLATE") {
-      try checkCollation(of: key.name, in: table, connection)
-    }
-    for name in [key.name] + columns.map(\.name) {
+    let key = keys.sorted { $0.place < $1.place }.map(\.column)
+    if sql.uppercased().contains("COLLATE") { try checkCollation(of: table, connection) }
+    for name in key.map(\.local) + columns.map(\.name) {
       if let fault = NameRule.fault(in: name, limits: .standard) {
         throw ReplicaError.cannotTrack(table: table, fault)
       }
@@ -163,25 +228,80 @@ package struct TableSchema: Sendable, Equatable {
       throw ReplicaError.cannotTrack(
         table: table, "it has more than \(Limits.standard.columns) columns")
     }
-    return TableSchema(name: table, key: key.name, columns: columns)
+    var schema = TableSchema(name: table, keys: key, columns: columns)
+    if sql.uppercased().contains("REFERENCES") {
+      schema.references = try references(of: table, connection)
+    }
+    return schema
+  }
+
+  private static func references(
+    of table: Name, _ connection: SQLiteConnection
+  ) throws -> [Reference] {
+    try connection.rows(
+      "SELECT \"from\", \"table\", \"to\", seq FROM pragma_foreign_key_list(?)", table
+    ) { row in
+      Reference(
+        from: row.name(0), table: row.name(1), to: row.isNull(2) ? nil : row.name(2),
+        place: Int(row.int64(3)))
+    }
   }
 
   /// Checks that keys compare by their bytes, as they do elsewhere. A collation that takes two keys
   /// for one would mix records.
-  private static func checkCollation(
-    of key: Name, in table: Name, _ connection: SQLiteConnection
-  ) throws {
-    let declared = try connection.first(
+  private static func checkCollation(of table: Name, _ connection: SQLiteConnection) throws {
+    let declared = try connection.rows(
       """
-      SELECT column.coll FROM pragma_index_list(?) AS list, pragma_index_xinfo(list.name) AS column
+      SELECT column.name, upper(column.coll)
+      FROM pragma_index_list(?) AS list, pragma_index_xinfo(list.name) AS column
       WHERE list.origin = 'pk' AND column.key = 1
       """, table
-    ) { $0.text(0).uppercased() }
-    if let collation = declared, collation != "BINARY" {
+    ) { (key: $0.name(0), collation: $0.text(1)) }
+    if let (key, collation) = declared.first(where: { $0.collation != "BINARY" }) {
       throw ReplicaError.cannotTrack(
         table: table,
         "its primary key \(key) has the collation \(collation), so different ids of other devices "
           + "are equal here; declare it without COLLATE")
     }
+  }
+}
+
+/// Finds the columns that hold numbers of mapped tables: foreign keys to their keys, also by way of other
+/// foreign keys.
+struct KeyResolver {
+  private let names: SpaceNames
+  private let connection: SQLiteConnection
+
+  init(_ names: SpaceNames, _ connection: SQLiteConnection) {
+    (self.names, self.connection) = (names, connection)
+  }
+
+  /// Returns the mapped table, by its name in the space, whose numbers a column holds; `nil` if there is
+  /// none. A table that is not tracked has no numbers that travel.
+  func numbers(
+    of column: Name, in table: TableSchema, _ known: inout TableSchema.Known
+  ) -> Name? {
+    guard names.identities.values.contains(.mapped) else { return nil }
+    var seen = Set<[Name]>()
+    return numbers(of: column, in: table, &known, &seen)
+  }
+
+  private func numbers(
+    of column: Name, in table: TableSchema, _ known: inout TableSchema.Known,
+    _ seen: inout Set<[Name]>
+  ) -> Name? {
+    guard seen.insert([table.local.folded, column.folded]).inserted else { return nil }
+    for reference in table.references where reference.from.folded == column.folded {
+      guard let space = names.trackedTable(local: reference.table),
+        let parent = try? TableSchema.read(unnamed: reference.table, from: connection, &known)
+      else { continue }
+      let target =
+        reference.to
+        ?? (reference.place < parent.keys.count ? parent.keys[reference.place].local : nil)
+      guard let target else { continue }
+      if names.identities[space] == .mapped, target.folded == parent.key.folded { return space }
+      if let found = numbers(of: target, in: parent, &known, &seen) { return found }
+    }
+    return nil
   }
 }

@@ -12,15 +12,21 @@ struct ApplyPass {
   private let uploads: [Name]
   /// Tables to which rows may have been written unrecorded.
   private let unrecorded: [Name: UnrecordedTable]
-  private var hasPending: Bool
+  var hasPending: Bool
   private(set) var hasKept: Bool
   private var hasQuestions = false
   private var plans: [Name: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
   private var applied = 0
+  /// Deletes that rows here do not permit, until the rest of the list is applied.
+  var held = Set<RecordKey>()
+  /// Whether all rows that keep others have been considered.
+  var isSettlingHeld = false
+  /// The list's values of records that come back.
+  private(set) var listed: [RecordKey: [Column]] = [:]
   /// Whether the space's schema was among the changes.
   private(set) var hasNewSchema = false
-  private var refused = Set<RecordKey>()
+  var refused = Set<RecordKey>()
   /// Notes the records that the pull list names; `nil` if no caller needs them.
   private var noted: SQLiteStatement?
   /// The newest timestamp in the changes; the device's clock moves past it.
@@ -42,7 +48,7 @@ struct ApplyPass {
   }
 
   /// Records that the server has deleted, if the pass searches for them.
-  private(set) var deleted = Set<RecordKey>()
+  private(set) var deleted: [RecordKey: Stamp] = [:]
 
   init(
     file: ReplicaFile, device: DeviceID, _ deferred: DeferredRecords, seen: SeenRows? = nil
@@ -152,6 +158,12 @@ struct ApplyPass {
       refused.remove(change.key)
       return .settled
     }
+    if !isRetry && deferred.held.contains(change.key) && !change.state.isAlive
+      && change.state.deleted != nil
+    {
+      try hold(change)
+      return .settled
+    }
     if !deferred.reasons.isEmpty, let reason = deferred.reasons[change.key] {
       if !isRetry, let parent = deferred.parents[change.key] { try file.refresh([parent]) }
       try keep(
@@ -167,7 +179,10 @@ struct ApplyPass {
       knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
     if hasKept { try file.forgetKept(change.key) }
     do {
-      try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry)
+      guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
+        try hold(change)
+        return .settled
+      }
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
     } catch let error as SQLiteError where error.concernsRow {
@@ -188,15 +203,19 @@ struct ApplyPass {
   /// Searches for deleted records. One that never existed is deleted at time 0 (SPEC.md §15).
   private mutating func search(_ change: Change) {
     if let stamp = change.state.deleted?.stamp, !change.state.isAlive, stamp.time > .zero {
-      deleted.insert(change.key)
+      deleted[change.key] = stamp
     } else {
-      deleted.remove(change.key)
+      deleted[change.key] = nil
+    }
+    if deferred.recalled.contains(change.key) {
+      listed[change.key] = change.state.columns.map { Column($0.name, $0.value) }
     }
   }
 
+  /// Returns false if rows here do not permit a delete.
   private mutating func apply(
     _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
-  ) throws {
+  ) throws -> Bool {
     let isShielded = hasPending && !PlantedFault.pendingNotShielded.isPlanted
     let pending = isShielded ? try file.markConcurrent(change.key) : []
     let effect = RemoteChange.effect(
@@ -209,15 +228,20 @@ struct ApplyPass {
     switch effect {
     case .none: break
     case .delete:
+      if try !isSettlingHeld && plan.isHeld(change.key.record) { return false }
+      held.remove(change.key)
       // The delete of a row that goes with it is later than all writes seen on that row.
       file.capture.observe(newestTime)
-      try takingAlong(change, isRetry) { try plan.delete(change.key.record) }
+      try takingAlong(change, isRetry) {
+        try plan.deleteChildren(change.key.record)
+        try plan.delete(change.key.record)
+      }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
       if !hasPending { hasPending = try file.hasPending() }
     case .upsert(let columns, let isWhole, let kept):
       let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
       let kept = kept.filter { plan.known.contains($0.name) }
-      if columns.isEmpty && !isWhole && !isAside { return }
+      if columns.isEmpty && !isWhole && !isAside { return true }
       let before = try followed(change.key, plan, isAside: isAside)
       if isAside && !isWhole {
         try aside?.putBack(change.key, changing: columns)
@@ -230,6 +254,13 @@ struct ApplyPass {
       try noteMoves(of: change.key, plan, from: before)
       if plan.goesWithParents { seen?.note(change.key) }
     }
+    return true
+  }
+
+  /// Lets a delete wait for the rest of the list.
+  private mutating func hold(_ change: Change) throws {
+    held.insert(change.key)
+    try keep(change, reason: "records here refer to it (foreign key)")
   }
 
   /// Deletes a record, with the rows that go with it.
@@ -242,7 +273,11 @@ struct ApplyPass {
     // Only while it is not changed here: otherwise it would be copied.
     file.capture.seen = seen
     defer { file.capture.seen = nil }
+    let last = hasPending ? try file.lastOperation() : nil
     try delete()
+    if let last, let winner = change.state.deleted?.stamp {
+      try file.keepLost(after: last, winner: winner)
+    }
   }
 
   /// Returns the values of a record that rows of other tables may follow, for each of the plan's
@@ -276,7 +311,7 @@ struct ApplyPass {
     try file.keep(change, reason: reason)
   }
 
-  private mutating func plan(for table: Name) throws -> ApplyPlan? {
+  mutating func plan(for table: Name) throws -> ApplyPlan? {
     if let lastPlan, lastPlan.table.name == table { return lastPlan }
     let plan: ApplyPlan?
     if let known = plans[table] {

@@ -21,16 +21,23 @@ final class ApplyPlan {
   let followers: [KeyFollower]
   /// Whether SQLite deletes or changes rows of this table along with a parent.
   let goesWithParents: Bool
+  /// The rules of the foreign keys of tracked tables.
+  private let parentRules: ParentRules
+  private lazy var holding = parentRules.holding(table.local, alias: "p")
+  private lazy var removals = parentRules.removals(
+    of: table.local, where: table.has(record: "?1"))
 
   init(
     table: TableSchema, rules: TableRules, connection: SQLiteConnection,
-    followers: [KeyFollower] = [], goesWithParents: Bool = false
+    followers: [KeyFollower] = [], goesWithParents: Bool = false,
+    parentRules: ParentRules = ParentRules([])
   ) {
     self.table = table
     self.rules = rules
     self.connection = connection
     self.followers = followers
     self.goesWithParents = goesWithParents
+    self.parentRules = parentRules
     known = Set(table.columns.map(\.name))
   }
 
@@ -73,10 +80,11 @@ final class ApplyPlan {
   /// it.
   private func checkIgnored(_ record: Name, _ columns: [ColumnState]) throws {
     let conditions = columns.enumerated().map {
-      " AND \(table.quotedColumn($1.name)) COLLATE BINARY IS ?\($0 + 2)"
+      " AND \(table.quotedColumn($1.name)) COLLATE BINARY IS "
+        + table.column($1.name).sought("?\($0 + 2)")
     }
     let isThere = try connection.exists(
-      "SELECT 1 FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?1" + conditions.joined(),
+      "SELECT 1 FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))" + conditions.joined(),
       BoundRow(record: record, columns: columns))
     if !isThere { throw Self.ignored }
   }
@@ -92,15 +100,35 @@ final class ApplyPlan {
   /// - Throws: ``SQLiteError``, also if a trigger of the table silently keeps the row.
   func delete(_ record: Name) throws {
     let removed = try connection.foreignKeyStatement(
-      "DELETE FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?"
+      "DELETE FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))"
     ).run(record)
     if try removed == 0 && exists(record) { throw Self.ignored }
+  }
+
+  /// Whether rows of tracked tables keep a record's row from being deleted.
+  ///
+  /// - Parameter choice: the rows that count.
+  func isHeld(
+    _ record: Name, by choice: ParentRules.Choice = ParentRules.Choice()
+  ) throws -> Bool {
+    let condition =
+      choice == ParentRules.Choice()
+      ? holding : parentRules.holding(table.local, alias: "p", choice)
+    guard let condition else { return false }
+    return try connection.exists(
+      "SELECT 1 FROM \(quoted(table.local)) AS p WHERE \(table.has(record: "?1", in: "p")) "
+        + "AND (\(condition))", record)
+  }
+
+  /// Removes the rows that go with a record by a rule of the space, although SQLite would keep them.
+  func deleteChildren(_ record: Name) throws {
+    for removal in removals { try connection.foreignKeyStatement(removal).run(record) }
   }
 
   /// Whether the record has a row.
   func exists(_ record: Name) throws -> Bool {
     try connection.exists(
-      "SELECT 1 FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?", record)
+      "SELECT 1 FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", record)
   }
 
   /// Returns values without a stamp, for this device's own writes; omits columns that the table
@@ -129,10 +157,12 @@ final class ApplyPlan {
     if let lastUpdate, isLastUpdateDeferred == isDeferred, isNamed(columns, lastUpdatedNames) {
       return lastUpdate
     }
-    let sets = columns.enumerated().map { "\(table.quotedColumn($1.name)) = ?\($0 + 2)" }
+    let sets = columns.enumerated().map {
+      "\(table.quotedColumn($1.name)) = \(table.column($1.name).written("?\($0 + 2)"))"
+    }
     let statement = try connection.foreignKeyStatement(
       "UPDATE \(quoted(table.local)) SET \(sets.joined(separator: ", ")) "
-        + "WHERE \(quoted(table.key)) = ?1")
+        + "WHERE \(table.has(record: "?1"))")
     lastUpdatedNames = columns.map(\.name)
     lastUpdate = statement
     isLastUpdateDeferred = isDeferred
@@ -167,16 +197,17 @@ final class ApplyPlan {
     let sets =
       names.map { "\($0) = excluded.\($0)" }
       + resets.map { "\(quoted($0.local)) = \($0.defaultSQL.map { "(\($0))" } ?? "NULL")" }
-    let given = [quoted(table.key)] + names + kept.map { table.quotedColumn($0.name) }
-    let list = given.joined(separator: ", ")
-    let marks = Array(repeating: "?", count: given.count).joined(separator: ", ")
+    let given = (columns.map(\.name) + kept.map(\.name)).map(table.column)
+    let list = (table.keyList + given.map { quoted($0.local) }).joined(separator: ", ")
+    let values = given.enumerated().map { $1.written("?\($0 + 2)") }
+    let marks = (table.keyValues(ofWritten: "?1") + values).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     let statement = try connection.foreignKeyStatement(
       PlantedFault.replaceOnApply.isPlanted
         ? "INSERT OR REPLACE INTO \(quoted(table.local))(\(list)) VALUES (\(marks))"
         // With its own name, a table called excluded would hide the inserted values.
         : "INSERT INTO \(quoted(table.local)) AS ferry_row(\(list)) VALUES (\(marks)) "
-          + "ON CONFLICT(\(quoted(table.key))) DO \(action)")
+          + "ON CONFLICT(\(table.keyList.joined(separator: ", "))) DO \(action)")
     if isPlain {
       lastNames = columns.map(\.name)
       lastUpsert = statement

@@ -17,7 +17,7 @@ struct DeclaredTableReader {
 
   /// Returns the definition.
   mutating func read() throws -> DeclaredTable {
-    var declared = DeclaredTable(key: table.key, columns: try columns())
+    var declared = DeclaredTable(key: key, columns: try columns())
     for index in try indexes() {
       guard let list = index.columns else {
         omitted.append("index \(index.name): it has a condition or an expression")
@@ -33,6 +33,15 @@ struct DeclaredTableReader {
       omitted.append("\(part) clauses")
     }
     return declared
+  }
+
+  private var key: DeclaredKey {
+    switch table.identity {
+    case .text: .text(table.key)
+    case .mapped: .mapped(table.key)
+    case .value:
+      .value(table.keys.map { DeclaredKeyColumn($0.local, .init(declared: $0.type)) })
+    }
   }
 
   private mutating func columns() throws -> [DeclaredColumn] {
@@ -59,7 +68,7 @@ struct DeclaredTableReader {
 
   /// Returns a column's name in the space; the key has its own name.
   private func spaceName(_ local: Name) -> Name? {
-    if local.folded == table.key.folded { return table.key }
+    if let key = table.keys.first(where: { $0.local.folded == local.folded }) { return key.local }
     return table.columns.first { $0.local.folded == local.folded }?.name
   }
 
@@ -103,7 +112,7 @@ struct DeclaredTableReader {
         continue
       }
       let to = row.to.map { local in
-        parent.columns.first { $0.local.folded == local.folded }?.name ?? parent.key
+        parent.columns.first { $0.local.folded == local.folded }?.name ?? local
       }
       var reference =
         found[row.id]
@@ -118,7 +127,9 @@ struct DeclaredTableReader {
       var reference = reference
       // A reference to the key alone names no column: devices may call their keys otherwise.
       let parent = try? TableSchema.read(reference.table, from: connection, names)
-      if let parent, reference.to == [parent.key] { reference.to = [] }
+      if let parent, reference.to.map(\.folded) == parent.keys.map(\.local.folded) {
+        reference.to = []
+      }
       return reference
     }
   }
@@ -154,7 +165,7 @@ extension DeclaredTable {
   func statements(
     name: Name, local: (_ table: Name, _ columns: [Name]) -> (table: Name, columns: [Name])
   ) -> [String] {
-    var parts = ["\(quoted(key)) TEXT PRIMARY KEY NOT NULL"]
+    var parts = key.sql
     parts += columns.map(\.sql)
     parts += unique.map { "UNIQUE (\(Self.list($0)))" }
     parts += references.map { reference in
@@ -174,6 +185,27 @@ extension DeclaredTable {
 
   private static func list(_ columns: [Name]) -> String {
     columns.map(quoted).joined(separator: ", ")
+  }
+}
+
+extension DeclaredKey {
+  fileprivate var sql: [String] {
+    switch self {
+    case .text(let name): ["\(quoted(name)) TEXT PRIMARY KEY NOT NULL"]
+    case .mapped(let name): ["\(quoted(name)) INTEGER PRIMARY KEY"]
+    case .value(let columns):
+      columns.map { "\(quoted($0.name)) \($0.affinity.rawValue.uppercased()) NOT NULL" }
+        + ["PRIMARY KEY (\(columns.map { quoted($0.name) }.joined(separator: ", ")))"]
+    }
+  }
+
+  /// The identity of a table with the key.
+  var identity: KeyIdentity {
+    switch self {
+    case .text: .text
+    case .mapped: .mapped
+    case .value: .value
+    }
   }
 }
 

@@ -56,7 +56,7 @@ extension ReplicaFile {
     }
     // A record's key never changes: an update of it is a delete and an insert.
     return followers.map(\.follower).filter { follower in
-      !follower.to.contains { $0.folded == parent.key.folded }
+      !follower.to.contains { to in parent.keys.contains { $0.local.folded == to.folded } }
     }
   }
 
@@ -64,7 +64,7 @@ extension ReplicaFile {
   func values(of key: RecordKey, _ columns: [Name], in table: TableSchema) throws -> [Value]? {
     try connection.first(
       "SELECT \(columns.map(quoted).joined(separator: ", ")) FROM \(quoted(table.local)) "
-        + "WHERE \(quoted(table.key)) = ?", key.record
+        + "WHERE \(table.has(record: "?1"))", key.record
     ) { row in columns.indices.map { row.value(Int32($0)) } }
   }
 

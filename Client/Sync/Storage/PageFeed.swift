@@ -18,9 +18,12 @@ enum StoredPage: Sendable {
   /// Returns the page as the server sent it.
   func body(_ limits: Limits) throws -> [UInt8] {
     switch self {
-    case .plain(let bytes): bytes
+    case .plain(let bytes): return bytes
     case .compressed(let bytes):
-      try ContentCoding.zstd.decompress(bytes, limit: limits.answerBytes)
+      guard let coding = ContentCoding(of: bytes) else {
+        throw CompressionError.failed("a stored page has a compression that this build lacks")
+      }
+      return try coding.decompress(bytes, limit: limits.answerBytes)
     }
   }
 }

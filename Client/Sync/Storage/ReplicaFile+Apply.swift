@@ -39,7 +39,7 @@ extension ReplicaFile {
     // and freed. A small page repeats little.
     let stored =
       body.count < Self.compressedMin
-      ? body : try ContentCoding.zstd.compress(body, level: -3)
+      ? body : try ContentCoding.preferred.compressQuickly(body)
     try connection.run("INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)", changes, stored)
   }
 
@@ -86,7 +86,7 @@ extension ReplicaFile {
 
   private func applyOnce(
     last body: [UInt8], _ head: PageHead, _ deferred: DeferredRecords,
-    beforeCommit: (ApplyPass) throws -> Void = { _ in }
+    beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
     if PlantedFault.cursorApartFromRows.isPlanted {
@@ -113,11 +113,14 @@ extension ReplicaFile {
         if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
       }
       try pass.settleKept()
+      try pass.settleHeld()
+      let recalled = try recall(deferred, pass.listed, after: pass.newestTime)
+      try release(deferred.released, after: pass.newestTime)
       try follow(pass.moves, after: pass.newestTime)
       try connection.run("DELETE FROM ferry_to_apply")
       try connection.run("DELETE FROM ferry_refresh WHERE fetched = 1")
       try moveClock(past: pass.newestTime)
-      try beforeCommit(pass)
+      try beforeCommit(pass, recalled)
       return try pass.result()
     }
   }
@@ -132,7 +135,7 @@ extension ReplicaFile {
       begun = next
     }
     try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
-      // No frame of zstd begins as JSON does.
+      // No compressed page begins as JSON does.
       let isPlain = row.blobBytes(0).first == UInt8(ascii: "{")
       try begin(isPlain ? .plain(row.blob(0)) : .compressed(row.blob(0)))
     }
@@ -158,10 +161,10 @@ extension ReplicaFile {
     var settled = Set<RecordKey>()
     while true {
       do {
-        return try applyOnce(last: body, head, deferred) { pass in
+        return try applyOnce(last: body, head, deferred) { pass, recalled in
           let rows = try danglingRows()
           if rows.contains(where: { !settled.contains($0.child) }) {
-            throw ViolationsFound(rows: rows, deleted: pass.deleted)
+            throw ViolationsFound(rows: rows, deleted: pass.deleted, recalled: recalled)
           }
         }
       } catch let violations as ViolationsFound {
@@ -185,40 +188,43 @@ extension ReplicaFile {
   private func orphans(
     among violations: ViolationsFound, _ deferred: inout DeferredRecords
   ) throws -> [DanglingRow] {
-    var rest: [DanglingRow] = []
-    for row in violations.rows {
-      guard let parent = try cascadeParent(of: row) else {
-        rest.append(row)
-        continue
-      }
-      if violations.deleted.contains(parent), !PlantedFault.cascadesTogether.isPlanted,
-        deferred.orphans.insert(row.child).inserted
-      {
-        continue
-      }
-      deferred.parents[row.child] = parent
-      rest.append(row)
+    // A record that came back must not lack a parent itself.
+    if violations.rows.contains(where: { violations.recalled.contains($0.child) }) {
+      (deferred.recalled, deferred.isRecallOff) = ([], true)
+      return []
     }
-    return rest
+    let (isKeeping, rest) = try keepParents(of: violations, &deferred)
+    if isKeeping { return [] }
+    return try rest.filter { row in
+      guard row.isTracked, let parent = try parent(of: row) else { return true }
+      if violations.deleted[parent] == nil || PlantedFault.cascadesTogether.isPlanted {
+        deferred.parents[row.child] = parent
+        return true
+      }
+      if row.link.rule == .childGoes { return !deferred.orphans.insert(row.child).inserted }
+      guard row.link.rule == nil else { return true }
+      return deferred.released.updateValue(row.link, forKey: row.child) != nil
+    }
   }
 
-  /// Deletes a record that goes with a deleted one, here and, by an operation, on the server.
-  func deleteOrphan(_ change: Change, _ plan: ApplyPlan) throws {
-    capture.beginApplying(change.key, isDeleting: true)
-    try plan.delete(change.key.record)
-    var json = JSONWriter()
-    json.columns(change.state.columns.map { Column($0.name, $0.value) })
-    try connection.run(
-      """
-      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, concurrent)
-      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
-      """, change.key.table, change.key.record, SQLiteText(json.finish()))
-    capture.endCascade()
-    try forgetKept(change.key)
-    try note(
-      "orphan",
-      "\(change.key.table)/\(change.key.record) is deleted by a cascade: its parent record was "
-        + "deleted on another device")
+  /// Notes the parents that come back for dangling rows. Returns whether there are any, and the rows that
+  /// may be deleted or deferred.
+  private func keepParents(
+    of violations: ViolationsFound, _ deferred: inout DeferredRecords
+  ) throws -> (Bool, [DanglingRow]) {
+    var isKeeping = false
+    for row in violations.rows where row.isTracked && row.link.keepsParent {
+      if let target = try target(of: row) {
+        if deferred.held.insert(target).inserted { isKeeping = true }
+        continue
+      }
+      guard !deferred.isRecallOff, let parent = try parent(of: row) else { continue }
+      deferred.parents[row.child] = parent
+      guard try canRecall(parent, tombstone: violations.deleted[parent]) else { continue }
+      if row.link.rule == .ask { deferred.asked.insert(parent) }
+      if deferred.recalled.insert(parent).inserted { isKeeping = true }
+    }
+    return (isKeeping, violations.rows)
   }
 
   private func moveCursor(to head: PageHead) throws {
@@ -259,7 +265,8 @@ extension ReplicaFile {
     else { return nil }
     let plan = ApplyPlan(
       table: schema, rules: try spaceSchema().rules(for: table), connection: connection,
-      followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.local))
+      followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.local),
+      parentRules: try knownParentRules())
     applyPlans[table] = plan
     return plan
   }
@@ -268,7 +275,9 @@ extension ReplicaFile {
 private struct ViolationsFound: Error {
   let rows: [DanglingRow]
   /// Records that the server has deleted.
-  let deleted: Set<RecordKey>
+  let deleted: [RecordKey: Stamp]
+  /// Records that the pass has inserted again.
+  let recalled: Set<RecordKey>
 }
 
 /// Records whose changes a pull does not apply as they arrive.
@@ -278,6 +287,16 @@ struct DeferredRecords {
   /// The record that each deferred one goes with. It is fetched once: the server may have deleted
   /// it.
   var parents: [RecordKey: RecordKey] = [:]
+  /// Records whose delete waits for the rest of the list, because rows refer to them.
+  var held: Set<RecordKey> = []
+  /// Records that this device has deleted, and that come back because rows refer to them.
+  var recalled: Set<RecordKey> = []
+  /// Whether no record may come back: one of them refers to a row that cannot.
+  var isRecallOff = false
+  /// Those of them for which the user is asked.
+  var asked: Set<RecordKey> = []
+  /// Records that lose their parent (ON DELETE SET NULL, SET DEFAULT), because it is deleted.
+  var released: [RecordKey: ParentLink] = [:]
   /// Deleted records, because they go with a deleted record.
   var orphans: Set<RecordKey> = []
   /// Whether the pass searches for records that the server has deleted.

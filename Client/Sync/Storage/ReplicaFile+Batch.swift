@@ -50,7 +50,7 @@ extension ReplicaFile {
     var resolved: [Column] = []
     for column in columns {
       guard case .column(let name) = try field(column.name, of: schema) else {
-        throw ReplicaError.invalidBatch("a record's key \(schema.key) cannot be set")
+        throw ReplicaError.invalidBatch("a record's key \(column.name) cannot be set")
       }
       guard !resolved.contains(where: { $0.name == name }) else {
         throw ReplicaError.invalidBatch("column \(name) is set twice")
@@ -64,7 +64,8 @@ extension ReplicaFile {
       if case .real(let real) = column.value, real.isNaN {
         resolved.append(Column(name, .null))
       } else {
-        resolved.append(Column(name, column.value))
+        let value = try identifier(column.value, for: .column(name), of: schema)
+        resolved.append(Column(name, value))
       }
     }
     guard effect == .delete || !resolved.isEmpty else {
@@ -79,6 +80,13 @@ extension ReplicaFile {
     let resolved = try predicate.mapFields { (field) throws(ReplicaError) in
       guard case .column(let name) = field else { return field }
       return try self.field(name, of: schema)
+    }.mapValues { field, comparison, value in
+      let found = try identifier(value, for: field, of: schema)
+      guard found == value || comparison == .equal || comparison == .unequal else {
+        throw ReplicaError.invalidBatch(
+          "numbers of this device have no order that others know; compare them with = or <>")
+      }
+      return found
     }
     if let fault = resolved.fault(limits: limits) { throw ReplicaError.invalidBatch(fault) }
     return resolved
@@ -89,12 +97,42 @@ extension ReplicaFile {
     _ name: Name, of schema: TableSchema
   ) throws(ReplicaError) -> PredicateField {
     let wanted = name.folded
-    if schema.key.folded == wanted { return .record }
+    if schema.keys.contains(where: { $0.local.folded == wanted }) {
+      if schema.keys.count == 1 { return .record }
+      throw .invalidBatch("a batch cannot look at \(name), a part of the key of \(schema.local)")
+    }
     guard let column = schema.columns.first(where: { $0.local.folded == wanted }) else {
-      let known = ([schema.key] + schema.columns.map(\.local)).map(\.text).joined(separator: ", ")
+      let known = (schema.keys.map(\.local) + schema.columns.map(\.local)).map(\.text)
+        .joined(separator: ", ")
       throw .invalidBatch("table \(schema.local) has no column \(name); it has \(known)")
     }
     return .column(column.name)
+  }
+
+  /// Returns the identifier for which a value of this file's key or reference stands. Texts are
+  /// identifiers already.
+  private func identifier(
+    _ value: Value, for field: PredicateField, of schema: TableSchema
+  ) throws -> Value {
+    if value == .null { return value }
+    var table: Name?
+    switch field {
+    case .record where schema.identity == .mapped: table = schema.name
+    case .record where schema.identity == .value:
+      if let numbers = schema.keys[0].numbers {
+        table = numbers
+      } else {
+        return KeyCodec.record(for: [value]).map { .text($0) } ?? value
+      }
+    case .record: break
+    case .column(let name): table = schema.column(name).numbers
+    }
+    guard let table, case .integer(let number) = value else { return value }
+    let known = try KeyNumbers(connection: connection).record(of: number, in: table)
+    guard let found = known, found.transaction == nil else {
+      throw ReplicaError.invalidBatch("there is no record \(number) of \(table) here")
+    }
+    return .text(found.record)
   }
 
   // MARK: Recording
@@ -123,16 +161,19 @@ extension ReplicaFile {
   private func noteRows(
     matching predicate: RecordPredicate, of schema: TableSchema, order: Int64
   ) throws {
-    let local = predicate.mapFields { field in
-      guard case .column(let name) = field else { return field }
-      return .column(schema.columns.first { $0.name == name }?.local ?? name)
+    let place = quoted(schema.local)
+    let record = schema.record(of: place)
+    let sql = predicate.sql { field in
+      switch field {
+      case .column(let name): schema.column(name).read(place)
+      case .record: record
+      }
     }
-    let sql = local.sql(table: schema.local, key: schema.key)
     try connection.prepare(
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
-      SELECT ?, \(quoted(literal: schema.name.text)), \(quoted(schema.key))
-      FROM \(quoted(schema.local)) WHERE typeof(\(quoted(schema.key))) = 'text' AND \(sql.text)
+      SELECT ?, \(quoted(literal: schema.name.text)), \(record)
+      FROM \(place) WHERE typeof(\(record)) = 'text' AND \(sql.text)
       """
     ).run(order, SQLiteList(sql.values))
   }

@@ -145,14 +145,14 @@ extension ReplicaFile {
     }
     guard let kept = found else { throw ReplicaError.notFound("there is no conflict \(number)") }
     _ = try write { _ in
+      let isLost = (answer == .keepLocal) == kept.isLosersOwn
       if case .set(let columns) = answer {
         try self.write(named(columns, in: kept.key.table), to: kept.key)
       } else if let column = kept.conflict.column {
-        let isLost = (answer == .keepLocal) == kept.isLosersOwn
         let current = try value(of: column, in: kept.key)
         let value = isLost ? kept.conflict.lost : current ?? .null
         try self.write([Column(column, value)], to: kept.key)
-      } else if answer == .keepLocal {
+      } else if isLost {
         try insist(on: kept)
       }
       try markResolved(kept)
@@ -193,7 +193,7 @@ extension ReplicaFile {
       """, table.name, key.record, SQLiteText(json.finish()))
   }
 
-  /// Repeats this device's operation on the record's existence. An edit of a deleted record
+  /// Repeats the losing operation on the record's existence. An edit of a deleted record
   /// restores it with its lost values; a delete deletes it.
   private func insist(on kept: KeptConflict) throws {
     let names = try ownNames()

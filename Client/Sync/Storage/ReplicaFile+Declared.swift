@@ -41,23 +41,62 @@ extension ReplicaFile {
       defined[table]?.definition?.references.map(\.table) ?? []
     }
     var report = TrackReport()
-    for table in order {
-      do {
-        let local = try spaceNames().local(of: table, on: connection)
-        guard try !connection.hasTable(local) else {
-          throw ReplicaError.cannotTrack(
-            table: table,
-            "\(local) is here already and not tracked; `ferry track \(local)` sends its rows")
-        }
-        try track([table], creatingKey: key)
-        report.tracked.append(table)
-      } catch ReplicaError.cannotTrack(let table, let reason) {
-        report.faults.append(TableFault(table: table, reason: reason))
-      } catch let error as SQLiteError where !error.concernsDisk {
-        report.faults.append(TableFault(table: table, reason: error.message))
+    for tables in order {
+      // They may refer to each other.
+      if tables.count > 1, (try? trackAbsent(tables, key)) != nil {
+        report.tracked += tables
+        continue
+      }
+      for table in tables {
+        let isTracked = try report.noting(table) { try trackAbsent([table], key) }
+        if isTracked { report.tracked.append(table) }
       }
     }
     return report
+  }
+
+  /// Tracks all ordinary tables of the file that are not tracked, parents before children. A table that
+  /// cannot be tracked stops no other one.
+  func trackAllHere() throws -> TrackReport {
+    let tracked = Set(try trackedLocals().map(\.folded))
+    let locals = try connection.rows(
+      """
+      SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'
+        AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'ferry\\_%' ESCAPE '\\'
+      """
+    ) { $0.name(0) }.filter { !tracked.contains($0.folded) }
+    var report = TrackReport()
+    var tables: [Name: TableSchema] = [:]
+    for local in locals {
+      _ = try report.noting(local) { tables[local] = try schema(local: local) }
+    }
+    var order = TableOrder.parentsFirst(Set(tables.keys)) { local in
+      tables[local]?.references.map(\.table) ?? []
+    }.flatMap { $0 }
+    // A table that cannot be tracked is left out, and the others are tried again.
+    while !order.isEmpty {
+      let tried = order
+      if try report.noting(nil, { try track(tried) }) {
+        report.tracked = tried
+        break
+      }
+      order.removeAll { $0.folded == report.faults.last?.table.folded }
+      if order.count == tried.count { break }
+    }
+    report.keys = try report.tracked.compactMap { try tables[$0].map(proposal) }
+    return report
+  }
+
+  private func trackAbsent(_ tables: [Name], _ key: Name) throws {
+    for table in tables {
+      let local = try spaceNames().local(of: table, on: connection)
+      guard try !connection.hasTable(local) else {
+        throw ReplicaError.cannotTrack(
+          table: table,
+          "\(local) is here already and not tracked; `ferry track \(local)` sends its rows")
+      }
+    }
+    try track(tables, creatingKey: key)
   }
 
   // MARK: Creating
@@ -121,22 +160,39 @@ public struct TrackReport: Sendable, Equatable {
   public var tracked: [Name] = []
   /// The tables that cannot be tracked, with the reasons.
   public var faults: [TableFault] = []
+  /// How the keys of tables of this file become identifiers, and why.
+  public var keys: [KeyProposal] = []
+}
+
+extension TrackReport {
+  /// Runs `body`, and notes the fault of a table that cannot be tracked. Returns whether there was none.
+  fileprivate mutating func noting(_ table: Name?, _ body: () throws -> Void) throws -> Bool {
+    do {
+      try body()
+      return true
+    } catch ReplicaError.cannotTrack(let table, let reason) {
+      faults.append(TableFault(table: table, reason: reason))
+    } catch let error as SQLiteError where table != nil && !error.concernsDisk {
+      faults.append(TableFault(table: table ?? "", reason: error.message))
+    }
+    return false
+  }
 }
 
 /// The order in which tables are created; pure.
 enum TableOrder {
-  /// Returns the tables, each after those to which it refers; tables that refer to each other are in
-  /// the order of their names.
-  static func parentsFirst(_ tables: Set<Name>, _ parents: (Name) -> [Name]) -> [Name] {
-    var order: [Name] = []
+  /// Returns the tables, each after those to which it refers. Tables that refer to each other are one
+  /// group, with those that refer to them, in the order of their names.
+  static func parentsFirst(_ tables: Set<Name>, _ parents: (Name) -> [Name]) -> [[Name]] {
+    var order: [[Name]] = []
     var rest = tables.sorted()
     while !rest.isEmpty {
       let left = Set(rest)
       let free = rest.filter { table in
         parents(table).allSatisfy { $0 == table || !left.contains($0) }
       }
-      let next = free.isEmpty ? [rest[0]] : free
-      order += next
+      let next = free.isEmpty ? rest : free
+      order += free.isEmpty ? [rest] : free.map { [$0] }
       rest.removeAll { next.contains($0) }
     }
     return order

@@ -5,12 +5,11 @@ import FerryStoredValues
 /// A row whose foreign key refers to no record.
 struct DanglingRow {
   let child: RecordKey
-  /// The parent table and the columns of the foreign key, as this file names them, and their values.
-  let parent: Name
-  let columns: [Name]
+  let link: ParentLink
+  /// Whether the row is of a tracked table; others have no identifiers.
+  let isTracked: Bool
+  /// The values of the foreign key's columns.
   let values: [Value]
-  /// Whether the row goes with the record that it refers to (ON DELETE CASCADE).
-  let isCascading: Bool
 }
 
 /// Foreign keys that a pull would leave dangling.
@@ -25,48 +24,60 @@ extension ReplicaFile {
 
   /// Returns the record that `row` refers to, in a state of the replica with that record.
   func target(of row: DanglingRow) throws -> RecordKey? {
-    guard let parent = try? schema(local: row.parent) else { return nil }
-    let conditions = row.columns.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
+    guard let parent = try? schema(local: row.link.parent) else { return nil }
+    let conditions = row.link.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
     return try connection.prepare(
-      "SELECT \(quoted(parent.key)) FROM \(quoted(parent.local)) "
+      "SELECT \(parent.record()) FROM \(quoted(parent.local)) "
         + "WHERE \(conditions.joined(separator: " AND "))"
-    ).first(SQLiteList(row.values)) { RecordKey(table: parent.name, record: $0.name(0)) }
+    ).first(SQLiteList(row.values)) { row in
+      row.isNull(0) ? nil : RecordKey(table: parent.name, record: row.name(0))
+    } ?? nil
   }
 
-  /// Returns the tracked record with which a dangling row goes; `nil` if there is none.
-  func cascadeParent(of row: DanglingRow) throws -> RecordKey? {
-    guard row.isCascading, row.columns.count == 1, case .text(let record) = row.values[0],
-      let tracked = try trackedTable(local: row.parent),
-      let parent = try? schema(of: tracked), parent.key.folded == row.columns[0].folded
+  /// Returns the tracked record to whose key a dangling row refers; `nil` if there is none.
+  func parent(of row: DanglingRow) throws -> RecordKey? {
+    guard let tracked = try trackedTable(local: row.link.parent),
+      let parent = try? schema(of: tracked)
     else { return nil }
-    return RecordKey(table: tracked, record: Name(record))
+    let values = parent.keys.compactMap { key in
+      row.link.to.firstIndex { $0.folded == key.local.folded }.map { row.values[$0] }
+    }
+    guard values.count == row.link.to.count, values.count == parent.keys.count else { return nil }
+    return try record(of: parent, key: values).map { RecordKey(table: tracked, record: Name($0)) }
+  }
+
+  /// Returns the identifier of a record with this key, also if it has no row; `nil` if there is none.
+  func record(of table: TableSchema, key: [Value]) throws -> String? {
+    let row = table.keys.enumerated().map { "?\($0 + 1) AS \(quoted($1.local))" }
+    return try connection.first(
+      "SELECT \(table.record()) FROM (SELECT \(row.joined(separator: ", ")))", SQLiteList(key)
+    ) { row in row.type(0) == .text ? row.text(0) : nil } ?? nil
   }
 
   /// Finds dangling rows by their columns, since a row of a WITHOUT ROWID table has no other name.
   private func danglingRows(of name: Name, foreignKey: Int64) throws -> [DanglingRow] {
-    guard let table = try? schema(local: name) else { return [] }
-    let pairs = try connection.prepare(
-      """
-      SELECT "table", "from", coalesce("to", (SELECT name FROM pragma_table_info("table")
-        WHERE pk = seq + 1)), on_delete FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq
-      """
-    ).rows(table.local, foreignKey) {
-      (parent: $0.name(0), from: quoted($0.name(1)), to: $0.name(2), action: $0.text(3))
-    }
-    guard let (parent, action) = pairs.first.map({ ($0.parent, $0.action) }) else { return [] }
-    let match = pairs.map { "p.\(quoted($0.to)) = c.\($0.from)" }.joined(separator: " AND ")
+    let isTracked = try trackedTable(local: name) != nil
+    // A table that is not tracked may have no primary key.
+    let table =
+      isTracked ? try schema(local: name) : TableSchema(name: name, keys: [], columns: [])
+    guard let link = try parentLink(of: table, id: foreignKey) else { return [] }
+    let from = link.from.map { "c.\(quoted($0))" }
+    let record =
+      isTracked
+      ? table.record(of: "c") : from.map { "quote(\($0))" }.joined(separator: " || ',' || ")
+    let match = zip(link.to, from).map { "p.\(quoted($0)) = \($1)" }.joined(separator: " AND ")
     return try connection.prepare(
       """
-      SELECT \(quoted(table.key)), \(pairs.map(\.from).joined(separator: ", "))
+      SELECT \(record), \(from.joined(separator: ", "))
       FROM \(quoted(table.local)) AS c
-      WHERE \(pairs.map { "c.\($0.from) IS NOT NULL" }.joined(separator: " AND "))
-        AND NOT EXISTS (SELECT 1 FROM \(quoted(parent)) AS p WHERE \(match))
+      WHERE \(from.map { "\($0) IS NOT NULL" }.joined(separator: " AND "))
+        AND NOT EXISTS (SELECT 1 FROM \(quoted(link.parent)) AS p WHERE \(match))
       """
     ).rows { row in
       DanglingRow(
-        child: RecordKey(table: table.name, record: row.name(0)), parent: parent,
-        columns: pairs.map(\.to), values: pairs.indices.map { row.value(Int32($0) + 1) },
-        isCascading: action == "CASCADE")
+        child: RecordKey(table: table.name, record: row.name(0)), link: link,
+        isTracked: isTracked,
+        values: link.from.indices.map { row.value(Int32($0) + 1) })
     }
   }
 }
@@ -129,41 +140,5 @@ extension ReplicaFile {
       SELECT 1 FROM pragma_foreign_key_list(?)
       WHERE on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1
       """, table)
-  }
-}
-
-/// A column of a tracked table that refers to another tracked table's key.
-struct ForeignKeyLink {
-  let child: Name
-  let column: Name
-  let parent: Name
-
-  /// Returns the record to which a row with these columns refers.
-  func parent(in columns: [Column]) -> RecordKey? {
-    guard let value = columns.first(where: { $0.name == column })?.value,
-      case .text(let record) = value
-    else { return nil }
-    return RecordKey(table: parent, record: Name(record))
-  }
-}
-
-extension ReplicaFile {
-  /// Returns the references between records of tracked tables.
-  func foreignKeyLinks() throws -> [ForeignKeyLink] {
-    let tracked = try spaceNames().tracked.sorted { $0.space < $1.space }
-    return try tracked.flatMap { child -> [ForeignKeyLink] in
-      try connection.prepare(
-        "SELECT \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?)"
-      ).rows(child.local) { row -> ForeignKeyLink? in
-        guard
-          let table = try? schema(of: child.space),
-          let parent = try trackedTable(local: row.name(0)),
-          let key = try? schema(of: parent).key,
-          row.isNull(2) || row.name(2).folded == key.folded,
-          let column = table.columns.first(where: { $0.local.folded == row.name(1).folded })
-        else { return nil }
-        return ForeignKeyLink(child: child.space, column: column.name, parent: parent)
-      }.compactMap { $0 }
-    }
   }
 }

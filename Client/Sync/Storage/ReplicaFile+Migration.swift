@@ -104,12 +104,9 @@ extension ReplicaFile {
       }
       try noteColumns(of: table)
       try installTriggers(for: table, isGuarded: isGuarded)
-      let signature = table.signature(try rules(for: table))
       // If changes wait, the next transaction finds another signature, and applies them.
       let waits = try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", name)
-      try connection.run(
-        "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?",
-        waits ? "step " + signature : signature, table.local, name)
+      try keepSignature(of: table, isWaiting: waits)
       forgetNames()
     }
   }
@@ -119,6 +116,7 @@ extension ReplicaFile {
       throw ReplicaError.cannotTrack(
         table: name, "the step gives it another name by ALTER TABLE; use renameTable")
     }
+    try checkNumbersUnused(of: name)
     try stopTracking(name)
     try note("untracked", "a step of the migration dropped \(name); it is no longer tracked")
   }

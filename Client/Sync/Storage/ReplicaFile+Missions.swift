@@ -27,7 +27,7 @@ extension TableSchema {
   /// The reserved table of the catalogue. Members that a later version of Ferry adds to its records
   /// are kept for that version.
   static let missions = TableSchema(
-    name: MissionRecord.table, key: "id",
+    name: MissionRecord.table, keys: [KeyColumn(local: "id", type: "TEXT")],
     columns: [
       "version", "title", "summary", "items", "size", "priority", "after", "manifest",
       "manifestSize", "signature", "signer", "publishedAt",

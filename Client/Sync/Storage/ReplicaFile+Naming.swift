@@ -179,8 +179,15 @@ extension SpaceNames {
   /// Returns the names without those that the space's schema declares.
   fileprivate static func local(on connection: SQLiteConnection) throws -> SpaceNames {
     var names = SpaceNames()
-    names.tracked = try connection.rows("SELECT name, local FROM ferry_tables") {
-      Pair(space: $0.name(0), local: $0.name(1))
+    try connection.forEach("SELECT name, local, identity FROM ferry_tables") { row in
+      let pair = Pair(space: row.name(0), local: row.name(1))
+      names.tracked.append(pair)
+      names.identities[pair.space] = KeyIdentity(rawValue: row.text(2))
+    }
+    try connection.forEach(
+      "SELECT t.name, n.key, n.value FROM ferry_tables AS t, json_each(t.numbers) AS n"
+    ) { row in
+      names.numbers[row.name(0), default: [:]][row.name(1)] = row.name(2)
     }
     try connection.forEach("SELECT tbl, col, local FROM ferry_names") { row in
       let column = row.name(1)

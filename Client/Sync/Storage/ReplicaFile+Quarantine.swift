@@ -106,9 +106,12 @@ extension ReplicaFile {
       if kind != .batch, let links = links[operation.key.table] {
         let columns = try formerColumns(row, at: 7)
         let former = kind == .update ? try formerColumns(row, at: 9) : columns
-        if kind != .delete { operation.references = links.compactMap { $0.parent(in: columns) } }
+        let record = operation.key.record
+        if kind != .delete {
+          operation.references = links.compactMap { $0.parent(of: record, columns) }
+        }
         if kind != .insert {
-          operation.formerReferences = links.compactMap { $0.parent(in: former) }
+          operation.formerReferences = links.compactMap { $0.parent(of: record, former) }
         }
       }
       body(operation)

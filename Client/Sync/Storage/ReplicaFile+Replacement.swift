@@ -143,7 +143,7 @@ extension ReplicaFile {
   /// Returns records here that the server did not name and whose insert is neither pending nor
   /// waits for the user.
   private func recordsNotNamed(of table: TableSchema) throws -> [Name] {
-    let key = "t.\(quoted(table.key))"
+    let key = table.record(of: "t")
     return try connection.prepare(
       """
       SELECT \(key) FROM \(quoted(table.local)) AS t WHERE typeof(\(key)) = 'text'
@@ -201,7 +201,7 @@ extension ReplicaFile {
       """)
   }
 
-  private func counters(of table: TableSchema) throws -> [Name] {
+  func counters(of table: TableSchema) throws -> [Name] {
     let rules = try rules(for: table)
     return table.columns.map(\.name).filter { rules.policy(of: $0) == .counter }
   }
@@ -213,21 +213,29 @@ extension ReplicaFile {
     for name in counters {
       guard let value = try value(of: name, in: key) else { continue }
       let amount = RescuedCounter.remainder(of: Column(name, value), pending: pending)
-      if amount != 0 { try reupload(amount, to: name, of: key) }
+      if amount != 0 {
+        let id = RescuedCounter.identifier(of: name, in: key)
+        try recordIncrement(amount, of: name, in: key, id: id, base: 0)
+      }
     }
   }
 
-  private func reupload(_ amount: Int64, to column: Name, of key: RecordKey) throws {
-    let id = RescuedCounter.identifier(of: column, in: key)
+  /// Records an increment with an identifier that is the same on all devices.
+  ///
+  /// - Parameter base: the newest sequence that its author had seen; `nil` for the cursor.
+  func recordIncrement(
+    _ amount: Int64, of column: Name, in key: RecordKey, id: OperationID,
+    base: SequenceNumber? = nil
+  ) throws {
     var (data, marks) = (JSONWriter(), JSONWriter())
     data.columns([Column(column, .integer(amount))])
     marks.array(of: ["+\(column)"])
     try connection.run(
       """
       INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, marks)
-      SELECT ?1, ferry_group(), 0, ?2, ?3, 'update', ?4, ?5
+      SELECT ?1, ferry_group(), ifnull(?6, ferry_base()), ?2, ?3, 'update', ?4, ?5
       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
       """, id.value, key.table, key.record, String(decoding: data.finish(), as: UTF8.self),
-      String(decoding: marks.finish(), as: UTF8.self))
+      String(decoding: marks.finish(), as: UTF8.self), base)
   }
 }

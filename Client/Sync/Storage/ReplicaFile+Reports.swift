@@ -89,7 +89,7 @@ extension ReplicaFile {
         + "Rename the table here to sync with it"
     }
     for column in change.state.columns {
-      let others = [schema.key] + schema.columns.map(\.name)
+      let others = schema.keys.map(\.local) + schema.columns.map(\.name)
       guard let other = others.first(where: { $0.folded == column.name.folded }),
         other != column.name
       else { continue }

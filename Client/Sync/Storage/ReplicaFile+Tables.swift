@@ -8,8 +8,11 @@ extension ReplicaFile {
   ///
   /// With `creatingKey`, an absent table is created from the changes kept for it, and its key
   /// column gets that name.
+  ///
+  /// - Parameter identity: how keys become identifiers; `nil` for Ferry's proposal.
   package func track(
-    _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay
+    _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
+    identity: KeyIdentity? = nil
   ) throws {
     for name in names {
       guard let fault = NameRule.fault(in: name, limits: limits) else { continue }
@@ -18,13 +21,19 @@ extension ReplicaFile {
     try connection.transaction {
       try refreshTriggersOfNewSchema()
       if let key { for name in names { try create(name, key: key) } }
+      let new = Set(try enter(names, identity))
       // This reads all tables before it makes the first trigger: after each change of the schema,
       // SQLite prepares the reading statements again.
       let tables = try names.map { try schema(local: $0) }
-      var added: [TableSchema] = []
-      for table in tables where !added.contains(table) {
-        if try add(table, direction) { added.append(table) }
+      let added = tables.filter { new.contains($0.name) }
+      for table in added {
+        try KeyNumbers(connection: connection).takeRows(of: table, fresh: capture.newRecord)
       }
+      for table in tables {
+        if new.contains(table.name) { try add(table) }
+        try turn(table.name, direction)
+      }
+      for table in added { try recordRows(ofAdded: table) }
       if !added.isEmpty {
         let isGuarded = try needsGuards()
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
@@ -37,34 +46,137 @@ extension ReplicaFile {
     }
   }
 
-  /// Marks a table as tracked, and records its rows. Returns whether it was untracked before.
-  private func add(_ table: TableSchema, _ direction: TrackDirection) throws -> Bool {
-    guard try signature(of: table.name) == nil else {
-      try turn(table.name, direction)
-      return false
+  /// Enters tables among the tracked ones. Returns those that were not, by their names in the space.
+  private func enter(_ names: [Name], _ identity: KeyIdentity?) throws -> [Name] {
+    let others = try trackedTables().map { try? schema(of: $0) }
+    var new: [Name] = []
+    for name in names {
+      let table = try schema(local: name)
+      guard try signature(of: table.name) == nil else {
+        try check(identity, of: table, against: table.identity)
+        continue
+      }
+      let former = try formerIdentity(of: table.name)
+      if let former { try check(identity, of: table, against: former) }
+      let identity = identity ?? former
+      if let identity, let fault = table.fault(of: identity) {
+        throw ReplicaError.cannotTrack(table: table.local, fault)
+      }
+      try connection.run(
+        "INSERT INTO ferry_tables(name, local, identity, signature) VALUES (?, ?, ?, '')",
+        table.name, table.local, try (identity ?? declaredIdentity(of: table)).rawValue)
+      forgetNames()
+      new.append(table.name)
     }
-    try connection.run(
-      "INSERT INTO ferry_tables(name, local, signature) VALUES (?, ?, ?)", table.name, table.local,
-      table.signature(try rules(for: table)))
-    forgetNames()
+    for case let table? in others where try schema(of: table.name) != table {
+      let cause = names.first { name in
+        table.references.contains { $0.table.folded == name.folded }
+      }
+      throw ReplicaError.cannotTrack(
+        table: cause ?? names.first ?? table.local,
+        "\(table.local) is tracked and refers to it by numbers of this device, which it has sent as "
+          + "they are; `ferry untrack \(table.local)`, and track both together")
+    }
+    return new
+  }
+
+  /// Checks that a table keeps the identity by which other devices know its records.
+  private func check(
+    _ identity: KeyIdentity?, of table: TableSchema, against known: KeyIdentity
+  ) throws {
+    guard let identity, identity != known else { return }
+    throw ReplicaError.cannotTrack(
+      table: table.local,
+      "its identity is \(known.rawValue), and other devices know its records by these identifiers; "
+        + "another identity needs a new table")
+  }
+
+  /// Returns the identity that the space's definition of a table declares, if it fits the table's key;
+  /// otherwise the proposed one.
+  private func declaredIdentity(of table: TableSchema) throws -> KeyIdentity {
+    let former = try formerIdentity(of: table.name)
+    let declared = try former ?? rules(for: table).definition?.key.identity
+    guard let declared, table.fault(of: declared) == nil else { return table.proposal.identity }
+    return declared
+  }
+
+  /// Marks a table as tracked.
+  private func add(_ table: TableSchema) throws {
+    try keepSignature(of: table)
     try noteColumns(of: table)
-    try turn(table.name, direction)
     try checkKeys(of: table)
+    try checkReferences(of: table)
+  }
+
+  private func recordRows(ofAdded table: TableSchema) throws {
     if let since = try takeUntracked(table.name) {
       try noteUnrecorded(table.name, since: since)
     } else {
       try recordExistingRows(of: table)
     }
-    return true
+  }
+
+  /// Returns the identity that a table of this file gets if it is tracked.
+  func proposal(for local: Name) throws -> KeyProposal {
+    try proposal(for: schema(local: local))
+  }
+
+  /// Returns the identity that a table gets if it is tracked.
+  func proposal(for table: TableSchema) throws -> KeyProposal {
+    let identity = try declaredIdentity(of: table)
+    guard identity != table.proposal.identity else { return table.proposal }
+    return KeyProposal(
+      table: table.local, identity: identity, reason: "the space's schema declares it")
   }
 
   /// Stops recording a table's changes; its rows and pending operations stay.
   func untrack(_ table: Name) throws {
     try connection.transaction {
       let name = try trackedTable(local: table) ?? table
+      try checkNumbersUnused(of: name)
       try dropTriggers(of: name)
       try stopTracking(name)
     }
+  }
+
+  /// Checks that every number of a mapped table in a table's columns belongs to a row.
+  ///
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if rows refer to none.
+  private func checkReferences(of table: TableSchema) throws {
+    let columns =
+      table.columns.map { (local: $0.local, numbers: $0.numbers) }
+      + table.keys.map { (local: $0.local, numbers: $0.numbers) }
+    for (local, numbers) in columns {
+      guard let numbers, let parent = try? schema(of: numbers) else { continue }
+      let column = "t.\(quoted(local))"
+      let count =
+        try connection.first(
+          """
+          SELECT count(*) FROM \(quoted(table.local)) AS t WHERE \(column) IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM \(quoted(parent.local)) AS p WHERE p.\(parent.keyList[0]) = \(column))
+          """
+        ) { $0.int64(0) } ?? 0
+      guard count == 0 else {
+        throw ReplicaError.cannotTrack(
+          table: table.local,
+          "\(count) of its rows refer with \(local) to rows of \(parent.local) that do not exist; "
+            + "correct them, or set them to NULL")
+      }
+    }
+  }
+
+  /// Checks that no other tracked table refers to the numbers of a mapped table.
+  func checkNumbersUnused(of name: Name) throws {
+    let child = try trackedTables().first { other in
+      guard other != name, let table = try? schema(of: other) else { return false }
+      return table.columns.contains { $0.numbers == name }
+        || table.keys.contains { $0.numbers == name }
+    }
+    guard let child else { return }
+    throw ReplicaError.cannotTrack(
+      table: name,
+      "\(child) refers to its numbers, which would travel as they are; `ferry untrack \(child)` first"
+    )
   }
 
   /// Forgets a tracked table that has no triggers any more.
@@ -94,28 +206,37 @@ extension ReplicaFile {
   ///
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if the key of a row is not a text.
   func checkKeys(of table: TableSchema) throws {
-    let key = quoted(table.key)
+    let record = table.record(of: "t")
     let limit = limits.recordBytes
+    let shown = table.keyList.map { "quote(t.\($0))" }.joined(separator: " || ', ' || ")
     let unusable = try connection.prepare(
       """
-      SELECT count(*), quote(min(\(key))) FROM \(quoted(table.local))
-      WHERE typeof(\(key)) <> 'text' OR length(CAST(\(key) AS BLOB)) NOT BETWEEN 1 AND \(limit)
+      SELECT count(*), min(\(shown)) FROM \(quoted(table.local)) AS t
+      WHERE typeof(\(record)) <> 'text' OR length(CAST(\(record) AS BLOB)) NOT BETWEEN 1 AND \(limit)
       """
     ).first { (count: $0.int64(0), example: $0.text(1)) }
     if let unusable, unusable.count > 0 {
+      let wanted =
+        switch table.identity {
+        case .text: "no text of 1 to \(limit) bytes"
+        case .mapped: "no integer"
+        case .value: "NULL, a real number or too many bytes"
+        }
       throw ReplicaError.cannotTrack(
         table: table.name,
-        "\(unusable.count) of its rows have no text of 1 to \(limit) bytes in their key \(table.key), "
-          + "such as the row with " + String(unusable.example.prefix(Self.shownKeyMax)))
+        "\(unusable.count) of its rows have \(wanted) in their key "
+          + table.keys.map(\.local.text).joined(separator: ", ") + ", such as the row with "
+          + String(unusable.example.prefix(Self.shownKeyMax)))
     }
   }
 
   /// Records rows from before the tracking of the table as inserts, by the same functions as new
   /// ones, in groups that fit a packet.
   private func recordExistingRows(of table: TableSchema) throws {
-    let key = quoted(table.key)
     try recordAsInserts(of: table) { record in
-      try connection.prepare("SELECT \(key) FROM \(quoted(table.local))").forEach { row in
+      let rows = try connection.prepare(
+        "SELECT \(table.record(of: "t")) FROM \(quoted(table.local)) AS t")
+      try rows.forEach { row in
         let key = row.textBytes(0)
         do {
           try record(key)

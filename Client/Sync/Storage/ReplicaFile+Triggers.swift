@@ -59,9 +59,7 @@ extension ReplicaFile {
         try noteNewColumns(of: table)
       }
       try noteColumns(of: table)
-      try connection.run(
-        "UPDATE ferry_tables SET signature = ?, local = ? WHERE name = ?", signature, table.local,
-        name)
+      try keepSignature(of: table)
       forgetNames()
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
@@ -70,6 +68,19 @@ extension ReplicaFile {
       try applyKept(to: table.name)
     }
     try noteChecked()
+  }
+
+  /// Keeps what the triggers of a table know: its key, its columns, and whose numbers they hold.
+  ///
+  /// - Parameter isWaiting: whether the next transaction installs the triggers again.
+  func keepSignature(of table: TableSchema, isWaiting: Bool = false) throws {
+    let signature = table.signature(try rules(for: table))
+    var numbers = JSONWriter()
+    numbers.object(of: table.numbers) { json, parent in json.string(parent) }
+    try connection.run(
+      "UPDATE ferry_tables SET signature = ?, local = ?, numbers = ? WHERE name = ?",
+      isWaiting ? "step " + signature : signature, table.local, SQLiteText(numbers.finish()),
+      table.name)
   }
 
   /// Notes that the triggers fit the present schema.
@@ -96,7 +107,8 @@ extension ReplicaFile {
   }
 
   func installTriggers(for table: TableSchema, isGuarded: Bool) throws {
-    applyPlans[table.name] = nil
+    // Plans of other tables know this one's foreign keys.
+    applyPlans = [:]
     try dropTriggers(of: table.name)
     let rules = try rules(for: table)
     for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
@@ -126,7 +138,7 @@ extension ReplicaFile {
   }
 
   /// Whether the table has the triggers that record it, and nobody has changed them.
-  private func hasCaptureTriggersAsCreated(_ table: TableSchema) throws -> Bool {
+  func hasCaptureTriggersAsCreated(_ table: TableSchema) throws -> Bool {
     let names = try triggers(of: table).map(\.name)
     let own = CaptureTriggers.names(for: table.name, isGuarded: false)
     guard own.allSatisfy(names.contains) else { return false }
@@ -148,7 +160,7 @@ extension ReplicaFile {
   /// Whether the table's triggers exist and are newer than the user's own. A table that was dropped
   /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
   /// before the effects of the user's triggers.
-  private func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
+  func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
     let own = CaptureTriggers.names(for: table.name, isGuarded: true)
     let triggers = try triggers(of: table)
     let names = triggers.map(\.name)
@@ -192,14 +204,23 @@ struct SchemaMark: Equatable {
 }
 
 extension TableSchema {
+  /// The mapped tables whose numbers the table's columns hold, by the columns' names here.
+  fileprivate var numbers: [Name: Name] {
+    let keys = keys.compactMap { key in key.numbers.map { (key.local.folded, $0) } }
+    let others = columns.compactMap { column in column.numbers.map { (column.local.folded, $0) } }
+    return Dictionary(keys + others, uniquingKeysWith: { one, _ in one })
+  }
+
   /// Returns a text that changes when the triggers have to be created again: the key and the columns
   /// as SQL, with their names in the space.
   func signature(_ rules: TableRules) -> String {
     "\(CaptureTriggers.version):"
-      + ([quoted(key)]
+      + ([identity.rawValue]
+      + keys.map { quoted($0.local) + ($0.numbers.map { " OF " + quoted($0) } ?? "") }
       + columns.map { column in
         let local = column.local == column.name ? "" : quoted(column.local) + " AS "
-        return column.capture(rules).mark + local + quoted(column.name)
+        let numbers = column.numbers.map { " OF " + quoted($0) } ?? ""
+        return column.capture(rules).mark + local + quoted(column.name) + numbers
       })
       .joined(separator: ",")
   }

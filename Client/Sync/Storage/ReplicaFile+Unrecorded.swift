@@ -47,6 +47,9 @@ extension ReplicaFile {
       WHERE name = ?2
       """, try since ?? syncState().applied, table)
     guard connection.changes > 0 else { return }
+    if let here = try? schema(of: table), here.name == table {
+      try KeyNumbers(connection: connection).takeRows(of: here, fresh: capture.newRecord)
+    }
     try note(
       "unrecorded",
       "\(table) was written to unrecorded; the next sync compares its rows with the server")
@@ -100,10 +103,17 @@ extension ReplicaFile {
     try connection.run(
       """
       INSERT OR REPLACE INTO ferry_untracked
-      SELECT name, iif(direction = 'two-way', min(ifnull(since, applied), applied), 0)
+      SELECT name, iif(direction = 'two-way', min(ifnull(since, applied), applied), 0), identity
       FROM ferry_tables, ferry_replica WHERE name = ?
       """, table)
     try connection.run("DELETE FROM ferry_columns WHERE tbl = ?", table)
+  }
+
+  /// Returns the identity that a table had when it was tracked before.
+  func formerIdentity(of table: Name) throws -> KeyIdentity? {
+    try connection.first(
+      "SELECT identity FROM ferry_untracked WHERE name = ? COLLATE NOCASE", table
+    ) { KeyIdentity(rawValue: $0.text(0)) } ?? nil
   }
 
   /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
@@ -310,8 +320,8 @@ extension ReplicaFile {
     }
     guard !names.isEmpty, case .updates(let pending) = try pendingWrites(of: key) else { return }
     let row = try connection.first(
-      "SELECT \(names.map(table.quotedColumn).joined(separator: ", ")) FROM \(quoted(table.local)) "
-        + "WHERE \(quoted(table.key)) = ?", key.record
+      "SELECT \(names.map { table.column($0).read() }.joined(separator: ", ")) "
+        + "FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", key.record
     ) { row in
       names.enumerated().map { Column($1, row.value(Int32($0))) }
     }

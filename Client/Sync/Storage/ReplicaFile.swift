@@ -20,7 +20,11 @@ package final class ReplicaFile {
   /// The source of identifiers.
   let random: () -> UInt64
   /// Prepared plans for the tables that receive changes.
-  var applyPlans: [Name: ApplyPlan] = [:]
+  var applyPlans: [Name: ApplyPlan] = [:] {
+    didSet { if applyPlans.isEmpty { parentRules = nil } }
+  }
+  /// The rules of all foreign keys, as the plans use them.
+  var parentRules: ParentRules?
   /// The state of the schema that the triggers and plans fit.
   var checkedSchema: SchemaMark?
   /// Schemas of tables that were read before.
@@ -74,6 +78,24 @@ package final class ReplicaFile {
     }
   }
 
+  /// Uses the replica's file through another library's connection. Neither the file nor the
+  /// connection changes.
+  ///
+  /// - Parameter capture: records on that connection.
+  init(
+    host connection: SQLiteConnection, capture: CaptureContext, limits: Limits,
+    wallClock: @escaping () -> Int64, random: @escaping () -> UInt64
+  ) {
+    credentials = MemoryCredentialStore()
+    path = connection.mainPath
+    self.limits = limits
+    self.wallClock = wallClock
+    self.random = random
+    self.connection = connection
+    self.capture = capture
+    reporter = ChangeReporter(connection, isLogging: false)
+  }
+
   /// Runs `body` in one transaction, whose tracked changes become one group.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
     try connection.transaction {
@@ -92,8 +114,8 @@ package final class ReplicaFile {
   func value(of column: Name, in key: RecordKey) throws -> Value? {
     let table = try schema(of: key.table)
     return try connection.first(
-      "SELECT t.\(table.quotedColumn(column)) FROM \(quoted(table.local)) AS t "
-        + "WHERE t.\(quoted(table.key)) = ?", key.record
+      "SELECT \(table.column(column).read("t")) FROM \(quoted(table.local)) AS t "
+        + "WHERE \(table.has(record: "?1", in: "t"))", key.record
     ) { $0.value(0) }
   }
 

@@ -34,7 +34,9 @@ enum ReplicaSchema {
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,                  -- in the space
       local TEXT NOT NULL,                    -- in this file
+      identity TEXT NOT NULL DEFAULT 'text',  -- how its keys become identifiers: see KeyIdentity
       signature TEXT NOT NULL,                -- key and columns that the triggers know
+      numbers TEXT NOT NULL DEFAULT '{}',     -- the mapped tables of its columns, by their names here
       direction TEXT NOT NULL DEFAULT 'two-way',
       since INTEGER,                          -- the place after which writes may be unrecorded
       remade INTEGER NOT NULL DEFAULT 0,      -- whether they are of whole rows, or only of columns
@@ -56,7 +58,8 @@ enum ReplicaSchema {
     ) WITHOUT ROWID;
     CREATE TABLE ferry_untracked(             -- tables that were tracked before
       name TEXT PRIMARY KEY,
-      since INTEGER NOT NULL                  -- the place after which their writes are unrecorded
+      since INTEGER NOT NULL,                 -- the place after which their writes are unrecorded
+      identity TEXT NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE ferry_packets(               -- what was sent (SPEC.md §4)
       number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -84,7 +87,7 @@ enum ReplicaSchema {
     CREATE TABLE ferry_to_apply(              -- pulled pages (SPEC.md §5)
       page INTEGER PRIMARY KEY,
       changes INTEGER NOT NULL,
-      body BLOB NOT NULL                      -- the page; a large one in zstd
+      body BLOB NOT NULL                      -- the page; a large one compressed
     );
     CREATE TABLE ferry_kept(                  -- changes that the local schema cannot take
       tbl TEXT NOT NULL,
@@ -114,7 +117,7 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
-    """ + operations + refresh + checks + formerNames + marks + missions
+    """ + operations + refresh + checks + formerNames + marks + missions + KeyNumbers.schema
 
   /// This device's own operations. An operation changes its state and is never copied.
   ///
@@ -142,6 +145,7 @@ enum ReplicaSchema {
     CREATE INDEX ferry_operations_pending ON ferry_operations(record) WHERE state = 0;
     CREATE INDEX ferry_operations_concurrent ON ferry_operations(seq)
       WHERE state = 0 AND concurrent <> 0;
+    CREATE INDEX ferry_operations_deleted ON ferry_operations(record) WHERE kind = 'delete';
     CREATE INDEX ferry_operations_unsent ON ferry_operations(record) WHERE state = 2;
     CREATE INDEX ferry_operations_quarantined ON ferry_operations(record) WHERE state = 3;
     CREATE TABLE ferry_failures(              -- why operations are neither pending nor confirmed

@@ -37,7 +37,7 @@ final class RowsAside {
     guard tables[table.name] == nil else { return }
     tables[table.name] = table
     let place = place(of: table)
-    let columns = table.columns.indices.map { ", c\($0)" }.joined()
+    let columns = places(table).map { ", \($0)" }.joined()
     // Columns without a type keep each value unchanged.
     try connection.execute(single: "DROP TABLE IF EXISTS \(place)")
     try connection.execute(single: "CREATE TABLE \(place)(k PRIMARY KEY\(columns))")
@@ -64,11 +64,11 @@ final class RowsAside {
   func take(_ key: RecordKey) throws -> Outcome {
     guard let table = tables[key.table] else { return .stays }
     let copied = try connection.run(
-      "INSERT INTO \(place(of: table)) SELECT \(list(table)) FROM \(quoted(table.local)) "
-        + "WHERE \(quoted(table.key)) = ?", key.record)
+      "INSERT INTO \(place(of: table)) SELECT ?1, \(list(table)) FROM \(quoted(table.local)) "
+        + "WHERE \(table.has(record: "?1"))", key.record)
     guard copied > 0 else { return .absent }
     let remove = try connection.foreignKeyStatement(
-      "DELETE FROM \(quoted(table.local)) WHERE \(quoted(table.key)) = ?")
+      "DELETE FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))")
     capture.beginApplying(key, isDeleting: false)
     capture.isTakingAside = true
     defer { capture.isTakingAside = false }
@@ -111,11 +111,12 @@ final class RowsAside {
     let sources = table.columns.enumerated().map { index, info in
       guard let column = columns.first(where: { $0.name == info.name }) else { return "c\(index)" }
       values.append(column.value)
-      return "?\(values.count + 1)"
+      return info.written("?\(values.count + 1)")
     }
     try connection.foreignKeyStatement(
       "INSERT INTO \(quoted(table.local))(\(list(table))) "
-        + "SELECT \((["k"] + sources).joined(separator: ", ")) FROM \(place(of: table)) WHERE k = ?1"
+        + "SELECT \((table.keys.indices.map { "k\($0)" } + sources).joined(separator: ", ")) "
+        + "FROM \(place(of: table)) WHERE k = ?1"
     ).run(key.record, SQLiteList(values))
   }
 
@@ -128,7 +129,7 @@ final class RowsAside {
         return "t.\(quoted(column.column)) = old.c\(index) COLLATE \(quoted(column.collation))"
       }
       return try connection.rows(
-        "SELECT t.\(quoted(table.key)) FROM \(place(of: table)) AS old "
+        "SELECT \(table.record(of: "t")) FROM \(place(of: table)) AS old "
           + "JOIN \(quoted(table.local)) AS t ON \(conditions.joined(separator: " AND ")) "
           + "WHERE old.k = ?", key.record
       ) { RecordKey(table: table.name, record: $0.name(0)) }
@@ -144,7 +145,12 @@ final class RowsAside {
   }
 
   private func list(_ table: TableSchema) -> String {
-    ([table.key] + table.columns.map(\.local)).map(quoted).joined(separator: ", ")
+    (table.keys.map(\.local) + table.columns.map(\.local)).map(quoted).joined(separator: ", ")
+  }
+
+  /// The columns for a row's key and values, as they are.
+  private func places(_ table: TableSchema) -> [String] {
+    table.keys.indices.map { "k\($0)" } + table.columns.indices.map { "c\($0)" }
   }
 
   // MARK: The schema
@@ -165,7 +171,7 @@ final class RowsAside {
   private func holdOff(_ child: Name, of parent: TableSchema) throws {
     let record =
       child == parent.local
-      ? "\(quoted(literal: parent.name.text)), OLD.\(quoted(parent.key))" : "'', ''"
+      ? "\(quoted(literal: parent.name.text)), \(parent.record(of: "OLD"))" : "'', ''"
     for event in ["DELETE", "UPDATE"] {
       let name: Name = "ferry_aside_\(event)_\(child)"
       guard !triggers.contains(name) else { continue }

@@ -14,7 +14,7 @@ struct TableScan {
   /// Leaves with records that are pending or kept: only these need a check of each record.
   private let special: Set<Int>
   /// Columns in the order of hashing.
-  private let columns: [(name: Name, local: Name, framed: [UInt8])]
+  private let columns: [(name: Name, read: String, framed: [UInt8])]
   private let connection: SQLiteConnection
 
   /// Prepares the scan of a table.
@@ -29,9 +29,9 @@ struct TableScan {
     table =
       name == MissionRecord.table
       ? .missions : try TableSchema.read(name, from: connection, SpaceNames.read(from: connection))
-    let locals = Dictionary(uniqueKeysWithValues: table.columns.map { ($0.name, $0.local) })
+    let known = table
     columns = table.columns.map { Column($0.name, .null) }.sortedByBytes().map {
-      ($0.name, locals[$0.name] ?? $0.name, RecordHasher.framed($0.name))
+      ($0.name, known.column($0.name).read(), RecordHasher.framed($0.name))
     }
     comparison = RowComparison(rules: try Self.rules(of: table, on: connection))
     pending = isWhole ? try Self.pending(of: name, on: connection) : []
@@ -88,13 +88,13 @@ struct TableScan {
 
   /// Returns a record's row; `nil` if there is none.
   func row(_ key: RecordKey) throws -> [Column]? {
-    try connection.first(selection(where: "\(quoted(table.key)) = ?"), key.record) { values($0) }
+    try connection.first(selection(where: table.has(record: "?1")), key.record) { values($0) }
   }
 
   // MARK: Rows
 
   private func selection(where condition: String? = nil) -> String {
-    let names = ([table.key] + columns.map(\.local)).map(quoted).joined(separator: ", ")
+    let names = ([table.record()] + columns.map(\.read)).joined(separator: ", ")
     return "SELECT \(names) FROM \(quoted(table.local))" + (condition.map { " WHERE \($0)" } ?? "")
   }
 
@@ -139,9 +139,13 @@ struct TableScan {
     }
     var rules: [Name: RowComparison.ColumnRule] = [:]
     for column in table.columns {
+      // A number of this device is read as the identifier for which it stands.
+      let type = column.numbers == nil ? types[column.local] ?? "" : ""
+      let hasValue = column.numbers == nil || column.defaultSQL == nil
       rules[column.name] = RowComparison.ColumnRule(
-        affinity: ColumnAffinity(declared: types[column.local] ?? ""),
-        defaultValue: try ColumnDefault(sql: column.defaultSQL, on: connection))
+        affinity: ColumnAffinity(declared: type),
+        defaultValue: hasValue
+          ? try ColumnDefault(sql: column.defaultSQL, on: connection) : .varying)
     }
     return rules
   }

@@ -17,22 +17,31 @@ extension RecordPredicate {
   ///
   /// - Parameter key: The table's own key column.
   public func sql(table: Name, key: Name) -> PredicateSQL {
-    var writer = SQLWriter(table: quoted(table), key: key)
+    let place = quoted(table)
+    return sql { field in
+      switch field {
+      case .column(let name): "\(place).\(quoted(name))"
+      case .record: "\(place).\(quoted(key))"
+      }
+    }
+  }
+
+  /// Returns the same expression.
+  ///
+  /// - Parameter operand: returns the SQL of a column, with its table.
+  package func sql(operand: @escaping (PredicateField) -> String) -> PredicateSQL {
+    var writer = SQLWriter(place: operand)
     writer.write(normalized)
     return PredicateSQL(text: writer.text, values: writer.values)
   }
 }
 
 private struct SQLWriter {
-  let table: String
-  let key: Name
+  let place: (PredicateField) -> String
   var text = ""
   var values: [Value] = []
 
-  init(table: String, key: Name) {
-    self.table = table
-    self.key = key
-  }
+  init(place: @escaping (PredicateField) -> String) { self.place = place }
 
   mutating func write(_ predicate: RecordPredicate) {
     switch predicate {
@@ -55,12 +64,7 @@ private struct SQLWriter {
   }
 
   private func operand(_ field: PredicateField) -> String {
-    let name =
-      switch field {
-      case .column(let name): name
-      case .record: key
-      }
-    return "((+\(table).\(quoted(name))) COLLATE BINARY)"
+    "((+\(place(field))) COLLATE BINARY)"
   }
 
   /// Joins in halves: SQLite's parser bounds the depth of an expression, not its length.

@@ -104,6 +104,23 @@ extension RecordPredicate {
     return mapped
   }
 
+  /// The same condition with other values, each of which `change` returns for a field, its comparison and
+  /// its value.
+  package func mapValues(
+    _ change: (PredicateField, PredicateComparison, Value) throws -> Value
+  ) rethrows -> RecordPredicate {
+    switch self {
+    case .always, .isNull, .isNotNull: self
+    case .compare(let field, let comparison, let value):
+      .compare(field, comparison, try change(field, comparison, value))
+    case .among(let field, let values):
+      .among(field, try values.map { try change(field, .equal, $0) })
+    case .not(let part): .not(try part.mapValues(change))
+    case .and(let parts): .and(try parts.map { try $0.mapValues(change) })
+    case .or(let parts): .or(try parts.map { try $0.mapValues(change) })
+    }
+  }
+
   // MARK: Measures
 
   private var depth: Int {

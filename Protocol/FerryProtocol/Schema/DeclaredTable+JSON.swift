@@ -2,7 +2,8 @@ extension JSONWriter {
   /// Writes a definition in its canonical form: equal definitions give equal bytes.
   mutating func declaredTable(_ table: DeclaredTable) {
     object { json in
-      json.member("key", table.key)
+      json.key("key")
+      json.declaredKey(table.key)
       json.key("columns")
       json.array { json in
         for column in table.columns {
@@ -21,6 +22,23 @@ extension JSONWriter {
         }
       }
       json.lists("indexes", table.indexes)
+    }
+  }
+
+  private mutating func declaredKey(_ key: DeclaredKey) {
+    switch key {
+    case .text(let name): string(name)
+    case .mapped(let name): object { $0.member("mapped", name) }
+    case .value(let columns):
+      object { json in
+        json.key("value")
+        json.array(of: columns) { json, column in
+          json.object { json in
+            json.member("name", column.name)
+            json.member("type", column.affinity.rawValue)
+          }
+        }
+      }
     }
   }
 
@@ -59,14 +77,14 @@ extension JSONReader {
   mutating func declaredTable(
     _ place: String, _ limits: Limits
   ) throws(MalformedMessage) -> DeclaredTable {
-    var key: Name?
+    var key: DeclaredKey?
     var table = DeclaredTable(key: "", columns: [])
     var seen = NamesSeen(place: place, known: "key, columns, unique, references, indexes")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
       try seen.note(member, reader)
       switch member {
-      case "key": key = try reader.declaredName("\(place).key", limits)
+      case "key": key = try reader.declaredKey("\(place).key", limits)
       case "columns":
         table.columns = try reader.list("\(place).columns", max: limits.columns) {
           (reader) throws(MalformedMessage) in
@@ -86,6 +104,37 @@ extension JSONReader {
     table.key = key
     if let fault = table.fault(limits: limits) { throw malformed("\(place): \(fault)") }
     return table
+  }
+
+  private mutating func declaredKey(
+    _ place: String, _ limits: Limits
+  ) throws(MalformedMessage) -> DeclaredKey {
+    if try peek() == UInt8(ascii: "\"") { return .text(try declaredName(place, limits)) }
+    var key: DeclaredKey?
+    var seen = NamesSeen(place: place, known: "mapped, value")
+    try expect(0x7B, at: place, "a name or an object")
+    try object { (member, reader) throws(MalformedMessage) in
+      try seen.note(member, reader)
+      guard key == nil else {
+        throw reader.malformed("\(place): mapped and value exclude each other")
+      }
+      switch member {
+      case "mapped": key = .mapped(try reader.declaredName("\(place).mapped", limits))
+      case "value":
+        key = .value(
+          try reader.list("\(place).value", max: limits.columns) {
+            (reader) throws(MalformedMessage) in
+            let column = try reader.declaredColumn("\(place).value", limits)
+            guard !column.isRequired, column.defaultValue == .null else {
+              throw reader.malformed("\(place).value: a column has a name and a type")
+            }
+            return DeclaredKeyColumn(column.name, column.affinity)
+          })
+      default: throw seen.unknown(member, reader)
+      }
+    }
+    guard let key else { throw malformed("\(place): it names neither mapped nor value") }
+    return key
   }
 
   private mutating func declaredColumn(
@@ -143,7 +192,7 @@ extension JSONReader {
     }
   }
 
-  private mutating func names(
+  mutating func names(
     _ place: String, _ limits: Limits
   ) throws(MalformedMessage) -> [Name] {
     try list(place, max: limits.columns) { (reader) throws(MalformedMessage) in
@@ -151,7 +200,7 @@ extension JSONReader {
     }
   }
 
-  private mutating func list<T>(
+  mutating func list<T>(
     _ place: String, max: Int, _ element: (inout JSONReader) throws(MalformedMessage) -> T
   ) throws(MalformedMessage) -> [T] {
     var list: [T] = []

@@ -7,8 +7,8 @@
 ///   references: [DeclaredReference(["list"], to: "lists", onDelete: .cascade)])
 /// ```
 public struct DeclaredTable: Sendable, Equatable {
-  /// The name of the text primary key on devices.
-  public var key: Name
+  /// The primary key on devices.
+  public var key: DeclaredKey
   /// The columns beside the key, in their order: at most ``Limits/columns``.
   public var columns: [DeclaredColumn]
   /// Lists of columns whose values no two rows of a device share: at most 32 of 1 to 16 columns.
@@ -20,7 +20,7 @@ public struct DeclaredTable: Sendable, Equatable {
 
   /// Creates a definition from its parts.
   public init(
-    key: Name, columns: [DeclaredColumn], unique: [[Name]] = [],
+    key: DeclaredKey, columns: [DeclaredColumn], unique: [[Name]] = [],
     references: [DeclaredReference] = [], indexes: [[Name]] = []
   ) {
     self.key = key
@@ -28,6 +28,43 @@ public struct DeclaredTable: Sendable, Equatable {
     self.unique = unique
     self.references = references
     self.indexes = indexes
+  }
+}
+
+/// The primary key of a table that devices create, with the way in which it becomes the identifier
+/// that travels (SPEC.md §27).
+public enum DeclaredKey: Sendable, Equatable {
+  /// One text, which is the identifier.
+  case text(Name)
+  /// One integer, which each device counts itself.
+  case mapped(Name)
+  /// 1 to 16 columns whose values make the identifier.
+  case value([DeclaredKeyColumn])
+
+  /// The names of its columns.
+  public var names: [Name] {
+    switch self {
+    case .text(let name), .mapped(let name): [name]
+    case .value(let columns): columns.map(\.name)
+    }
+  }
+}
+
+extension DeclaredKey: ExpressibleByStringLiteral {
+  /// Creates a text key with this name.
+  public init(stringLiteral name: String) { self = .text(Name(name)) }
+}
+
+/// A part of a key whose value is the identifier.
+public struct DeclaredKeyColumn: Sendable, Equatable {
+  /// The column's name.
+  public var name: Name
+  /// The declared type.
+  public var affinity: DeclaredColumn.Affinity
+
+  /// Creates a part of a key.
+  public init(_ name: Name, _ affinity: DeclaredColumn.Affinity) {
+    (self.name, self.affinity) = (name, affinity)
   }
 }
 
@@ -98,10 +135,19 @@ public struct DeclaredReference: Sendable, Equatable {
 extension DeclaredTable {
   /// Returns the reason if the parts do not fit each other, or are too many.
   func fault(limits: Limits) -> String? {
-    var known = Set([key.folded])
+    guard (1...Self.listMax).contains(key.names.count) else {
+      return "a key has 1 to \(Self.listMax) columns"
+    }
+    var known = Set<Name>()
+    for name in key.names where !known.insert(name.folded).inserted {
+      return "the key names column \(name) twice"
+    }
+    if case .value(let columns) = key, columns.count == 1, columns[0].affinity == .text {
+      return "a key of one text is its own identifier"
+    }
     guard columns.count <= limits.columns else { return "more than \(limits.columns) columns" }
     for column in columns where !known.insert(column.name.folded).inserted {
-      return "column \(column.name) stands twice, or is the key"
+      return "column \(column.name) stands twice, or is of the key"
     }
     guard unique.count <= Self.uniqueMax else { return "more than \(Self.uniqueMax) unique keys" }
     guard indexes.count <= Self.indexesMax, references.count <= Self.indexesMax else {

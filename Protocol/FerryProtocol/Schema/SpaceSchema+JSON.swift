@@ -50,6 +50,7 @@ extension JSONWriter {
         json.key("unique")
         json.array(of: rules.unique) { json, key in json.array(of: key) }
       }
+      json.clashes(rules.clashes)
       json.aliases(rules.aliases)
       if let definition = rules.definition {
         json.key("definition")
@@ -133,7 +134,8 @@ extension JSONReader {
   ) throws(MalformedMessage) -> TableRules {
     var rules = TableRules()
     var seen = NamesSeen(
-      place: place, known: "policy, deletes, write, columns, unique, aliases, definition")
+      place: place,
+      known: "policy, deletes, write, columns, unique, clashes, aliases, definition")
     try expect(0x7B, at: place, "an object of rules")
     try object { (key, reader) throws(MalformedMessage) in
       try seen.note(key, reader)
@@ -143,6 +145,7 @@ extension JSONReader {
       case "write": rules.write = try reader.choice(place, "write", among: [.writer, .admin])
       case "columns": rules.columns = try reader.columnRules("\(place).columns", limits)
       case "unique": rules.unique = try reader.uniqueKeys("\(place).unique", limits)
+      case "clashes": rules.clashes = try reader.clashes("\(place).clashes", limits)
       case "aliases": rules.aliases = try reader.aliases("\(place).aliases", limits)
       case "definition":
         rules.definition = try reader.declaredTable("\(place).definition", limits)

@@ -58,6 +58,8 @@ public struct TableRules: Sendable, Equatable {
   public var columns: [Name: ColumnRules] { didSet { isPlain = Self.isPlain(self) } }
   /// Lists of columns whose values no two records of the space may share.
   public var unique: [[Name]]
+  /// The rules of foreign keys whose rows and parents clash; others follow their ON DELETE.
+  public var clashes: [DeclaredClash]
   /// Other names that the table may have on a device.
   public var aliases: [Name]
   /// The definition from which devices create the table; `nil` if none was published.
@@ -69,13 +71,14 @@ public struct TableRules: Sendable, Equatable {
   public init(
     policy: ConflictPolicy = .lastWriterWins, deletes: DeletePolicy = .deleteWins,
     write: Role = .writer, columns: [Name: ColumnRules] = [:], unique: [[Name]] = [],
-    aliases: [Name] = [], definition: DeclaredTable? = nil
+    clashes: [DeclaredClash] = [], aliases: [Name] = [], definition: DeclaredTable? = nil
   ) {
     self.policy = policy
     self.deletes = deletes
     self.write = write
     self.columns = columns
     self.unique = unique
+    self.clashes = clashes
     self.aliases = aliases
     self.definition = definition
     isPlain = Self.isPlain(self)

@@ -107,7 +107,8 @@ extension ReplicaEvidence {
     // and Ferry has not noticed yet.
     let tables = try connection.rows(
       """
-      SELECT name, signature, since IS NOT NULL, local FROM ferry_tables
+      SELECT name, signature, since IS NOT NULL, local,
+        (SELECT count(*) FROM pragma_table_info(local) WHERE pk > 0) FROM ferry_tables
       WHERE remade = 0 AND local IN (SELECT name FROM sqlite_schema WHERE type = 'table')
         AND 'ferry_insert_' || name IN (
           SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'ferry_insert_*')
@@ -115,35 +116,22 @@ extension ReplicaEvidence {
       """
     ) { row in
       (
-        name: row.name(0), list: columnList(row.text(1)), isUnsure: row.int64(2) != 0,
-        local: row.name(3)
+        name: row.name(0), isUnsure: row.int64(2) != 0, local: row.name(3),
+        list: TableSignature.read(
+          row.text(1), keys: Int(row.int64(4)), quotedTable: quoted(literal: row.text(0)))
       )
     }
     for table in tables {
-      var list = table.list
+      var names: [String] = []
       if table.isUnsure {
-        let names = try connection.rows(
+        names = try connection.rows(
           "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", table.name
         ) { quoted($0.name(0)) }
-        list = list.split(separator: ",").filter { column in
-          !names.contains { column.hasSuffix($0) }
-        }.joined(separator: ",")
       }
+      let list = table.list.selection(without: names)
       evidence.rows.tables.append(try rows(of: table.name, in: table.local, list, connection))
     }
     return evidence
-  }
-
-  /// Returns the columns of a table for a SELECT, by their names in the space. A table's signature is
-  /// a number and then its key and columns, quoted. The marks before columns that are more than values are removed.
-  private static func columnList(_ signature: String) -> String {
-    var isQuoted = false
-    let (quote, marks) = (UInt8(ascii: "\""), Array("+~".utf8))
-    let list = Array(signature.utf8).drop { $0 != quote }.filter { byte in
-      if byte == quote { isQuoted.toggle() }
-      return isQuoted || !marks.contains(byte)
-    }
-    return String(decoding: list, as: UTF8.self)
   }
 
   private static func identifiers(

@@ -216,10 +216,10 @@ private struct FileAudit {
   /// parent. That delete is recorded and cancels the insert out, so no other device sees it.
   private func mayBeGoneWithParent(_ carried: [LocalOperation]) -> Bool {
     guard let insert = carried.first(where: { $0.kind == .insert }),
-      let cascade = Workload.cascades[insert.key.table],
-      case .text(let parent)? = insert.columns.first(where: { $0.name == cascade.column })?.value
+      let parent = Workload.cascades[insert.key.table]?.parent(
+        of: insert.key.record, { name in insert.columns.first { $0.name == name }?.value })
     else { return false }
-    return history.deleted.contains(RecordKey(table: cascade.parent, record: Name(parent)))
+    return history.deleted.contains(parent)
   }
 
   /// Returns whether a column's time is that of an operation which the harness has not heard of. The

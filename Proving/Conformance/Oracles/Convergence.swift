@@ -134,10 +134,8 @@ extension ServerEvidence {
           let value = state.value(of: column) ?? .null
           return value != .null && !held.contains(value)
         }
-        guard let cascade = Workload.cascades[key.table],
-          case .text(let record)? = state.value(of: cascade.column)
-        else { return false }
-        return records[RecordKey(table: cascade.parent, record: Name(record))]?.isAlive != true
+        let parent = Workload.cascades[key.table]?.parent(of: key.record, state.value)
+        return parent.map { records[$0]?.isAlive != true } ?? false
       }.map(\.key))
   }
 }

@@ -29,6 +29,8 @@ package enum Workload {
     package var paints = 20
     /// ``UserAction/sheet``.
     package var sheets = 60
+    /// ``UserAction/enrol``.
+    package var members = 60
     /// ``UserAction/addList``, ``UserAction/addItem`` and ``UserAction/deleteList``, each so often
     /// beside those that come anyway.
     package var cascades = 0
@@ -41,6 +43,7 @@ package enum Workload {
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
+        (.enrol, members),
       ] {
         rest -= ratio
         if rest < 0 { return action }

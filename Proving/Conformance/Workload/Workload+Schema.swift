@@ -3,43 +3,44 @@ import FerryProtocol
 extension Workload {
   /// The tables of the application's first version. None declares a default: an unwritten column is
   /// NULL everywhere.
-  package static let schema = [
-    "CREATE TABLE notes(id TEXT PRIMARY KEY NOT NULL, title TEXT, body, stars INTEGER)",
-    "CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, name TEXT)",
-    """
-    CREATE TABLE items(id TEXT PRIMARY KEY NOT NULL,
-      list TEXT REFERENCES lists(id) ON DELETE CASCADE, label TEXT, done INTEGER)
-    """,
-    "CREATE TABLE ledger(id TEXT PRIMARY KEY NOT NULL, txn TEXT, size INTEGER, place INTEGER)",
-    "CREATE TABLE beats(id TEXT PRIMARY KEY NOT NULL, n INTEGER)",
-    "CREATE TABLE places(id TEXT PRIMARY KEY NOT NULL, name TEXT, seats)",
-    "CREATE TABLE tallies(id TEXT PRIMARY KEY NOT NULL, votes INTEGER)",
-    "CREATE TABLE drafts(id TEXT PRIMARY KEY NOT NULL, body TEXT, pages INTEGER)",
-    """
-    CREATE TABLE slots(id TEXT PRIMARY KEY NOT NULL, shelf TEXT NOT NULL,
-      place INTEGER NOT NULL CHECK (place BETWEEN 0 AND 1999), UNIQUE(shelf, place))
-    """,
-    """
-    CREATE TABLE essays(id TEXT PRIMARY KEY NOT NULL,
-      list TEXT REFERENCES lists(id) ON DELETE CASCADE,
-      a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
-    """,
-    """
-    CREATE TABLE sheets(id TEXT PRIMARY KEY NOT NULL, kept TEXT, sent TEXT, high INTEGER,
-      low INTEGER, tags TEXT, body TEXT)
-    """,
-    "CREATE TABLE paints(id TEXT PRIMARY KEY NOT NULL, shade TEXT)",
-    "CREATE TABLE labels(id TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE)",
-    """
-    CREATE TABLE tags(id TEXT PRIMARY KEY NOT NULL,
-      code TEXT REFERENCES labels(code) ON UPDATE CASCADE, note TEXT)
-    """,
-  ]
+  package static let schema =
+    [
+      "CREATE TABLE notes(id TEXT PRIMARY KEY NOT NULL, title TEXT, body, stars INTEGER)",
+      "CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, name TEXT)",
+      """
+      CREATE TABLE items(id TEXT PRIMARY KEY NOT NULL,
+        list TEXT REFERENCES lists(id) ON DELETE CASCADE, label TEXT, done INTEGER)
+      """,
+      "CREATE TABLE ledger(id TEXT PRIMARY KEY NOT NULL, txn TEXT, size INTEGER, place INTEGER)",
+      "CREATE TABLE beats(id TEXT PRIMARY KEY NOT NULL, n INTEGER)",
+      "CREATE TABLE places(id TEXT PRIMARY KEY NOT NULL, name TEXT, seats)",
+      "CREATE TABLE tallies(id TEXT PRIMARY KEY NOT NULL, votes INTEGER)",
+      "CREATE TABLE drafts(id TEXT PRIMARY KEY NOT NULL, body TEXT, pages INTEGER)",
+      """
+      CREATE TABLE slots(id TEXT PRIMARY KEY NOT NULL, shelf TEXT NOT NULL,
+        place INTEGER NOT NULL CHECK (place BETWEEN 0 AND 1999), UNIQUE(shelf, place))
+      """,
+      """
+      CREATE TABLE essays(id TEXT PRIMARY KEY NOT NULL,
+        list TEXT REFERENCES lists(id) ON DELETE CASCADE,
+        a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT)
+      """,
+      """
+      CREATE TABLE sheets(id TEXT PRIMARY KEY NOT NULL, kept TEXT, sent TEXT, high INTEGER,
+        low INTEGER, tags TEXT, body TEXT)
+      """,
+      "CREATE TABLE paints(id TEXT PRIMARY KEY NOT NULL, shade TEXT)",
+      "CREATE TABLE labels(id TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE)",
+      """
+      CREATE TABLE tags(id TEXT PRIMARY KEY NOT NULL,
+        code TEXT REFERENCES labels(code) ON UPDATE CASCADE, note TEXT)
+      """,
+    ] + clubs
 
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
-    "essays", "sheets", "labels", "tags", "paints",
+    "essays", "sheets", "labels", "tags", "paints", "clubs", "members", "roles", "badges",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
@@ -63,10 +64,33 @@ extension Workload {
   /// Returns the column of `paints`, in a schema with so many upgrades.
   static func paintColumn(level: Int) -> String { level >= 4 ? "color" : "shade" }
 
-  /// Tables whose rows are deleted with their parents' (ON DELETE CASCADE): the column that names
-  /// the parent, and its table.
-  package static let cascades: [Name: (column: Name, parent: Name)] = [
-    "items": (column: "list", parent: "lists"), "essays": (column: "list", parent: "lists"),
+  /// A table whose rows are deleted with their parents' (ON DELETE CASCADE).
+  package struct Cascade: Sendable {
+    /// The column that names the parent; `nil`: the first part of the key does.
+    let column: Name?
+    let parent: Name
+
+    /// Returns the parent of a record, given the value of a column.
+    package func parent(of record: Name, _ value: (Name) -> Value?) -> RecordKey? {
+      guard let column else {
+        // The key is a list: ["PARENT",…].
+        let parts = record.text.split(separator: "\"", maxSplits: 2)
+        return parts.count < 2 ? nil : RecordKey(table: parent, record: Name(String(parts[1])))
+      }
+      guard case .text(let found)? = value(column) else { return nil }
+      return RecordKey(table: parent, record: Name(found))
+    }
+  }
+
+  /// Those tables.
+  ///
+  /// A badge keeps its member instead; it waits while no device that still has the member has synced.
+  package static let cascades: [Name: Cascade] = [
+    "items": Cascade(column: "list", parent: "lists"),
+    "essays": Cascade(column: "list", parent: "lists"),
+    "members": Cascade(column: "club", parent: "clubs"),
+    "badges": Cascade(column: "member", parent: "members"),
+    "roles": Cascade(column: nil, parent: "clubs"),
   ]
 
   /// The table whose rows follow a value of their parents (ON UPDATE CASCADE), and the column of

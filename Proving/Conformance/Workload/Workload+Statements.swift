@@ -54,6 +54,7 @@ extension Workload {
     case .paint: return paint(level, &random)
     case .label: return try label(&random, query)
     case .sheet: return try sheet(&random, query)
+    case .enrol: return try enrol(&random, query)
     }
   }
 
@@ -211,7 +212,7 @@ extension Workload {
   }
 
   /// Picks a record: half of the time one of the first few, so that there is always contention.
-  static func pick(from records: [String], _ random: inout SeededRandom) -> String {
+  static func pick<Record>(from records: [Record], _ random: inout SeededRandom) -> Record {
     let reach = random.chance(1, in: 2) ? min(4, records.count) : records.count
     return records[random.below(reach)]
   }

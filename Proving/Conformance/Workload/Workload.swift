@@ -51,6 +51,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `sheets(id, kept, sent, high, low, tags, body)`, whose columns have the remaining
   /// policies, and where edits win over deletes.
   case sheet
+  /// Tables `clubs(id INTEGER)`, `members(id INTEGER, club REFERENCES clubs, name)` and
+  /// `roles(club, title, holder, PRIMARY KEY(club, title))`: each device counts its own integers.
+  case enrol
 }
 
 /// An action at a moment. All of it is known from the seed before the run starts, so that a failing

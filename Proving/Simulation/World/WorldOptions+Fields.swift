@@ -52,6 +52,9 @@ extension WorldOptions {
         "sheets", \.sheets,
         "transactions of a thousand that write to columns with policies of their own"),
       Field(
+        "members", \.members,
+        "transactions of a thousand on tables whose keys are integers of each device, or pairs"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),

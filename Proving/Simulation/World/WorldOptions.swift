@@ -48,6 +48,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var labels = Workload.Mix().labels
   /// Transactions of a thousand that write to columns with policies of their own.
   package var sheets = Workload.Mix().sheets
+  /// Transactions of a thousand that write to tables whose keys are integers or pairs.
+  package var members = Workload.Mix().members
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -158,6 +160,7 @@ extension WorldOptions {
     mix.paints = paints
     mix.labels = labels
     mix.sheets = sheets
+    mix.members = members
     return mix
   }
 

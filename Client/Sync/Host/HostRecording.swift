@@ -1,0 +1,165 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Records the writes to tracked tables on a connection that another library has opened (SPEC.md §4).
+///
+/// The connection keeps its hooks and its authorizer. Writes that cannot be recorded fail, with the
+/// reason. SQLite keeps this object until the connection is closed.
+///
+/// ```swift
+/// let isReplica = try HostRecording.prepare(connection)
+/// ```
+final class HostRecording {
+  /// The SQL function that prepares a connection again: after a change of tables, or if the file
+  /// has become a replica later.
+  private static let function = "ferry_prepare"
+  private static let next = "run SELECT \(function)() outside of a transaction"
+
+  private let connection: SQLiteConnection
+  private let capture: CaptureContext
+  private let file: ReplicaFile
+  private let surroundings: ReplicaSurroundings
+  /// Whether SQLite will report the end of the open transaction.
+  private var isJoined = false
+
+  /// Makes a connection record its writes. Returns whether its main database is a replica; other
+  /// files stay unchanged.
+  ///
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason; ``SQLiteError``.
+  static func prepare(
+    _ handle: OpaquePointer, in surroundings: ReplicaSurroundings = .system
+  ) throws -> Bool {
+    let connection = SQLiteConnection(borrowing: handle)
+    // A second library on one connection uses the first one's functions.
+    let present = try connection.prepare(
+      "SELECT 1 FROM pragma_function_list WHERE name = ?"
+    ).rows(Self.function) { $0.int64(0) }
+    if !present.isEmpty {
+      return try connection.prepare("SELECT \(Self.function)()").first { $0.int64(0) } == 1
+    }
+    let recording = HostRecording(connection, in: surroundings)
+    try recording.install()
+    return try recording.prepare()
+  }
+
+  private init(_ connection: SQLiteConnection, in surroundings: ReplicaSurroundings) {
+    self.connection = connection
+    self.surroundings = surroundings
+    capture = CaptureContext(
+      limits: surroundings.limits, wallClock: surroundings.wallClock, random: surroundings.random)
+    file = ReplicaFile(
+      host: connection, capture: capture, limits: surroundings.limits,
+      wallClock: surroundings.wallClock, random: surroundings.random)
+  }
+
+  // MARK: Preparing
+
+  /// Registers the functions. The first registration makes SQLite keep this object.
+  private func install() throws {
+    try connection.observeJoinedTransactions { [self] isCommitted in
+      isJoined = false
+      capture.transactionEnded(isCommitted: isCommitted)
+    } closing: { [connection] in
+      connection.forgetStatements()
+    }
+    // From now on SQLite asks to drop kept statements before it closes the connection.
+    try connection.connectTransactionTable()
+    capture.admission = { [unowned self] in try admit() }
+    // The functions are checked by `admit()` if the connection does not trust its schema.
+    try capture.installRecording(on: connection, callers: .all)
+    try connection.addFunction(Self.function, argumentCount: 0, callers: .none) {
+      [unowned self] _, answer in
+      do {
+        answer.set(try prepare() ? 1 : 0)
+      } catch let error as SQLiteError {
+        answer.fail(error)
+      } catch {
+        answer.fail("ferry: \(error)")
+      }
+    }
+  }
+
+  /// Sets the connection's settings and updates the triggers. Returns whether the file is a replica.
+  private func prepare() throws -> Bool {
+    // Without a joined transaction SQLite would not ask to drop kept statements.
+    defer { if !isJoined { connection.forgetStatements() } }
+    guard try ReplicaFile.isReplica(connection) else { return false }
+    try file.checkFormat()
+    guard !connection.isInTransaction else {
+      throw ReplicaError.cannotOpen(
+        path: connection.mainPath, "a transaction is open; prepare the connection before it begins")
+    }
+    if !connection.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys=ON") }
+    if try !hasRecursiveTriggers() { try connection.execute("PRAGMA recursive_triggers=ON") }
+    if try !connection.isReadOnly && !file.triggersFitSchema(isWriting: false) {
+      // As each program of Ferry does when it opens the file.
+      _ = try ReplicaFile(
+        path: connection.mainPath, limits: surroundings.limits, wallClock: surroundings.wallClock,
+        random: surroundings.random)
+    }
+    return true
+  }
+
+  private func hasRecursiveTriggers() throws -> Bool {
+    try connection.first("PRAGMA recursive_triggers") { $0.int64(0) } == 1
+  }
+
+  // MARK: Recording
+
+  /// Checks that a captured change can be recorded. Every check may be passed by one write and failed
+  /// by the next: the host may change settings and tables at any time.
+  private func admit() throws {
+    guard connection.isWritingMain else {
+      throw CaptureRefusal(
+        "ferry: the write is not to the main database of this connection; open the replica as the "
+          + "main one")
+    }
+    if !isJoined {
+      try connection.joinTransaction()
+      isJoined = true
+    }
+    guard try hasRecursiveTriggers() else {
+      throw CaptureRefusal(
+        "ferry: recursive_triggers is off, so that REPLACE would remove rows unrecorded; "
+          + Self.next)
+    }
+    guard connection.enforcesForeignKeys else {
+      throw CaptureRefusal(
+        "ferry: foreign_keys is off, so that rows could lose the rows that they refer to; "
+          + Self.next)
+    }
+    guard !connection.isDroppingTable else {
+      throw CaptureRefusal(
+        "ferry: DROP TABLE would delete or change rows of a tracked table (ON DELETE), on all "
+          + "devices; set foreign_keys to OFF for this statement, or use a migrator of Ferry")
+    }
+    try checkOtherDatabases()
+    guard try file.triggersFitSchema(isWriting: true) else {
+      throw CaptureRefusal(
+        "ferry: tracked tables have changed, so that the write would not be recorded whole; "
+          + Self.next)
+    }
+  }
+
+  /// Checks the databases beside the main one. Ferry's functions do not know whose trigger calls
+  /// them, and its statements name its tables without a database.
+  private func checkOtherDatabases() throws {
+    let others = try connection.rows("PRAGMA database_list") { $0.name(1) }.filter { $0 != "main" }
+    for name in others {
+      if name == "temp" {
+        try file.checkTemporarySchema()
+        continue
+      }
+      guard try !ReplicaFile.isReplica(connection, database: name) else {
+        throw CaptureRefusal(
+          "ferry: the attached database \(name) is a replica, too; detach it and open it as the "
+            + "main one of another connection")
+      }
+      guard connection.trustsSchema else {
+        throw CaptureRefusal(
+          "ferry: trusted_schema is off, and the triggers of the attached database \(name) could "
+            + "record changes; detach it, or run PRAGMA trusted_schema=ON")
+      }
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// The functions of SQL that turn a device's own keys into records' identifiers and back
+/// (SPEC.md §27).
+enum KeyFunctions {
+  /// Registers those that only read, on any connection of a replica's file.
+  ///
+  /// - Parameter callers: the schemas whose triggers may call them.
+  static func install(
+    on connection: SQLiteConnection, callers: SQLiteFunctionCallers = .trusted
+  ) throws {
+    let numbers = KeyNumbers(connection: connection)
+    func add(
+      _ name: String, _ count: Int32,
+      _ body: @escaping (SQLiteArguments, SQLiteAnswer) throws -> Void
+    ) throws {
+      try Self.add(name, count, to: connection, callers, body)
+    }
+    try add("ferry_record", 2) { arguments, answer in
+      // Another value than an integer is no number of a row.
+      guard arguments.type(1) == .integer else { return answer.setNull() }
+      let number = arguments.int64(1)
+      answer.set(optional: try numbers.record(of: number, in: arguments.name(0))?.record)
+    }
+    try add("ferry_number", 2) { arguments, answer in
+      guard arguments.type(1) == .text, let record = try arguments.record(1),
+        let number = try numbers.number(of: record, in: arguments.name(0))
+      else { return answer.setNull() }
+      answer.set(number)
+    }
+    try add("ferry_join", -1) { arguments, answer in
+      let values = (0..<arguments.count).map(arguments.value)
+      answer.set(optional: KeyCodec.record(for: values))
+    }
+    // A part of a key that is sought; NULL if no row can have it.
+    try add("ferry_part", 4) { arguments, answer in
+      guard let part = try arguments.keyPart() else { return answer.setNull() }
+      answer.set(part)
+    }
+    // A part of a key that is written.
+    try add("ferry_key", 4) { arguments, answer in
+      guard let part = try arguments.keyPart() else {
+        throw CaptureRefusal(
+          "the identifier \(arguments.value(0).literal) is no value of the table's key")
+      }
+      answer.set(part)
+    }
+  }
+
+  /// Registers those that change which number belongs to which record.
+  static func install(
+    on connection: SQLiteConnection, _ context: CaptureContext, _ recorder: OperationRecorder,
+    callers: SQLiteFunctionCallers
+  ) throws {
+    try install(on: connection, callers: callers)
+    let numbers = KeyNumbers(connection: connection)
+    func add(
+      _ name: String, _ body: @escaping (SQLiteArguments, SQLiteAnswer) throws -> Void
+    ) throws {
+      try Self.add(name, 2, to: connection, callers, body)
+    }
+    try add("ferry_inserted") { [unowned context] arguments, answer in
+      guard let number = try arguments.number(1) else { return answer.setNull() }
+      let (table, known) = try known(arguments, number)
+      let state = NumberedRecord.inserted(
+        known, in: try context.transaction(recorder), fresh: context.newRecord)
+      if state != known { try numbers.set(state, of: number, in: table) }
+      answer.set(optional: state.record)
+    }
+    try add("ferry_referred") { [unowned context] arguments, answer in
+      guard let number = try arguments.number(1) else { return answer.setNull() }
+      let (table, known) = try known(arguments, number)
+      if let known, known.transaction == nil { return answer.set(optional: known.record) }
+      let state = NumberedRecord.referred(
+        known, in: try context.transaction(recorder), fresh: context.newRecord)
+      if state != known { try numbers.set(state, of: number, in: table) }
+      answer.set(optional: state.record)
+    }
+    try add("ferry_deleted") { [unowned context] arguments, answer in
+      guard let number = try arguments.number(1) else { return answer.setNull() }
+      let (table, known) = try known(arguments, number)
+      guard let known else { return answer.setNull() }
+      let state = known.deleted(in: try context.transaction(recorder))
+      try numbers.set(state, of: number, in: table)
+      answer.set(optional: state.record)
+    }
+    try add("ferry_chosen") { [unowned context] arguments, answer in
+      guard let record = try arguments.record(1) else { return answer.setNull() }
+      answer.set(
+        try numbers.choose(
+          for: record, in: arguments.name(0), transaction: context.transaction(recorder)))
+    }
+    func known(
+      _ arguments: SQLiteArguments, _ number: Int64
+    ) throws -> (table: Name, state: NumberedRecord?) {
+      let table = arguments.name(0)
+      return (table, try numbers.record(of: number, in: table))
+    }
+  }
+
+  private static func add(
+    _ name: String, _ count: Int32, to connection: SQLiteConnection,
+    _ callers: SQLiteFunctionCallers,
+    _ body: @escaping (SQLiteArguments, SQLiteAnswer) throws -> Void
+  ) throws {
+    try connection.addFunction(name, argumentCount: count, callers: callers) {
+      arguments, answer in
+      do {
+        try body(arguments, answer)
+      } catch let refusal as CaptureRefusal {
+        answer.fail(refusal.message)
+      } catch let error as SQLiteError {
+        answer.fail(error)
+      } catch {
+        answer.fail("ferry: \(error)")
+      }
+    }
+  }
+}
+
+extension CaptureContext {
+  /// Returns the transaction that reserves and releases numbers.
+  ///
+  /// - Throws: the reason why this connection cannot record a change now.
+  fileprivate func transaction(_ recorder: OperationRecorder) throws -> Int64 {
+    try admission?()
+    if mode == .applying { return NumberedRecord.pull }
+    return try currentGroup(start: recorder.readStart).number
+  }
+}
+
+extension SQLiteArguments {
+  fileprivate func name(_ index: Int) -> Name {
+    Name(String(decoding: textBytes(index), as: UTF8.self))
+  }
+
+  /// Returns a device's own number; `nil` for NULL.
+  ///
+  /// - Throws: ``CaptureRefusal`` for any other value.
+  fileprivate func number(_ index: Int) throws -> Int64? {
+    switch type(index) {
+    case .null: return nil
+    case .integer: return int64(index)
+    default:
+      throw CaptureRefusal(
+        "ferry: the value \(value(index).literal) is no key of the table \(name(0)), whose keys are "
+          + "integers")
+    }
+  }
+
+  /// Returns a record's identifier; `nil` for NULL.
+  ///
+  /// - Throws: ``CaptureRefusal`` for any other value.
+  fileprivate func record(_ index: Int) throws -> String? {
+    switch type(index) {
+    case .null: return nil
+    case .text: return String(decoding: textBytes(index), as: UTF8.self)
+    default:
+      throw CaptureRefusal(
+        "the value \(value(index).literal) is no record's identifier, and the table's keys are "
+          + "integers of this device")
+    }
+  }
+
+  /// Returns a part of the key with an identifier. The arguments are the identifier, the part's place,
+  /// the number of columns, and the column's affinity.
+  fileprivate func keyPart() throws -> Value? {
+    guard type(0) == .text, let record = try record(0) else { return nil }
+    let (place, count) = (Int(int64(1)), Int(int64(2)))
+    guard let key = KeyCodec.key(of: record, columns: count), key.indices.contains(place),
+      KeyAffinity(rawValue: int64(3))?.keeps(key[place]) == true
+    else { return nil }
+    return key[place]
+  }
+
+  /// Returns a value; `.null` for a text that is not in UTF-8, which no identifier may contain.
+  fileprivate func value(_ index: Int) -> Value {
+    switch type(index) {
+    case .null: .null
+    case .integer: .integer(int64(index))
+    case .real: .real(double(index))
+    case .text: String(validating: textBytes(index), as: UTF8.self).map { .text($0) } ?? .null
+    case .blob: .blob([UInt8](blobBytes(index)))
+    }
+  }
+}
+
+extension SQLiteAnswer {
+  fileprivate func set(optional text: String?) {
+    guard var text else { return setNull() }
+    text.withUTF8 { set(text: $0) }
+  }
+
+  fileprivate func set(_ value: Value) {
+    switch value {
+    case .null, .real: setNull()
+    case .integer(let integer): set(integer)
+    case .text(let text): set(optional: text)
+    case .blob(let bytes): bytes.withUnsafeBytes { set(blob: $0) }
+    }
+  }
+}

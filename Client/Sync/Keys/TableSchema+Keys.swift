@@ -1,0 +1,97 @@
+import FerryProtocol
+import FerrySQLite
+
+/// The SQL by which a table's rows are read and written under their records' identifiers.
+extension TableSchema {
+  /// Returns the identifier of a row.
+  ///
+  /// - Parameter side: the row's name in the statement, such as `t` or `NEW`.
+  func record(of side: String? = nil) -> String {
+    record(of: side, number: "ferry_record", reference: "ferry_record")
+  }
+
+  /// Returns the identifier of a row whose trigger runs.
+  func recorded(_ side: String, by function: String = "ferry_record") -> String {
+    // What a row was is known already.
+    let reference = side == "OLD" ? "ferry_record" : "ferry_referred"
+    return record(of: side, number: function, reference: reference)
+  }
+
+  private func record(of side: String?, number: String, reference: String) -> String {
+    func place(_ key: KeyColumn) -> String { (side.map { "\($0)." } ?? "") + quoted(key.local) }
+    switch identity {
+    case .text: return place(keys[0])
+    case .mapped: return "\(number)(\(literal(name)), \(place(keys[0])))"
+    case .value:
+      let parts = keys.map { key in
+        key.numbers.map { "\(reference)(\(literal($0)), \(place(key)))" } ?? place(key)
+      }
+      // The only part of a key is the same record as what it refers to.
+      if parts.count == 1 && keys[0].numbers != nil { return parts[0] }
+      return "ferry_join(\(parts.joined(separator: ", ")))"
+    }
+  }
+
+  /// Returns the condition that finds a record's row.
+  ///
+  /// - Parameter parameter: the identifier, as SQL.
+  func has(record parameter: String, in side: String? = nil) -> String {
+    zip(keys, keyValues(of: parameter, number: "ferry_number")).map { key, value in
+      "\(side.map { "\($0)." } ?? "")\(quoted(key.local)) = \(value)"
+    }.joined(separator: " AND ")
+  }
+
+  /// The key's columns.
+  var keyList: [String] { keys.map { quoted($0.local) } }
+
+  /// Returns the values of the key of a record that is written.
+  func keyValues(ofWritten parameter: String) -> [String] {
+    keyValues(of: parameter, number: "ferry_chosen")
+  }
+
+  private func keyValues(of parameter: String, number: String) -> [String] {
+    switch identity {
+    case .text: return [parameter]
+    case .mapped: return ["\(number)(\(literal(name)), \(parameter))"]
+    case .value:
+      if keys.count == 1, let numbers = keys[0].numbers {
+        return ["\(number)(\(literal(numbers)), \(parameter))"]
+      }
+      return keys.enumerated().map { index, key in
+        let part =
+          (number == "ferry_chosen" ? "ferry_key" : "ferry_part")
+          + "(\(parameter), \(index), \(keys.count), \(key.affinity.rawValue))"
+        return key.numbers.map { "\(number)(\(literal($0)), \(part))" } ?? part
+      }
+    }
+  }
+
+  private func literal(_ name: Name) -> String { quoted(literal: name.text) }
+}
+
+extension TableSchema.ColumnInfo {
+  /// Returns the column's value as the space knows it.
+  ///
+  /// - Parameter side: the row's name in the statement.
+  func read(_ side: String? = nil) -> String {
+    let place = (side.map { "\($0)." } ?? "") + quoted(local)
+    return numbers.map { "ferry_record(\(quoted(literal: $0.text)), \(place))" } ?? place
+  }
+
+  /// Returns the same, of a row whose trigger runs.
+  func recorded(_ side: String) -> String {
+    if side == "OLD" { return read(side) }
+    let place = "\(side).\(quoted(local))"
+    return numbers.map { "ferry_referred(\(quoted(literal: $0.text)), \(place))" } ?? place
+  }
+
+  /// Returns the value to write for one of the space.
+  func written(_ parameter: String) -> String {
+    numbers.map { "ferry_chosen(\(quoted(literal: $0.text)), \(parameter))" } ?? parameter
+  }
+
+  /// Returns the value to compare with for one of the space.
+  func sought(_ parameter: String) -> String {
+    numbers.map { "ferry_number(\(quoted(literal: $0.text)), \(parameter))" } ?? parameter
+  }
+}

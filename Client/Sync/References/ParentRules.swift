@@ -1,0 +1,111 @@
+import FerryProtocol
+import FerryStoredValues
+
+/// The statements for the delete of a parent, as the rules of its foreign keys require them; pure.
+///
+/// ```swift
+/// let rules = ParentRules(links)
+/// let condition = rules.holding("lists", alias: "p")  // EXISTS (SELECT 1 FROM "tasks" AS …)
+/// ```
+struct ParentRules {
+  private let links: [ParentLink]
+
+  /// - Parameter links: the foreign keys of all tracked tables.
+  init(_ links: [ParentLink]) { self.links = links }
+
+  /// Which rows keep a parent.
+  struct Choice: Equatable {
+    /// Only those for which the user is asked.
+    var isAsking = false
+    /// Only those that are not in the temporary table ``ParentRules/leaving``.
+    var isStaying = false
+  }
+
+  /// The temporary table of records that are to be deleted together.
+  static let leaving = "temp.ferry_leaving"
+
+  /// Returns the condition under which a row stays because rows refer to it, or to rows that would go
+  /// with it; `nil` if none can.
+  ///
+  /// - Parameter alias: the row's name in the statement.
+  func holding(_ table: Name, alias: String, _ choice: Choice = Choice()) -> String? {
+    holding(table, alias, choice, path: [table])
+  }
+
+  private func holding(
+    _ table: Name, _ alias: String, _ choice: Choice, path: [Name]
+  ) -> String? {
+    let conditions = children(of: table).compactMap { link -> String? in
+      let child = "\(alias)_\(path.count)"
+      // The parent's column is first: its collation decides.
+      var parts = zip(link.from, link.to).map { "\(alias).\(quoted($1)) = \(child).\(quoted($0))" }
+      switch effect(of: link, path) {
+      case .keeps:
+        if choice.isAsking && link.rule != .ask { return nil }
+        // A row that refers to itself does not hold itself.
+        if link.child.local.folded == table.folded {
+          let isSame = link.child.keyList.map { "\(child).\($0) = \(alias).\($0)" }
+          parts.append("NOT (\(isSame.joined(separator: " AND ")))")
+        }
+      case .takes:
+        let inner = holding(link.child.local, child, choice, path: path + [link.child.local])
+        guard let inner else { return nil }
+        parts.append("(\(inner))")
+      case .leaves: return nil
+      }
+      if choice.isStaying {
+        parts.append(
+          "NOT EXISTS (SELECT 1 FROM \(Self.leaving) WHERE tbl = "
+            + "\(quoted(literal: link.child.name.text)) AND record = \(link.child.record(of: child)))"
+        )
+      }
+      return "EXISTS (SELECT 1 FROM \(quoted(link.child.local)) AS \(child) WHERE "
+        + parts.joined(separator: " AND ") + ")"
+    }
+    return conditions.isEmpty ? nil : conditions.joined(separator: " OR ")
+  }
+
+  /// Returns the statements that delete the rows which go with a row and which SQLite keeps, the last
+  /// ones of a chain first.
+  ///
+  /// - Parameter condition: the condition of the row, with the names of its columns alone.
+  func removals(of table: Name, where condition: String) -> [String] {
+    removals(of: table, condition, path: [table])
+  }
+
+  private func removals(of table: Name, _ condition: String, path: [Name]) -> [String] {
+    children(of: table).flatMap { link -> [String] in
+      guard effect(of: link, path) == .takes else { return [] }
+      let (parent, child) = (quoted(table), quoted(link.child.local))
+      let match = zip(link.from, link.to).map {
+        "\(parent).\(quoted($1)) = \(child).\(quoted($0))"
+      }
+      let rows =
+        "EXISTS (SELECT 1 FROM \(parent) WHERE \(match.joined(separator: " AND ")) "
+        + "AND \(condition))"
+      return removals(of: link.child.local, rows, path: path + [link.child.local])
+        + (link.action == .cascade ? [] : ["DELETE FROM \(child) WHERE \(rows)"])
+    }
+  }
+
+  private enum Effect {
+    /// The child keeps its parent.
+    case keeps
+    /// The child goes with its parent.
+    case takes
+    /// The child stays without a parent, or SQLite deletes it with all that follow it.
+    case leaves
+  }
+
+  private func effect(of link: ParentLink, _ path: [Name]) -> Effect {
+    if link.keepsParent { return .keeps }
+    guard link.rule == .childGoes else { return .leaves }
+    guard path.contains(where: { $0.folded == link.child.local.folded }) else { return .takes }
+    // Only SQLite follows a chain of any length.
+    return link.action == .cascade ? .leaves : .keeps
+  }
+
+  private func children(of table: Name) -> [ParentLink] {
+    links.filter { $0.parent.folded == table.folded }
+  }
+}

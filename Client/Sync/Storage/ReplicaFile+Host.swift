@@ -1,0 +1,76 @@
+import FerryProtocol
+import FerrySQLite
+
+/// The checks before another library's connection records a change.
+extension ReplicaFile {
+  /// Whether the main database of a connection is a replica. Reads its schema and changes nothing.
+  static func isReplica(_ connection: SQLiteConnection, database: Name = "main") throws -> Bool {
+    let query = "SELECT 1 FROM \(quoted(database)).sqlite_schema WHERE name = 'ferry_replica'"
+    return try connection.prepare(query).exists()
+  }
+
+  /// Checks that this version of Ferry knows the file's format.
+  ///
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
+  func checkFormat() throws {
+    let found = try connection.prepare("SELECT version FROM main.ferry_replica").first {
+      $0.int64(0)
+    }
+    guard found == ReplicaSchema.version else {
+      throw ReplicaError.cannotOpen(
+        path: path,
+        "another version of Ferry wrote this replica (format \(found ?? 0), this version supports "
+          + "\(ReplicaSchema.version)); update Ferry")
+    }
+  }
+
+  /// Checks that no temporary table hides one of Ferry's, and that no temporary trigger on a tracked
+  /// table may write to one. SQLite fires temporary triggers first, so that their writes would be
+  /// recorded before the write that fired them.
+  ///
+  /// - Throws: ``CaptureRefusal``.
+  func checkTemporarySchema() throws {
+    let found = try connection.first(
+      """
+      SELECT type, name FROM temp.sqlite_schema AS s WHERE lower(substr(name, 1, 6)) = 'ferry_'
+        OR type = 'trigger' AND EXISTS (SELECT 1 FROM main.ferry_tables AS t
+          WHERE t.local = s.tbl_name COLLATE NOCASE)
+        AND EXISTS (SELECT 1 FROM main.ferry_tables AS t
+          WHERE instr(substr(lower(s.sql), instr(lower(s.sql), 'begin')), lower(t.local)))
+      LIMIT 1
+      """
+    ) { (type: $0.text(0), name: $0.text(1)) }
+    guard let found else { return }
+    throw CaptureRefusal(
+      found.type == "trigger"
+        ? "ferry: the temporary trigger \(found.name) may write to a tracked table before the change "
+          + "that fires it is recorded; drop it, or make it an ordinary trigger"
+        : "ferry: the temporary \(found.type) \(found.name) hides one of Ferry's; drop it")
+  }
+
+  /// Whether the triggers record all tracked tables in the present schema, so that a write may be
+  /// recorded. Notes that they do, if the transaction `isWriting`.
+  func triggersFitSchema(isWriting: Bool) throws -> Bool {
+    let version = try connection.first("PRAGMA main.schema_version") { $0.int64(0) } ?? 0
+    let mark = SchemaMark(version: version, rollbacks: 0).text
+    let checked = try connection.first("SELECT mark FROM main.ferry_checked") { $0.text(0) }
+    if checked == mark { return true }
+    // A savepoint that was rolled back may have used the same version.
+    forgetNames()
+    guard try haveTriggersThatFit() else { return false }
+    if isWriting {
+      try connection.run("INSERT OR REPLACE INTO main.ferry_checked VALUES (1, ?)", mark)
+    }
+    return true
+  }
+
+  private func haveTriggersThatFit() throws -> Bool {
+    let names = try trackedTables()
+    let isGuarded = try !names.isEmpty && needsGuards()
+    return try names.allSatisfy { name in
+      guard let table = try? schema(of: name), table.name == name else { return false }
+      return try signature(of: name) == table.signature(rules(for: table))
+        && hasCaptureTriggersAsCreated(table) && hasTriggers(table, isGuarded: isGuarded)
+    }
+  }
+}

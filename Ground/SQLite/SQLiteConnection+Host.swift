@@ -1,0 +1,70 @@
+import CFerrySQLite
+
+/// The state of a connection, as an extension of another program needs it.
+extension SQLiteConnection {
+  /// The absolute path of the main database; empty for one in memory.
+  package var mainPath: String {
+    sqlite3_db_filename(handle, "main").map { String(cString: $0) } ?? ""
+  }
+
+  /// Whether the main database can only be read.
+  package var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
+
+  /// Whether the open transaction writes to the main database.
+  package var isWritingMain: Bool { sqlite3_txn_state(handle, "main") == SQLITE_TXN_WRITE }
+
+  /// Whether a statement that drops a table runs: SQLite deletes the table's rows first, and the rows
+  /// that go with them (https://sqlite.org/foreignkeys.html#fk_schemacommands).
+  package var isDroppingTable: Bool {
+    var statement = sqlite3_next_stmt(handle, nil)
+    while let current = statement {
+      if sqlite3_stmt_busy(current) != 0, let sql = sqlite3_sql(current),
+        Self.begins(String(cString: sql), with: "drop")
+      {
+        return true
+      }
+      statement = sqlite3_next_stmt(handle, current)
+    }
+    return false
+  }
+
+  /// Whether a statement begins with a word, after white space, empty statements and comments.
+  static func begins(_ sql: String, with word: String) -> Bool {
+    let ignored = /(\s|;|\u{FEFF}|--[^\n]*\n|\/\*(?s:.*?)\*\/)*/
+    let start = sql.prefixMatch(of: ignored)?.range.upperBound
+    return sql[(start ?? sql.startIndex)...].prefix(word.count).lowercased() == word
+  }
+
+  /// Whether foreign keys are enforced.
+  package var enforcesForeignKeys: Bool { ferry_setting(handle, SQLITE_DBCONFIG_ENABLE_FKEY) != 0 }
+
+  /// Whether triggers and views may call all functions (https://sqlite.org/pragma.html#pragma_trusted_schema).
+  package var trustsSchema: Bool {
+    ferry_setting(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA) != 0
+  }
+}
+
+/// The copy of SQLite that loads an extension (https://sqlite.org/loadext.html).
+package struct SQLiteHost {
+  /// The result of an extension that stays in memory until the process ends.
+  package static let loaded = SQLITE_OK | 1 << 8
+  /// The result of an extension that could not be loaded.
+  package static let failed = SQLITE_ERROR
+
+  private let routines: UnsafeRawPointer
+
+  /// - Parameter routines: the third argument of the extension's entry point.
+  package init(routines: UnsafeRawPointer) { self.routines = routines }
+
+  /// Whether this program calls the same copy. Another copy must not get the host's connections.
+  package var isShared: Bool { ferry_is_own_sqlite(routines) != 0 }
+
+  /// Keeps this code in memory until the process ends. SQLite unloads an extension that fails, but the
+  /// connection may have its functions already, and the Swift runtime cannot be unloaded.
+  package func keepInMemory() { ferry_keep_in_memory() }
+
+  /// Returns a copy of a message, which the host frees.
+  package func copy(of message: String) -> UnsafeMutablePointer<CChar>? {
+    ferry_host_text(routines, message)
+  }
+}

@@ -1,0 +1,72 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncClient
+
+@Suite("The rules of foreign keys", .hangLimit)
+struct ParentRulesTests {
+  private static func link(
+    _ child: Name, _ parent: Name, _ action: ParentLink.Action, _ declared: ClashRule? = nil
+  ) -> ParentLink {
+    let table = TableSchema(
+      name: child, keys: [KeyColumn(local: "id", type: "TEXT")], columns: [])
+    return ParentLink(
+      child: table, parent: parent, from: ["p"], to: ["id"], action: action, declared: declared)
+  }
+
+  @Test(
+    "the rule follows from ON DELETE, unless the schema declares one",
+    arguments: [
+      (.cascade, nil, .childGoes), (.restrict, nil, .parentReturns), (.none, nil, .parentReturns),
+      (.setNull, nil, nil), (.setDefault, nil, nil), (.setNull, .childGoes, .childGoes),
+      (.cascade, .ask, .ask),
+    ] as [(ParentLink.Action, ClashRule?, ClashRule?)])
+  func rule(action: ParentLink.Action, declared: ClashRule?, rule: ClashRule?) {
+    #expect(Self.link("c", "p", action, declared).rule == rule)
+  }
+
+  @Test("a row is held by its children, and by those of rows that go with it")
+  func holding() {
+    let rules = ParentRules([
+      Self.link("b", "A", .cascade), Self.link("c", "b", .none), Self.link("d", "a", .setNull),
+    ])
+    #expect(
+      rules.holding("a", alias: "p") == """
+        EXISTS (SELECT 1 FROM "b" AS p_1 WHERE p."id" = p_1."p" AND (EXISTS (SELECT 1 FROM "c" AS \
+        p_1_2 WHERE p_1."id" = p_1_2."p")))
+        """)
+    let staying = rules.holding("b", alias: "p", .init(isStaying: true))
+    #expect(
+      staying?.contains("NOT EXISTS (SELECT 1 FROM temp.ferry_leaving WHERE tbl = 'c'") == true)
+    #expect(rules.holding("c", alias: "p") == nil)
+    #expect(rules.holding("a", alias: "p", .init(isAsking: true)) == nil)
+    #expect(ParentRules([Self.link("b", "a", .cascade)]).holding("a", alias: "p") == nil)
+  }
+
+  @Test("a row that refers to itself does not hold itself, and a circle ends")
+  func circles() {
+    let own = ParentRules([Self.link("a", "a", .none)])
+    #expect(own.holding("a", alias: "p")?.contains(#"AND NOT (p_1."id" = p."id")"#) == true)
+    let circle = ParentRules([Self.link("b", "a", .cascade), Self.link("a", "b", .cascade)])
+    #expect(circle.holding("a", alias: "p") == nil)
+    let kept = ParentRules([
+      Self.link("b", "a", .none, .childGoes), Self.link("a", "b", .none, .childGoes),
+    ])
+    #expect(kept.holding("a", alias: "p") != nil)
+  }
+
+  @Test("rows that SQLite keeps are removed from the end of the chain")
+  func removals() {
+    let rules = ParentRules([
+      Self.link("b", "a", .restrict, .childGoes), Self.link("c", "b", .none, .childGoes),
+      Self.link("d", "a", .cascade),
+    ])
+    let of = #"EXISTS (SELECT 1 FROM "a" WHERE "a"."id" = "b"."p" AND x)"#
+    #expect(
+      rules.removals(of: "a", where: "x") == [
+        #"DELETE FROM "c" WHERE EXISTS (SELECT 1 FROM "b" WHERE "b"."id" = "c"."p" AND \#(of))"#,
+        #"DELETE FROM "b" WHERE \#(of)"#,
+      ])
+  }
+}
