@@ -6,7 +6,8 @@ import FerrySyncClient
 
 extension Replica {
   /// Returns a manager of the missions that this replica's space publishes. Its files are in the
-  /// folder `<replica>.missions` beside the replica's file.
+  /// folder `<replica>.missions` beside the replica's file; those of a joined space in
+  /// `<replica>-<number>.missions`.
   ///
   /// Work that was under way when the last process ended continues. If `restores` is `false`, it
   /// waits for ``MissionManager/restore()``. The last ``sync(progress:)`` brought the catalogue.
@@ -28,7 +29,7 @@ extension Replica {
     options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
     transport: any Transport = SystemTransport(), restores: Bool = true
   ) async throws(MissionError) -> MissionManager {
-    let root = path + ".missions"
+    let root = place + ".missions"
     let files = try DiskFileStore(root: root, key: key)
     let store = try await SQLiteMissionStore.open(
       root + "/missions.db", canonical: ContentAddress.canonical)

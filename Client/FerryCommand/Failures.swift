@@ -75,6 +75,19 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "\(path) cannot be used as a replica", why: why, next: "name another file with --replica",
         code: "cannot_open")
+    case .cannotJoin(let space, let why):
+      CommandFailure(
+        "space \(space) cannot be joined", why: why, next: "`ferry spaces` lists the file's spaces",
+        code: "cannot_join")
+    case .cannotLeave(let why):
+      CommandFailure(
+        "the space cannot be left", why: why, next: "`ferry spaces` lists the file's spaces",
+        code: "cannot_leave")
+    case .unsent(let space, let count):
+      CommandFailure(
+        "space \(space) was not left",
+        why: "its server does not have \(count.counted("operation")) of this device",
+        next: "run `ferry sync` first; or add --discard to lose them", code: "unsent")
     case .notFound(let what):
       CommandFailure(
         "not found", why: what, next: "list the existing entries, and name one of them",

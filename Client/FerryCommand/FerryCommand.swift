@@ -26,6 +26,9 @@ enum FerryCommand {
         "replica", short: "r", value: "FILE", help: "The replica's SQLite file.", kind: .file,
         default: "./ferry.db", environment: "FERRY_REPLICA"),
       OptionSpec(
+        "in", value: "SPACE",
+        help: "The space of the file that the command is about; without it, the first one."),
+      OptionSpec(
         "ca", value: "FILE",
         help: "A PEM file of certificate authorities to trust in addition to the system's.",
         kind: .file,
@@ -35,7 +38,8 @@ enum FerryCommand {
       FlagSpec("json", help: "Answer in JSON, one object a line.", environment: "FERRY_JSON")
     ],
     subcommands: [
-      initialise, track, untrack, rename, importing, sql, batch, push, pull, sync, verify, status,
+      initialise, join, leave, spaces, track, untrack, rename, importing, sql, batch, push, pull,
+      sync, verify, status,
       pending,
       toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission, log,
     ],
@@ -59,8 +63,10 @@ enum FerryCommand {
         next: "name another file with --replica, or create it with `ferry init` or `ferry sql`",
         code: "no_replica")
     }
-    return try await Replica.open(
+    let replica = try await Replica.open(
       path, transport: try transport ?? SystemTransport(configuration: network(arguments)))
+    guard let space = arguments.stringIfPresent("in") else { return replica }
+    return try await replica.space(space)
   }
 
   /// Opens the replica for a command that uses its server, and warns if the server's address

@@ -10,14 +10,14 @@ extension FerryCommand {
       operation takes effect exactly once, even if it is sent several times.
       """
   ) { arguments in
-    try await exchange(arguments) { try await $0.push(progress: $1) }
+    try await exchange(openForServer(arguments), arguments) { try await $0.push(progress: $1) }
   }
 
   static let pull = CommandSpec(
     "pull", summary: "Apply the server's changes that this replica lacks.",
     discussion: "All changes appear at once when the last page has arrived, or not at all."
   ) { arguments in
-    try await exchange(arguments) { try await $0.pull(progress: $1) }
+    try await exchange(openForServer(arguments), arguments) { try await $0.pull(progress: $1) }
   }
 
   static let sync = CommandSpec(
@@ -26,12 +26,13 @@ extension FerryCommand {
       With --watch a live connection reports remote changes, and local writes (including those of \
       other processes) are sent at once. If the server cannot be reached, ferry retries with \
       growing pauses. Interrupt it with Ctrl-C.
+
+      All spaces of the file are exchanged, each with a line of its own; with --in, one of them. A \
+      space that fails does not stop the others.
       """,
     flags: [FlagSpec("watch", short: "w", help: "Sync continuously until interrupted.")]
   ) { arguments in
-    guard arguments.flag("watch") else {
-      return try await exchange(arguments) { try await $0.sync(progress: $1) }
-    }
+    guard arguments.flag("watch") else { return try await syncOnce(arguments) }
     let replica = try await openForServer(arguments)
     let asJSON = arguments.flag("json")
     do {
@@ -42,13 +43,42 @@ extension FerryCommand {
     return .done
   }
 
+  /// Syncs all spaces of the file, or the space that the command line names.
+  private static func syncOnce(_ arguments: ParsedArguments) async throws -> ExitStatus {
+    let replica = try await openForServer(arguments)
+    let joined = try await replica.joinedSpaces()
+    if arguments.stringIfPresent("in") != nil || joined.isEmpty {
+      return try await exchange(replica, arguments) { try await $0.sync(progress: $1) }
+    }
+    let progress = ProgressBar("syncing", unit: .items("changes"))
+    let results = try await replica.syncSpaces {
+      progress.update(completed: Int64($0.completed), total: Int64($0.total))
+    }
+    progress.finish()
+    var status = ExitStatus.done
+    for space in results {
+      let name = space.space ?? "?"
+      switch space.result {
+      case .success(let report):
+        try TextOutput.standardOutput.line(
+          arguments.flag("json") ? report.json(of: name).text : "\(name): \(report.text)")
+        let verdict = try await verdict(replica.space(name))
+        if status == .done { status = verdict }
+      case .failure(let error):
+        let failure = error.commandFailure
+        try TextOutput.standardError.lines([failure.text(program: "ferry: space \(name)")])
+        if status == .done || status == .needsUser { status = failure.status }
+      }
+    }
+    return status
+  }
+
   private static func exchange(
-    _ arguments: ParsedArguments,
+    _ replica: Replica, _ arguments: ParsedArguments,
     _ work:
       @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws ->
       SyncReport
   ) async throws -> ExitStatus {
-    let replica = try await openForServer(arguments)
     let progress = ProgressBar("syncing", unit: .items("changes"))
     let clock = Task {
       while (try? await Task.sleep(for: .seconds(1))) != nil { progress.wait(for: "the server") }
@@ -140,18 +170,27 @@ extension FerryCommand {
       try TextOutput.standardError.line("\(time)  \(state): \(error); trying again")
     case .connected:
       if !asJSON { try TextOutput.standardError.line("\(time)  connected") }
+    case .stopped(let space, let error):
+      try TextOutput.standardError.line(
+        "\(time)  space \(space) has stopped: \(error)".escapedForTerminal)
     }
   }
 }
 
 extension SyncReport {
-  fileprivate var json: JSONText {
-    .object([
+  fileprivate var json: JSONText { .object(members) }
+
+  fileprivate func json(of space: String) -> JSONText {
+    .object([("space", .string(space))] + members)
+  }
+
+  private var members: [(String, JSONText)] {
+    [
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
       ("buffered", .int(buffered)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
       ("left", .int(left)), ("recorded", .int(recorded)), ("conflicts", .int(conflicts)),
       ("cursor", .string(orNull: cursor?.description)),
-    ])
+    ]
   }
 
   fileprivate var text: String { summary ?? "nothing to exchange" }

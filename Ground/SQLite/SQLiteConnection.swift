@@ -30,10 +30,20 @@ package final class SQLiteConnection {
   /// Kept for as long as SQLite may report to it.
   var changeLog: SQLiteChangeLog?
   /// The reason to end the current work; see ``interrupting(when:_:)``.
-  var interruption: SQLiteInterruption?
+  var interruption: SQLiteInterruption? {
+    get { owner.map(\.interruption) ?? ownInterruption }
+    set {
+      if let owner { owner.interruption = newValue } else { ownInterruption = newValue }
+    }
+  }
+  private var ownInterruption: SQLiteInterruption?
   private var isDeferring = false
-  /// Whether another library closes the handle.
+  /// Whether another library, or ``owner``, closes the handle.
   private let isBorrowed: Bool
+  /// The connection whose handle this one shares.
+  let owner: SQLiteConnection?
+  /// The names of the program's own tables and functions in statements that are not a user's.
+  package let namespace: SQLNamespace
 
   /// Uses a connection that another library has opened and will close. It keeps its hooks, its
   /// authorizer and its busy timeout.
@@ -42,6 +52,17 @@ package final class SQLiteConnection {
   package init(borrowing handle: OpaquePointer) {
     self.handle = handle
     isBorrowed = true
+    owner = nil
+    namespace = SQLNamespace(prefix: "")
+  }
+
+  /// Shares the handle, the hooks and the transactions of another connection, for statements with
+  /// names of another set. It keeps that connection open.
+  package init(sharing owner: SQLiteConnection, namespace: SQLNamespace) {
+    handle = owner.handle
+    isBorrowed = true
+    self.owner = owner
+    self.namespace = namespace
   }
 
   /// Opens `path`. `busyTimeout`: how long a statement waits for another connection's lock;
@@ -70,6 +91,8 @@ package final class SQLiteConnection {
     }
     handle = opened
     isBorrowed = false
+    owner = nil
+    namespace = SQLNamespace(prefix: "")
     let milliseconds =
       busyTimeout.components.seconds * 1000
       + busyTimeout.components.attoseconds / 1_000_000_000_000_000
@@ -87,7 +110,7 @@ package final class SQLiteConnection {
   /// that the program itself contains; see ``execute(single:)``.
   package func execute(_ script: String) throws(SQLiteError) {
     try checkText(script)
-    let code = sqlite3_exec(handle, script, nil, nil, nil)
+    let code = sqlite3_exec(handle, namespace.rewrite(script), nil, nil, nil)
     guard code == SQLITE_OK else { throw error(code, sql: script) }
   }
 
@@ -159,7 +182,7 @@ package final class SQLiteConnection {
 
   /// Takes the first statement off `script`; `nil` when only white space and comments are left.
   package func prepareNext(_ script: inout Substring) throws(SQLiteError) -> SQLiteStatement? {
-    let text = String(script)
+    let text = namespace.rewrite(String(script))
     try checkText(text)
     var statement: OpaquePointer?
     var consumed = 0

@@ -106,7 +106,7 @@ extension SQLiteConnection {
       | callers.flag
     let box = Unmanaged.passRetained(FunctionBox(body)).toOpaque()
     let code = sqlite3_create_function_v2(
-      handle, name, argumentCount, flags, box,
+      handle, namespace.name(name), argumentCount, flags, box,
       { context, count, values in
         guard let box = sqlite3_user_data(context) else { return }
         Unmanaged<FunctionBox>.fromOpaque(box)._withUnsafeGuaranteedRef {
@@ -117,16 +117,19 @@ extension SQLiteConnection {
   }
 
   /// Calls `ended` whenever a transaction of this connection is about to commit (`true`) or was
-  /// rolled back (`false`). The closure must not use the connection.
+  /// rolled back (`false`), after the closures of earlier calls. The closure must not use the
+  /// connection.
   package func onTransactionEnd(_ ended: @escaping (_ committed: Bool) -> Void) {
-    let hooks = ConnectionHooks(ended: ended)
+    if let owner { return owner.onTransactionEnd(ended) }
+    if let hooks { return hooks.ended.append(ended) }
+    let hooks = ConnectionHooks(ended: [ended])
     self.hooks = hooks
     let pointer = Unmanaged.passUnretained(hooks).toOpaque()
     sqlite3_commit_hook(
       handle,
       { pointer in
         if let pointer {
-          Unmanaged<ConnectionHooks>.fromOpaque(pointer).takeUnretainedValue().ended(true)
+          Unmanaged<ConnectionHooks>.fromOpaque(pointer).takeUnretainedValue().end(true)
         }
         return 0
       }, pointer)
@@ -134,7 +137,7 @@ extension SQLiteConnection {
       handle,
       { pointer in
         if let pointer {
-          Unmanaged<ConnectionHooks>.fromOpaque(pointer).takeUnretainedValue().ended(false)
+          Unmanaged<ConnectionHooks>.fromOpaque(pointer).takeUnretainedValue().end(false)
         }
       }, pointer)
   }
@@ -142,6 +145,10 @@ extension SQLiteConnection {
 
 /// Kept by the connection for as long as SQLite may call it.
 final class ConnectionHooks {
-  let ended: (Bool) -> Void
-  init(ended: @escaping (Bool) -> Void) { self.ended = ended }
+  var ended: [(Bool) -> Void]
+  init(ended: [(Bool) -> Void]) { self.ended = ended }
+
+  func end(_ isCommitted: Bool) {
+    for ended in ended { ended(isCommitted) }
+  }
 }

@@ -10,7 +10,8 @@ struct CommandTests {
   func help() async throws {
     let device = try Device()
     let commands = [
-      "init", "track", "untrack", "rename", "import", "sql", "batch", "push", "pull", "sync",
+      "init", "join", "leave", "spaces", "track", "untrack", "rename", "import", "sql", "batch",
+      "push", "pull", "sync",
       "status",
       "pending", "to-apply", "log", "verify", "uploads", "retry", "quarantine", "schema",
     ]

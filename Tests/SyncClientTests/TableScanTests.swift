@@ -87,7 +87,9 @@ struct TableScanTests {
     let changes = changes(50)
     try replica.apply(changes)
     let other = try SQLiteConnection(path: replica.path)
-    for name in CaptureTriggers.names(for: "tasks", isGuarded: false) {
+    let triggers = CaptureTriggers.names(
+      for: "tasks", in: FileSpaces.names(of: 1), isGuarded: false)
+    for name in triggers {
       try other.execute("DROP TRIGGER \(quoted(name))")
     }
     try other.execute("UPDATE tasks SET title = 'other' WHERE id = 'r9'")

@@ -55,7 +55,7 @@ extension Database {
     _ table: Name, _ effect: Batch.Effect, _ columns: [Column],
     _ predicate: @escaping (Name) throws -> RecordPredicate
   ) throws -> Int {
-    guard let file = owner as? ReplicaFile else {
+    guard let file = try (owner as? FileSpaces)?.file(of: table) else {
       throw ReplicaError.invalidBatch("a batch writes; use Replica.write")
     }
     do {

@@ -28,7 +28,9 @@ extension Replica {
     await thread.finish()
     await readers.close()
     await thread.close()
-    engine.activity.close()
-    conflictListeners.close()
+    for replica in [self] + joined.withLock({ Array($0.values) }) {
+      replica.engine.activity.close()
+      replica.conflictListeners.close()
+    }
   }
 }

@@ -4,8 +4,10 @@ extension Replica {
   /// Returns the missions that the space publishes, by name, as of the last sync. The table
   /// `ferry_missions` has them too, for reading.
   public func missions() async throws -> [MissionRecord] {
-    try await read { database in
-      try database.query("SELECT * FROM ferry_missions ORDER BY id").compactMap { row in
+    let names = FileSpaces.names(of: number)
+    return try await read { database in
+      try database.query("SELECT * FROM \(names.name("ferry_missions")) ORDER BY id").compactMap {
+        row in
         guard case .text(let id) = row["id"] else { return nil }
         return MissionRecord(id: id) { name in
           let value = row[name.text]
@@ -14,6 +16,9 @@ extension Replica {
       }
     }
   }
+
+  /// The beginning of the paths of the space's files beside the database.
+  package var place: String { engine.path }
 
   /// Returns the replica's server; `nil` before it was connected.
   package func server() async throws -> ServerAddress? {

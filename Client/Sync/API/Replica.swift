@@ -23,7 +23,12 @@ public final class Replica: DatabaseAccess {
   let readers: ReaderPool
   let engine: SyncEngine
   let conflictListeners = ConflictListeners()
-  private let watching = Mutex<[ObjectIdentifier: Wakeups]>([:])
+  /// The number of the space in the file; 1 for the file's first one.
+  let number: Int
+  /// The watches of all spaces of the file.
+  let watches: WatchList
+  /// The replicas of joined spaces, by number; only the first space's replica keeps them.
+  let joined = Mutex<[Int: Replica]>([:])
 
   /// Opens `path` as a replica, or turns it into one. The user's own tables stay unchanged.
   ///
@@ -113,12 +118,31 @@ public final class Replica: DatabaseAccess {
   ) {
     self.path = path
     self.thread = thread
+    number = 1
+    watches = WatchList()
     readers = ReaderPool(
       path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
       prepare: { try KeyFunctions.install(on: $0) }, makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: path, transport: transport, surroundings: surroundings,
       shared: SyncAPI.Shared(), tokens: tokens)
+  }
+
+  /// Creates the replica of a joined space.
+  ///
+  /// - Parameters:
+  ///   - thread: lends the space's ledger.
+  ///   - place: the beginning of the paths of its files.
+  ///   - tokens: the tokens that the application fetches.
+  init(
+    joined number: Int, of first: Replica, thread: ReplicaThread, place: String,
+    tokens: TokenKeeper?
+  ) {
+    (path, readers, watches) = (first.path, first.readers, first.watches)
+    (self.number, self.thread) = (number, thread)
+    engine = SyncEngine(
+      thread: thread, path: place, transport: first.engine.transport,
+      surroundings: first.engine.surroundings, shared: SyncAPI.Shared(), tokens: tokens)
   }
 
   // MARK: Data
@@ -265,15 +289,14 @@ public final class Replica: DatabaseAccess {
 
   /// Pulls, pushes, and pulls again the others' changes since. Cancelling the task stops at the
   /// next step; nothing is lost, and the next sync continues from there.
+  ///
+  /// All spaces of the file sync side by side; see ``syncSpaces(progress:)``. If some of them fail, the
+  /// others are complete when this throws.
   @discardableResult
   public func sync(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await exchange { [self] in
-      let report = try await engine.sync(progress: noting(progress))
-      try await tellConflicts()
-      return report
-    }
+    try await exchangeAll { try await $0.engine.sync(progress: $0.noting(progress)) }
   }
 
   /// Sends pending operations, after applying the server's changes (SPEC.md §4).
@@ -281,11 +304,7 @@ public final class Replica: DatabaseAccess {
   public func push(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await exchange { [self] in
-      let report = try await engine.push(progress: noting(progress))
-      try await tellConflicts()
-      return report
-    }
+    try await exchangeAll { try await $0.engine.push(progress: $0.noting(progress)) }
   }
 
   /// Applies, all at once, the server's changes that this replica lacks.
@@ -293,15 +312,11 @@ public final class Replica: DatabaseAccess {
   public func pull(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await exchange { [self] in
-      let report = try await engine.pull(progress: noting(progress))
-      try await tellConflicts()
-      return report
-    }
+    try await exchangeAll { try await $0.engine.pull(progress: $0.noting(progress)) }
   }
 
   /// Returns a receiver of progress that also notes it as the replica's activity.
-  private func noting(
+  func noting(
     _ progress: @escaping @Sendable (SyncProgress) -> Void
   ) -> @Sendable (SyncProgress) -> Void {
     { [activity = engine.activity] now in
@@ -318,14 +333,16 @@ public final class Replica: DatabaseAccess {
     case offline(ReplicaError)
     /// The live connection is open.
     case connected
+    /// A space has stopped, for example because its server rejects the token. The others go on.
+    case stopped(space: String, ReplicaError)
   }
 
-  /// Keeps the replica in sync until the task is cancelled. Sends local writes at once, and learns
+  /// Keeps all spaces of the replica in sync until the task is cancelled. Sends local writes at once, and learns
   /// of others' changes over a live connection. If that fails, it polls. While the replica is
   /// suspended, it waits.
   ///
   /// - Throws: ``ReplicaError/cancelled``; ``ReplicaError/closed`` when the replica is closed;
-  ///   permanent errors, such as a revoked token.
+  ///   permanent errors, such as a revoked token, when no space can go on.
   public func watch(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
     onEvent: @escaping @Sendable (WatchEvent) -> Void = { _ in }
@@ -334,7 +351,7 @@ public final class Replica: DatabaseAccess {
       while true {
         do {
           return try await thread.gate.whileOpen { [self] in
-            try await follow(progress: progress, onEvent: onEvent)
+            try await followAll(progress: progress, onEvent: onEvent)
           }
         } catch StoppedWork.suspended {
           try await thread.gate.opened()
@@ -343,15 +360,15 @@ public final class Replica: DatabaseAccess {
     }
   }
 
-  /// Watches until the task is cancelled.
-  private func follow(
+  /// Watches this space until the task is cancelled.
+  func follow(
     progress: @escaping @Sendable (SyncProgress) -> Void,
-    onEvent: @escaping @Sendable (WatchEvent) -> Void
+    onEvent: @escaping @Sendable (WatchEvent) -> Void,
+    fileChanged: @escaping @Sendable () -> Void
   ) async throws {
-    let wakeups = Wakeups()
-    watching.withLock { $0[ObjectIdentifier(wakeups)] = wakeups }
-    defer { watching.withLock { $0[ObjectIdentifier(wakeups)] = nil } }
-    let watcher = Watcher(engine: engine, wakeups: wakeups)
+    let wakeups = watches.add()
+    defer { watches.remove(wakeups) }
+    let watcher = Watcher(engine: engine, wakeups: wakeups, fileChanged: fileChanged)
     try await watcher.run(progress: noting(progress)) { [self] event in
       switch event {
       case .synced(let report):
@@ -397,7 +414,5 @@ public final class Replica: DatabaseAccess {
   }
 
   /// Notifies watchers that there are operations to send.
-  func wakeWatchers() {
-    for wakeups in watching.withLock({ Array($0.values) }) { wakeups.wake() }
-  }
+  func wakeWatchers() { watches.wake() }
 }

@@ -29,6 +29,9 @@ extension ReplicaError: LocalizedError {
     case .cannotTrack: "Correct the table, and track it again."
     case .cannotDrop: "Untrack the referring table first, and track it again after the migration."
     case .cannotOpen: "Name another file, or open it with the version of Ferry that wrote it."
+    case .cannotJoin: "List the spaces of this file, or use another file."
+    case .cannotLeave: "List the spaces of this file, and leave a joined one."
+    case .unsent: "Sync first, or leave the space and discard these changes."
     case .notFound: "List the existing entries, and name one of them."
     case .database(_, let code): Self.remedy(afterSQLite: code & 0xFF)
     case .suspended: "Try again when the app is active. Your changes are safe in the replica."

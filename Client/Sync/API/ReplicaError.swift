@@ -35,6 +35,12 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case cannotDrop(table: Name, String)
   /// The file cannot be opened as a replica; has the reason.
   case cannotOpen(path: String, String)
+  /// The file cannot join the space; has the reason.
+  case cannotJoin(space: String, String)
+  /// The file cannot leave the space; has the reason.
+  case cannotLeave(String)
+  /// The space has operations that its server does not have; has their number.
+  case unsent(space: String, Int)
   /// The named item does not exist.
   case notFound(String)
   /// SQLite rejected a statement: its message and extended result code.
@@ -62,6 +68,10 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
     case .cannotDrop(let table, let reason): "table \(table) cannot be dropped: \(reason)"
     case .cannotOpen(let path, let reason): "\(path) cannot be opened: \(reason)"
+    case .cannotJoin(let space, let reason): "space \(space) cannot be joined: \(reason)"
+    case .cannotLeave(let reason): reason
+    case .unsent(let space, let count):
+      "space \(space) has \(count) operation\(count == 1 ? "" : "s") that its server does not have"
     case .notFound(let what): what
     case .database(let message, _): message
     case .invalidBatch(let reason): reason

@@ -1,12 +1,17 @@
 import FerryExecutors
 import FerryPersistence
 import FerryProtocol
+import Synchronization
 
 /// Lends the replica's file to closures, one at a time, on its own thread. SQLite blocks, and must
 /// never hold a thread of the cooperative pool.
 package final class ReplicaThread: Sendable {
   private let executor: any WorkExecutor
   private let file: FileBox
+  /// The number of the space whose ledger the closures get.
+  let space: Int
+  /// The numbers of the joined spaces, as of the last visit.
+  private let joined: JoinedNumbers
   /// The live queries of this process.
   let changes: ChangeHub
   /// Delivers the log to the program, if it asked for it.
@@ -19,6 +24,7 @@ package final class ReplicaThread: Sendable {
     path: String, in surroundings: ReplicaSurroundings = .system
   ) async throws -> ReplicaThread {
     let executor = surroundings.makeExecutor("ferry-replica")
+    let joined = JoinedNumbers()
     let (file, log) = try await executor.run {
       let file = try ReplicaFile(
         path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
@@ -28,17 +34,42 @@ package final class ReplicaThread: Sendable {
         LogFeed(
           after: try file.newestLogNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)
       }
+      joined.note(file.spaces)
       return (FileBox(file), log)
     }
-    return ReplicaThread(executor: executor, file: file, log: log, in: surroundings)
+    return ReplicaThread(
+      executor: executor, file: file, joined: joined, log: log, in: surroundings)
+  }
+
+  /// Returns this thread with the ledger of another space.
+  ///
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the file has not joined it.
+  func thread(ofSpace space: Int, in surroundings: ReplicaSurroundings) async throws
+    -> ReplicaThread
+  {
+    let joined = ReplicaThread(space, of: self, log: nil)
+    guard let sink = surroundings.log else { return joined }
+    let last = try await joined.run { try $0.newestLogNumber() }
+    return ReplicaThread(
+      space, of: self,
+      log: LogFeed(after: last, on: surroundings.makeExecutor("ferry-log"), to: sink))
+  }
+
+  private init(_ space: Int, of thread: ReplicaThread, log: LogFeed?) {
+    (executor, file, changes, gate) = (thread.executor, thread.file, thread.changes, thread.gate)
+    joined = thread.joined
+    (self.space, self.log) = (space, log)
   }
 
   private init(
-    executor: any WorkExecutor, file: FileBox, log: LogFeed?, in surroundings: ReplicaSurroundings
+    executor: any WorkExecutor, file: FileBox, joined: JoinedNumbers, log: LogFeed?,
+    in surroundings: ReplicaSurroundings
   ) {
     self.executor = executor
     self.file = file
+    self.joined = joined
     self.log = log
+    space = 1
     let gate = WorkGate()
     self.gate = gate
     changes = ChangeHub { [weak file, gate] in
@@ -61,18 +92,24 @@ package final class ReplicaThread: Sendable {
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
     try gate.check()
-    return try await executor.run { [file, changes, log, gate] in
+    return try await executor.run { [file, space, joined, changes, log, gate] in
       if gate.isSuspended { throw ReplicaError.suspended }
       // The call may have come just before the file was closed.
-      guard let file = file.value else { throw StoppedWork.closed }
+      guard let first = file.value else { throw StoppedWork.closed }
+      let file = try space == 1 ? first : first.spaces.file(space)
       defer {
+        joined.note(first.spaces)
         file.reporter.report(to: changes)
         if !gate.isSuspended { log?.follow(file) }
       }
       let due = { gate.isSuspended ? ReplicaError.suspended : nil }
-      return try file.connection.interrupting(when: due) { try body(file) }
+      return try first.connection.interrupting(when: due) { try body(file) }
     }
   }
+
+  /// The numbers of the joined spaces, as of the last visit: each visit for a sync or a write notices
+  /// those of other processes.
+  var joinedSpaces: [Int] { joined.now }
 
   /// Returns when the earlier calls are over.
   func finish() async {
@@ -87,6 +124,15 @@ package final class ReplicaThread: Sendable {
     // The closure cannot fail.
     try? await executor.run { [file] in file.value = nil }
   }
+}
+
+/// The numbers of the joined spaces, for callers on other threads.
+private final class JoinedNumbers: Sendable {
+  private let numbers = Mutex<[Int]>([])
+
+  var now: [Int] { numbers.withLock { $0 } }
+
+  func note(_ spaces: FileSpaces) { numbers.withLock { $0 = spaces.joined.map(\.number) } }
 }
 
 /// Carries the file to its thread.

@@ -11,13 +11,18 @@ actor TokenKeeper {
 
   /// The only server and space that may receive the token.
   nonisolated let address: ServerAddress
-  private let fetch: Fetch
+  private nonisolated let fetch: Fetch
   private var token: String?
   private var fetching: Task<String, any Error>?
 
   init(_ address: ServerAddress, fetch: @escaping Fetch) {
     self.address = address
     self.fetch = fetch
+  }
+
+  /// Returns a keeper of tokens from the same source for another space of the same server.
+  nonisolated func keeper(for other: ServerAddress) -> TokenKeeper? {
+    other.url == address.url ? TokenKeeper(other, fetch: fetch) : nil
   }
 
   /// Returns the token.

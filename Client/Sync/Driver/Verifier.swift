@@ -276,7 +276,7 @@ struct Verifier: Sendable {
 /// The connections that read the rows to compare.
 enum RowSource: Sendable {
   /// Connections of their own, beside all writes.
-  case readers(ReaderPool)
+  case readers(ReaderPool, SQLNamespace)
   /// The replica's own connection; writes wait meanwhile.
   case replica(ReplicaThread)
 
@@ -285,7 +285,13 @@ enum RowSource: Sendable {
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws -> T {
     switch self {
-    case .readers(let pool): try await pool.read { try body($0.connection) }
+    case .readers(let pool, let names):
+      try await pool.read { database in
+        guard names.number != 1 else { return try body(database.connection) }
+        let ledger = SQLiteConnection(sharing: database.connection, namespace: names)
+        try KeyFunctions.install(on: ledger)
+        return try body(ledger)
+      }
     case .replica(let thread):
       try await thread.run { file in try file.connection.transaction { try body(file.connection) } }
     }
@@ -308,12 +314,13 @@ extension SyncEngine {
     let lock = try await surroundings.lock(path, options.lockPatience)
     defer { lock.release() }
     let api = try await api()
+    let source = RowSource.readers(readers, FileSpaces.names(of: thread.space))
     var pulled = SyncReport()
     let toPull: Progress = {
       progress(VerifyProgress(phase: .pulling, completed: $0.completed, total: $0.total))
     }
     try await pull(api, &pulled, nil, toPull)
-    var report = try await verifier(api, .readers(readers), progress).run()
+    var report = try await verifier(api, source, progress).run()
     report.unreconciled = try await thread.run {
       try $0.currentUnrecordedTables().map(\.table)
     }
@@ -322,7 +329,7 @@ extension SyncEngine {
     if repairing && !toRepair.isEmpty {
       try await thread.run { try $0.repair(toRepair) }
       try await pull(api, &pulled, nil, toPull)
-      try await verifier(api, .readers(readers), progress).recheck(&report)
+      try await verifier(api, source, progress).recheck(&report)
     }
     try await thread.run { [report] file in
       try file.connection.transaction { try file.note("verify", report.summary) }

@@ -30,6 +30,8 @@ package struct Watcher: Sendable {
   let engine: SyncEngine
   var options: Options { engine.surroundings.watch }
   let wakeups: Wakeups
+  /// Called when another process has written to the file.
+  var fileChanged: @Sendable () -> Void = {}
 
   /// Runs until it is cancelled, or until a permanent error.
   func run(
@@ -91,7 +93,10 @@ package struct Watcher: Sendable {
     while true {
       try await engine.surroundings.sleep(options.localPoll)
       let version = try await engine.thread.run { try $0.dataVersion() }
-      if version != seen { wakeups.wake() }
+      if version != seen {
+        wakeups.wake()
+        fileChanged()
+      }
       seen = version
     }
   }

@@ -16,7 +16,9 @@ final class HostRecording {
   private static let next = "run SELECT \(function)() outside of a transaction"
 
   private let connection: SQLiteConnection
-  private let capture: CaptureContext
+  /// The recorders of all spaces that the file had when the connection was prepared last, and those of
+  /// spaces that it has left.
+  private var captures: [CaptureContext] = []
   private let file: ReplicaFile
   private let surroundings: ReplicaSurroundings
   /// Whether SQLite will report the end of the open transaction.
@@ -45,8 +47,9 @@ final class HostRecording {
   private init(_ connection: SQLiteConnection, in surroundings: ReplicaSurroundings) {
     self.connection = connection
     self.surroundings = surroundings
-    capture = CaptureContext(
+    let capture = CaptureContext(
       limits: surroundings.limits, wallClock: surroundings.wallClock, random: surroundings.random)
+    captures = [capture]
     file = ReplicaFile(
       host: connection, capture: capture, limits: surroundings.limits,
       wallClock: surroundings.wallClock, random: surroundings.random)
@@ -58,15 +61,20 @@ final class HostRecording {
   private func install() throws {
     try connection.observeJoinedTransactions { [self] isCommitted in
       isJoined = false
-      capture.transactionEnded(isCommitted: isCommitted)
+      for capture in captures { capture.transactionEnded(isCommitted: isCommitted) }
     } closing: { [connection] in
       connection.forgetStatements()
     }
     // From now on SQLite asks to drop kept statements before it closes the connection.
     try connection.connectTransactionTable()
-    capture.admission = { [unowned self] in try admit() }
-    // The functions are checked by `admit()` if the connection does not trust its schema.
-    try capture.installRecording(on: connection, callers: .all)
+    try record(file.capture, on: connection)
+    file.spaces.makeCapture = { [unowned self] joined in
+      let capture = CaptureContext(
+        limits: surroundings.limits, wallClock: surroundings.wallClock, random: surroundings.random)
+      captures.append(capture)
+      try record(capture, on: joined)
+      return capture
+    }
     try connection.addFunction(Self.function, argumentCount: 0, callers: .none) {
       [unowned self] _, answer in
       do {
@@ -77,6 +85,12 @@ final class HostRecording {
         answer.fail("ferry: \(error)")
       }
     }
+  }
+
+  private func record(_ capture: CaptureContext, on connection: SQLiteConnection) throws {
+    capture.admission = { [unowned self] in try admit() }
+    // The functions are checked by `admit()` if the connection does not trust its schema.
+    try capture.installRecording(on: connection, callers: .all)
   }
 
   /// Sets the connection's settings and updates the triggers. Returns whether the file is a replica.
@@ -91,13 +105,18 @@ final class HostRecording {
     }
     if !connection.enforcesForeignKeys { try connection.execute("PRAGMA foreign_keys=ON") }
     if try !hasRecursiveTriggers() { try connection.execute("PRAGMA recursive_triggers=ON") }
-    if try !connection.isReadOnly && !file.triggersFitSchema(isWriting: false) {
+    try file.spaces.read()
+    if try !connection.isReadOnly && !triggersFitSchema(isWriting: false) {
       // As each program of Ferry does when it opens the file.
       _ = try ReplicaFile(
         path: connection.mainPath, limits: surroundings.limits, wallClock: surroundings.wallClock,
         random: surroundings.random)
     }
     return true
+  }
+
+  private func triggersFitSchema(isWriting: Bool) throws -> Bool {
+    try file.spaces.all.allSatisfy { try $0.triggersFitSchema(isWriting: isWriting) }
   }
 
   private func hasRecursiveTriggers() throws -> Bool {
@@ -134,7 +153,7 @@ final class HostRecording {
           + "devices; set foreign_keys to OFF for this statement, or use a migrator of Ferry")
     }
     try checkOtherDatabases()
-    guard try file.triggersFitSchema(isWriting: true) else {
+    guard try triggersFitSchema(isWriting: true) else {
       throw CaptureRefusal(
         "ferry: tracked tables have changed, so that the write would not be recorded whole; "
           + Self.next)
@@ -147,7 +166,7 @@ final class HostRecording {
     let others = try connection.rows("PRAGMA database_list") { $0.name(1) }.filter { $0 != "main" }
     for name in others {
       if name == "temp" {
-        try file.checkTemporarySchema()
+        for file in file.spaces.all { try file.checkTemporarySchema() }
         continue
       }
       guard try !ReplicaFile.isReplica(connection, database: name) else {

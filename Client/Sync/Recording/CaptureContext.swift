@@ -46,6 +46,8 @@ final class CaptureContext {
   /// Throws the reason why this connection cannot record a change now; for connections of other
   /// libraries.
   var admission: (() throws -> Void)?
+  /// Whether another space of the file applies a change that is no delete.
+  var isOtherApplying: () -> Bool = { false }
   private(set) var clock = HybridClock()
   private var group: Group?
   private var row: CapturedRow
@@ -66,6 +68,9 @@ final class CaptureContext {
     self.isDeleting = isDeleting
     isApplied = false
   }
+
+  /// Whether a remote change that is no delete is being applied.
+  var isApplyingValues: Bool { mode == .applying && !isDeleting }
 
   /// Moves the clock past `time`, so that later operations are newer.
   func observe(_ time: HybridTimestamp) { clock.observe(time) }

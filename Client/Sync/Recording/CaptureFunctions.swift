@@ -165,7 +165,9 @@ extension CaptureContext {
   /// Whether a user's trigger makes a write while a remote change is applied. Deletes by foreign
   /// keys along with a remote delete do not count.
   private func isNested(_ arguments: SQLiteArguments) -> Bool {
-    guard mode == .applying, !isDeleting else { return false }
+    // The origin has recorded what its triggers wrote to this space's tables.
+    guard mode == .applying else { return isOtherApplying() }
+    guard !isDeleting else { return false }
     return isApplied || !isAppliedRecord(arguments, table: 0)
   }
 

@@ -1,4 +1,5 @@
 import FerryProtocol
+import FerrySQLite
 
 /// The triggers that record the changes of a user's transaction to a tracked table (SPEC.md §4).
 ///
@@ -15,30 +16,34 @@ enum CaptureTriggers {
 
   /// Returns the statements that create the triggers of one table.
   ///
-  /// - Parameter isGuarded: whether the user's triggers must not write to the table while remote
-  ///   changes are applied.
+  /// - Parameters:
+  ///   - space: the names of the space's ledger.
+  ///   - isGuarded: whether the user's triggers must not write to the table while remote changes are
+  ///     applied.
   static func statements(
-    for table: TableSchema, _ rules: TableRules, isGuarded: Bool
+    for table: TableSchema, _ rules: TableRules, in space: SQLNamespace, isGuarded: Bool
   ) -> [String] {
     // The rekey trigger records a changed key as a delete and an insert.
     let isSame = table.keyList.map { "OLD.\($0) IS NEW.\($0)" }.joined(separator: " AND ")
     return [
-      trigger("insert", table, when: inserted(table)),
-      trigger("update", table, when: "\(isSame) AND " + difference(table, rules)),
-      trigger("delete", table, when: deleted(table)),
-      rekey(table),
-    ] + (isGuarded ? guards(table) : [])
+      trigger("insert", table, space, when: inserted(table)),
+      trigger("update", table, space, when: "\(isSame) AND " + difference(table, rules)),
+      trigger("delete", table, space, when: deleted(table)),
+      rekey(table, space),
+    ] + (isGuarded ? guards(table, space) : [])
   }
 
   /// Returns the names of one table's triggers.
-  static func names(for table: Name, isGuarded: Bool) -> [Name] {
+  ///
+  /// - Parameter space: the names of the space's ledger.
+  static func names(for table: Name, in space: SQLNamespace, isGuarded: Bool) -> [Name] {
     let kinds = ["insert", "update", "delete", "rekey"]
     return (isGuarded ? kinds + ["nested_insert", "nested_update", "nested_delete"] : kinds)
-      .map { triggerName($0, table) }
+      .map { triggerName($0, table, space) }
   }
 
-  private static func triggerName(_ kind: String, _ table: Name) -> Name {
-    "ferry_\(kind)_\(table)"
+  private static func triggerName(_ kind: String, _ table: Name, _ space: SQLNamespace) -> Name {
+    Name(space.name("ferry_\(kind)_\(table)"))
   }
 
   /// Returns the triggers that reject writes of the user's triggers while a remote change is
@@ -47,10 +52,10 @@ enum CaptureTriggers {
   /// The origin of the change has recorded such writes to tracked tables, and they arrive by
   /// themselves. A second, unrecorded write here would make the replicas differ. The user's
   /// triggers may write to other tables, such as a search index.
-  private static func guards(_ table: TableSchema) -> [String] {
+  private static func guards(_ table: TableSchema, _ space: SQLNamespace) -> [String] {
     [("insert", "NEW"), ("update", "OLD"), ("delete", "OLD")].map { kind, side in
       """
-      CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name)))
+      CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name, space)))
       BEFORE \(kind.uppercased()) ON \(quoted(table.local))
       WHEN ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)))
       BEGIN SELECT RAISE(IGNORE); END
@@ -96,19 +101,21 @@ enum CaptureTriggers {
 
   /// Returns a trigger whose condition records the row and returns 0. Its body could abort the
   /// statement, so SQLite keeps the data to undo the statement, also if the function fails.
-  private static func trigger(_ kind: String, _ table: TableSchema, when: String) -> String {
+  private static func trigger(
+    _ kind: String, _ table: TableSchema, _ space: SQLNamespace, when: String
+  ) -> String {
     """
-    CREATE TRIGGER \(quoted(triggerName(kind, table.name)))
+    CREATE TRIGGER \(quoted(triggerName(kind, table.name, space)))
     AFTER \(kind.uppercased()) ON \(quoted(table.local))
     WHEN \(when)
     BEGIN SELECT RAISE(ABORT, 'ferry: not recorded'); END
     """
   }
 
-  private static func rekey(_ table: TableSchema) -> String {
+  private static func rekey(_ table: TableSchema, _ space: SQLNamespace) -> String {
     let differs = table.keyList.map { "OLD.\($0) IS NOT NEW.\($0)" }.joined(separator: " OR ")
     return """
-      CREATE TRIGGER \(quoted(triggerName("rekey", table.name)))
+      CREATE TRIGGER \(quoted(triggerName("rekey", table.name, space)))
       AFTER UPDATE OF \(table.keyList.joined(separator: ", ")) ON \(quoted(table.local))
       WHEN \(differs)
       BEGIN SELECT \(deleted(table)), \(inserted(table)); END

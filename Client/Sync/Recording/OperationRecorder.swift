@@ -64,7 +64,7 @@ final class OperationRecorder {
   ) {
     let state = try connection.first(
       """
-      SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'ferry_operations'),
+      SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = '\(connection.namespace.name("ferry_operations"))'),
         applied, clock, clock_offset, (SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1)
       FROM ferry_replica
       """

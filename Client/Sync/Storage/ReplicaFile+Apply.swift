@@ -255,7 +255,8 @@ extension ReplicaFile {
   func plan(for table: Name) throws -> ApplyPlan? {
     if let plan = applyPlans[table] { return plan }
     if table == MissionRecord.table {
-      let plan = ApplyPlan(table: .missions, rules: .standard, connection: connection)
+      let plan = ApplyPlan(
+        table: .missions(in: connection.namespace), rules: .standard, connection: connection)
       applyPlans[table] = plan
       return plan
     }

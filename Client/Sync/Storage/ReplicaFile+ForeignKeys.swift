@@ -88,7 +88,7 @@ extension ReplicaFile {
   /// (https://sqlite.org/foreignkeys.html#fk_schemacommands).
   ///
   /// - Throws: ``ReplicaError/cannotDrop(table:_:)`` with the reason.
-  package func tableWillDrop(_ table: Name) throws {
+  func tableWillDrop(_ table: Name) throws {
     dropped.insert(table.folded)
     // Foreign keys are off during a step: no other row goes with the table.
     if suspension != nil { return }

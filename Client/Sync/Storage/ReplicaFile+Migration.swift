@@ -18,7 +18,9 @@ extension ReplicaFile {
   }
 
   /// Returns the names of the steps that the file has run, in their order.
-  func stepsDone() throws -> [String] { try MigrationFile(connection: connection).done() }
+  func stepsDone() throws -> [String] {
+    try MigrationFile(connection: (spaces.first ?? self).connection).done()
+  }
 
   /// Runs a step, unless another process has run it. Returns whether it ran.
   ///
@@ -26,31 +28,26 @@ extension ReplicaFile {
   ///
   /// - Parameter earlier: the steps before it.
   func run(_ step: Migrator.Step, after earlier: [String]) throws -> Bool {
-    let file = MigrationFile(connection: connection, owner: self)
+    let connection = (spaces.first ?? self).connection
+    let file = MigrationFile(connection: connection, owner: spaces)
     if step.isRecorded {
-      return try file.run(step, after: earlier) {
-        dropped = []
-        try refreshTriggersOfNewSchema()
-      }
+      return try file.run(step, after: earlier) { try spaces.beginChanges() }
     }
-    defer { suspension = nil }
+    defer { for file in spaces.all { file.suspension = nil } }
     let ran = try file.run(step, after: earlier) {
-      try suspendRecording()
+      try spaces.beginChanges()
+      for file in spaces.all { try file.suspendRecording() }
     } end: { written in
-      let suspended = suspension
-      suspension = nil
-      try resumeRecording(suspended, written: written)
+      for file in spaces.all { try file.resumeRecording(written: written) }
       try note("migrated", "step '\(step.name)' ran")
     }
     // The step is in the file, whatever becomes of the changes that wait for its columns: each later
     // transaction tries them again.
-    if ran { try? connection.transaction { try refreshTriggersOfNewSchema() } }
+    if ran { try? connection.transaction { try spaces.refreshTriggersOfNewSchema() } }
     return ran
   }
 
   private func suspendRecording() throws {
-    dropped = []
-    try refreshTriggersOfNewSchema()
     var places: [Name: Suspension.Place] = [:]
     for name in try trackedTables() {
       guard let table = try? schema(of: name), table.name == name else { continue }
@@ -83,7 +80,9 @@ extension ReplicaFile {
   /// - Parameter written: tables to which it may have written, by their names at that time.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)`` if a table has lost its key, or has a name
   ///   that Ferry does not know of.
-  private func resumeRecording(_ suspended: Suspension?, written: Set<String>) throws {
+  private func resumeRecording(written: Set<String>) throws {
+    let suspended = suspension
+    suspension = nil
     let written = Set(written.map { Name($0).folded }).union(dropped)
     let isGuarded = try needsGuards()
     for (name, before) in (suspended?.places ?? [:]).sorted(by: { $0.key < $1.key }) {

@@ -26,12 +26,15 @@ extension ReplicaSchema {
 extension TableSchema {
   /// The reserved table of the catalogue. Members that a later version of Ferry adds to its records
   /// are kept for that version.
-  static let missions = TableSchema(
-    name: MissionRecord.table, keys: [KeyColumn(local: "id", type: "TEXT")],
-    columns: [
-      "version", "title", "summary", "items", "size", "priority", "after", "manifest",
-      "manifestSize", "signature", "signer", "publishedAt",
-    ].map { ColumnInfo(name: $0, local: $0, defaultSQL: nil, isRequired: false) })
+  static func missions(in space: SQLNamespace) -> TableSchema {
+    TableSchema(
+      name: MissionRecord.table, local: Name(space.name(MissionRecord.table.text)),
+      keys: [KeyColumn(local: "id", type: "TEXT")],
+      columns: [
+        "version", "title", "summary", "items", "size", "priority", "after", "manifest",
+        "manifestSize", "signature", "signer", "publishedAt",
+      ].map { ColumnInfo(name: $0, local: $0, defaultSQL: nil, isRequired: false) })
+  }
 }
 
 /// The catalogue of missions on the device.

@@ -37,7 +37,7 @@ extension ReplicaFile {
   /// Renames a table or a column here, and keeps its name in the space.
   ///
   /// A table that takes the name of one that the transaction has dropped is that table, created again.
-  package func rename(
+  func rename(
     _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
   ) throws {
     defer { renaming = nil }

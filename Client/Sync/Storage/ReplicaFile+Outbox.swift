@@ -303,7 +303,7 @@ extension ReplicaFile: OutboxLedger {
     try connection.run(
       """
       UPDATE ferry_replica SET device = ?, tail = NULL, chain_start = coalesce(
-        (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_packets'), 0)
+        (SELECT seq FROM sqlite_sequence WHERE name = \(ownLiteral("ferry_packets"))), 0)
       """, device)
     return device
   }

@@ -26,14 +26,16 @@ extension ReplicaFile {
 
   /// Returns the place of the newest operation ever recorded.
   func newestRecorded() throws -> Int64 {
-    try connection.first("SELECT \(Self.newestOrder)") { $0.int64(0) } ?? 0
+    try connection.first("SELECT \(newestOrder)") { $0.int64(0) } ?? 0
   }
 
   /// The place of the newest operation ever recorded. A user may have changed `sqlite_sequence`.
-  static let newestOrder = """
-    max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations'), 0),
+  var newestOrder: String {
+    """
+    max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(ownLiteral("ferry_operations"))), 0),
       coalesce((SELECT max(seq) FROM ferry_operations), 0))
     """
+  }
 
   /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
   /// order of their operations, so that the scan begins after the last one.

@@ -45,10 +45,10 @@ extension ReplicaFile {
   func access() throws -> ServerAccess? {
     guard let address = try identity().server else { return nil }
     guard try hasToken() else { return ServerAccess(address: address, token: nil) }
-    guard let credential = try credentials.credential(of: path) else {
+    guard let credential = try credentials.credential(of: place) else {
       throw ReplicaError.tokenMissing(
         "the token's file is missing: "
-          + "was \(path) copied without \(FileCredentialStore.file(of: path))?")
+          + "was \(path) copied without \(FileCredentialStore.file(of: place))?")
     }
     guard credential.server == address.url, credential.space == address.space else {
       throw ReplicaError.tokenMissing(
@@ -58,7 +58,7 @@ extension ReplicaFile {
     return ServerAccess(address: address, token: credential.token)
   }
 
-  private func hasToken() throws -> Bool {
+  func hasToken() throws -> Bool {
     try connection.first("SELECT has_token FROM ferry_replica") { $0.int64(0) != 0 }
       ?? false
   }
@@ -104,7 +104,7 @@ extension ReplicaFile {
   }
 
   private func isStored(_ credential: Credential?) -> Bool {
-    guard let stored = try? credentials.credential(of: path) else { return false }
+    guard let stored = try? credentials.credential(of: place) else { return false }
     return stored == credential
   }
 
@@ -141,7 +141,7 @@ extension ReplicaFile {
         address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1,
         isFound ? 1 : 0)
       try credentials.keep(
-        token.map { Credential(server: address.url, space: address.space, token: $0) }, of: path)
+        token.map { Credential(server: address.url, space: address.space, token: $0) }, of: place)
       for warning in try warnings() { try note("warning", warning) }
     }
   }

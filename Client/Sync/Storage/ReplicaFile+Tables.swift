@@ -56,6 +56,7 @@ extension ReplicaFile {
         try check(identity, of: table, against: table.identity)
         continue
       }
+      try checkOtherSpaces(of: table)
       let former = try formerIdentity(of: table.name)
       if let former { try check(identity, of: table, against: former) }
       let identity = identity ?? former
@@ -78,6 +79,37 @@ extension ReplicaFile {
           + "they are; `ferry untrack \(table.local)`, and track both together")
     }
     return new
+  }
+
+  /// Checks that no other space of the file has a table, or one that its foreign keys connect to it:
+  /// the rows of two spaces arrive independently.
+  private func checkOtherSpaces(of table: TableSchema) throws {
+    for other in spaces.all where other !== self {
+      if try other.trackedTable(local: table.local) != nil {
+        throw ReplicaError.cannotTrack(
+          table: table.local, "it belongs to \(try other.spaceTitle()); untrack it there first")
+      }
+      let parents = try parentsOf(table.local)
+      for local in try other.trackedLocals() {
+        let isParent = parents.contains { $0.folded == local.folded }
+        let isChild = try parentsOf(local).contains { $0.folded == table.local.folded }
+        guard isParent || isChild else { continue }
+        throw ReplicaError.cannotTrack(
+          table: table.local,
+          "a foreign key connects it with \(local), which belongs to \(try other.spaceTitle()); the "
+            + "rows of two spaces arrive independently, so track both tables in one space")
+      }
+    }
+  }
+
+  /// Returns the tables of this file to which a table's foreign keys refer.
+  private func parentsOf(_ local: Name) throws -> [Name] {
+    try connection.rows("SELECT \"table\" FROM pragma_foreign_key_list(?)", local) { $0.name(0) }
+  }
+
+  /// Returns the space's name for messages.
+  private func spaceTitle() throws -> String {
+    try identity().server.map { "space \($0.space)" } ?? "the file's first space"
   }
 
   /// Checks that a table keeps the identity by which other devices know its records.

@@ -19,7 +19,7 @@ extension ReplicaFile {
   /// Updates the triggers outside of a transaction.
   func noticeNewSchema() throws {
     if try schemaMark() == checkedSchema { return }
-    try connection.transaction { try refreshTriggersOfNewSchema() }
+    try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
   }
 
   /// Updates the triggers after the user changed a tracked table's columns, and applies the changes
@@ -111,19 +111,25 @@ extension ReplicaFile {
     applyPlans = [:]
     try dropTriggers(of: table.name)
     let rules = try rules(for: table)
-    for statement in CaptureTriggers.statements(for: table, rules, isGuarded: isGuarded) {
+    for statement in CaptureTriggers.statements(
+      for: table, rules, in: connection.namespace, isGuarded: isGuarded)
+    {
       try connection.execute(single: statement)
     }
     try connection.run(
       """
       UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?3
-      """, table.local, CaptureTriggers.names(for: table.name, isGuarded: false)[0],
+      """, table.local, captureTriggers(of: table.name, isGuarded: false)[0],
       table.name)
+  }
+
+  private func captureTriggers(of table: Name, isGuarded: Bool) -> [Name] {
+    CaptureTriggers.names(for: table, in: connection.namespace, isGuarded: isGuarded)
   }
 
   /// Drops the triggers that record a table, also if the table has another name now.
   func dropTriggers(of table: Name) throws {
-    for trigger in CaptureTriggers.names(for: table, isGuarded: true) {
+    for trigger in captureTriggers(of: table, isGuarded: true) {
       try connection.execute(single: "DROP TRIGGER IF EXISTS main.\(quoted(trigger))")
     }
   }
@@ -140,7 +146,7 @@ extension ReplicaFile {
   /// Whether the table has the triggers that record it, and nobody has changed them.
   func hasCaptureTriggersAsCreated(_ table: TableSchema) throws -> Bool {
     let names = try triggers(of: table).map(\.name)
-    let own = CaptureTriggers.names(for: table.name, isGuarded: false)
+    let own = captureTriggers(of: table.name, isGuarded: false)
     guard own.allSatisfy(names.contains) else { return false }
     return try connection.first(
       """
@@ -161,10 +167,10 @@ extension ReplicaFile {
   /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
   /// before the effects of the user's triggers.
   func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
-    let own = CaptureTriggers.names(for: table.name, isGuarded: true)
+    let own = captureTriggers(of: table.name, isGuarded: true)
     let triggers = try triggers(of: table)
     let names = triggers.map(\.name)
-    guard CaptureTriggers.names(for: table.name, isGuarded: isGuarded).allSatisfy(names.contains)
+    guard captureTriggers(of: table.name, isGuarded: isGuarded).allSatisfy(names.contains)
     else { return false }
     let oldestOwn = triggers.filter { own.contains($0.name) }.map(\.place).min() ?? .min
     let newestOther = triggers.filter { !own.contains($0.name) }.map(\.place).max() ?? .min

@@ -232,11 +232,12 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_operations SET state = 0, concurrent = 1, apart = 0, \(changes),
-        seq = \(Self.newestOrder) + 1
+        seq = \(newestOrder) + 1
       WHERE seq = ?
       """, order)
     try connection.run(
-      "UPDATE sqlite_sequence SET seq = \(Self.newestOrder) WHERE name = 'ferry_operations'")
+      "UPDATE sqlite_sequence SET seq = \(newestOrder) WHERE name = \(ownLiteral("ferry_operations"))"
+    )
     try connection.run("DELETE FROM ferry_failures WHERE seq = ?", order)
   }
 

@@ -10,6 +10,8 @@ import FerryStoredValues
 /// simulation drives the same code. Not `Sendable`: it stays on one thread.
 package final class ReplicaFile {
   package let path: String
+  /// The spaces of the file.
+  let spaces: FileSpaces
   let limits: Limits
   package let connection: SQLiteConnection
   let capture: CaptureContext
@@ -58,6 +60,7 @@ package final class ReplicaFile {
     self.limits = limits
     self.wallClock = wallClock
     self.random = random
+    spaces = FileSpaces()
     do {
       connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
       connection.guardUserStatements()
@@ -65,11 +68,12 @@ package final class ReplicaFile {
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
       try ReplicaSchema.prepare(connection, path: path) {
-        newDevice(wallClock, random).value.bytes
+        newDevice(wallClock, random)
       }
       try capture.install(on: connection)
-      try connection.transaction { try refreshTriggersOfNewSchema() }
-      try takeKeptMissions()
+      spaces.first = self
+      try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
+      for file in spaces.all { try file.takeKeptMissions() }
     } catch let error as SQLiteError where error.concernsDisk {
       throw ReplicaError.database("\(path): \(error.message)", code: error.code)
     } catch let error as SQLiteError {
@@ -94,14 +98,40 @@ package final class ReplicaFile {
     self.connection = connection
     self.capture = capture
     reporter = ChangeReporter(connection, isLogging: false)
+    spaces = FileSpaces()
+    spaces.first = self
   }
 
-  /// Runs `body` in one transaction, whose tracked changes become one group.
+  /// Opens the ledger of a space that the file has joined, on the file's connection.
+  ///
+  /// - Parameters:
+  ///   - connection: shares the file's, with the names of that ledger.
+  ///   - capture: records to that ledger.
+  init(joined connection: SQLiteConnection, of first: ReplicaFile, capture: CaptureContext) {
+    (path, limits, credentials) = (first.path, first.limits, first.credentials)
+    (wallClock, random) = (first.wallClock, first.random)
+    (spaces, reporter) = (first.spaces, first.reporter)
+    self.connection = connection
+    self.capture = capture
+  }
+
+  deinit { if number == 1 { spaces.close() } }
+
+  /// The number of the space in this file; 1 for the first one.
+  var number: Int { connection.namespace.number }
+
+  /// The beginning of the paths of the space's files beside the database.
+  var place: String { number == 1 ? path : "\(path)-\(number)" }
+
+  /// Returns one of Ferry's names in the space's ledger as a text of SQL.
+  func ownLiteral(_ name: String) -> String { quoted(literal: connection.namespace.name(name)) }
+
+  /// Runs `body` in one transaction, whose tracked changes become one group in each space.
   package func write<T>(_ body: (Database) throws -> T) throws -> T {
-    try connection.transaction {
-      dropped = []
-      try refreshTriggersOfNewSchema()
-      return try body(Database(connection: connection, owner: self))
+    let first = spaces.first ?? self
+    return try first.connection.transaction {
+      try spaces.beginChanges()
+      return try body(Database(connection: first.connection, owner: spaces))
     }
   }
 
@@ -124,12 +154,12 @@ package final class ReplicaFile {
 }
 
 /// Changes of the schema by the user's statements.
-extension ReplicaFile: DatabaseOwner {
-  package func schemaWillChange() throws {
+extension ReplicaFile {
+  func schemaWillChange() throws {
     if suspension == nil { try removeTriggers() }
   }
 
-  package func schemaChanged() throws {
+  func schemaChanged() throws {
     defer { alteredTables = [] }
     try keepRenamed()
     try checkNames()

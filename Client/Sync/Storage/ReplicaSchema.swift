@@ -235,7 +235,7 @@ enum ReplicaSchema {
 
   /// Creates or checks the tables. Safe if several processes open a new file at once.
   static func prepare(
-    _ connection: SQLiteConnection, path: String, newDevice: () -> [UInt8]
+    _ connection: SQLiteConnection, path: String, newDevice: () -> DeviceID
   ) throws {
     try connection.execute("PRAGMA journal_mode=WAL")
     try connection.transaction {
@@ -243,10 +243,8 @@ enum ReplicaSchema {
         "SELECT 1 FROM sqlite_schema WHERE name = 'ferry_replica'"
       ).exists()
       if !exists {
-        try connection.execute(statements)
-        try connection.prepare(
-          "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)"
-        ).run(version, newDevice())
+        try create(on: connection, device: newDevice())
+        try connection.execute(FileSpaces.schema)
       }
       let found = try connection.prepare("SELECT version FROM ferry_replica").first { $0.int64(0) }
       guard found == version else {
@@ -256,6 +254,14 @@ enum ReplicaSchema {
             + "\(version)); update Ferry")
       }
     }
+  }
+
+  /// Creates the tables of a space's ledger.
+  static func create(on connection: SQLiteConnection, device: DeviceID) throws {
+    try connection.execute(statements)
+    try connection.prepare(
+      "INSERT INTO ferry_replica(one, version, device) VALUES (1, ?, ?)"
+    ).run(version, device.value.bytes)
   }
 
   /// The settings of every connection. The user declares foreign keys, and Ferry enforces them;

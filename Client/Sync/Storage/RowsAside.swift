@@ -141,7 +141,7 @@ final class RowsAside {
   }
 
   private func place(of table: TableSchema) -> String {
-    "temp.\(quoted("ferry_aside_\(table.name)"))"
+    "temp.\(quoted(Name(connection.namespace.name("ferry_aside_\(table.name)"))))"
   }
 
   private func list(_ table: TableSchema) -> String {
@@ -173,7 +173,7 @@ final class RowsAside {
       child == parent.local
       ? "\(quoted(literal: parent.name.text)), \(parent.record(of: "OLD"))" : "'', ''"
     for event in ["DELETE", "UPDATE"] {
-      let name: Name = "ferry_aside_\(event)_\(child)"
+      let name = Name(connection.namespace.name("ferry_aside_\(event)_\(child)"))
       guard !triggers.contains(name) else { continue }
       try connection.execute(
         single: """

@@ -28,7 +28,8 @@ struct TableScan {
     self.connection = connection
     table =
       name == MissionRecord.table
-      ? .missions : try TableSchema.read(name, from: connection, SpaceNames.read(from: connection))
+      ? .missions(in: connection.namespace)
+      : try TableSchema.read(name, from: connection, SpaceNames.read(from: connection))
     let known = table
     columns = table.columns.map { Column($0.name, .null) }.sortedByBytes().map {
       ($0.name, known.column($0.name).read(), RecordHasher.framed($0.name))

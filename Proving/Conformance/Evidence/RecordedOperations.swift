@@ -7,7 +7,8 @@ package enum RecordedOperations {
   /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
   package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
     try connection.first(
-      "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ferry_operations'"
+      "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?",
+      connection.namespace.name("ferry_operations")
     ) { $0.int64(0) } ?? 0
   }
 

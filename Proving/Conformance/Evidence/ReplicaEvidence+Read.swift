@@ -110,10 +110,10 @@ extension ReplicaEvidence {
       SELECT name, signature, since IS NOT NULL, local,
         (SELECT count(*) FROM pragma_table_info(local) WHERE pk > 0) FROM ferry_tables
       WHERE remade = 0 AND local IN (SELECT name FROM sqlite_schema WHERE type = 'table')
-        AND 'ferry_insert_' || name IN (
-          SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'ferry_insert_*')
+        AND ?1 || name IN (
+          SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB ?1 || '*')
       ORDER BY name
-      """
+      """, connection.namespace.name("ferry_insert_")
     ) { row in
       (
         name: row.name(0), isUnsure: row.int64(2) != 0, local: row.name(3),

@@ -73,6 +73,10 @@ final class DeviceProcess: @unchecked Sendable {
   /// first contact with their first sync.
   private func open() async throws -> Replica {
     let transport = SimulatedTransport(setting.network, link: device.link)
+    if device.joins {
+      let first = try await Replica.open(device.path, transport: transport, in: surroundings)
+      return try await first.join(device.space.value, server: Self.server)
+    }
     guard device.connectsLate else {
       return try await Replica.open(device.path, transport: transport, in: surroundings)
     }
@@ -87,9 +91,9 @@ final class DeviceProcess: @unchecked Sendable {
   /// and names the server.
   private func setUp(_ replica: Replica) async throws {
     let (isNew, isConnected) = try await replica.write { [self] database in
-      if isAlive { connection = database.connection }
-      let server = try database.query("SELECT server FROM ferry_replica").first
-      let isConnected = server.map { $0.values != [.null] } ?? false
+      let ledger = device.ledger(on: database.connection)
+      if isAlive { connection = ledger }
+      let isConnected = try ledger.exists("SELECT 1 FROM ferry_replica WHERE server IS NOT NULL")
       guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
         return (false, isConnected)
       }
@@ -181,7 +185,8 @@ final class DeviceProcess: @unchecked Sendable {
   private func write(_ planned: PlannedAction, on database: Database) throws -> [LocalOperation] {
     var sizes = Workload.Sizes()
     sizes.largePost = setting.limits.operationsPerPacket * 11 / 10 + 3
-    let before = try RecordedOperations.lastSequence(database.connection)
+    let ledger = device.ledger(on: database.connection)
+    let before = try RecordedOperations.lastSequence(ledger)
     let statements = try Workload.statements(
       for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes
     ) { try database.query($0).map(\.values) }
@@ -198,7 +203,7 @@ final class DeviceProcess: @unchecked Sendable {
     if let batch = Workload.batch(for: planned) {
       try database.batch(batch.table, where: batch.predicate, set: batch.columns)
     }
-    return try RecordedOperations.read(database.connection, after: before)
+    return try RecordedOperations.read(ledger, after: before)
   }
 
   /// Brings the tables to the next version of the application's schema.

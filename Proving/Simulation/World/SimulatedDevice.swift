@@ -35,6 +35,8 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Whether its program names the server when it opens the replica, and makes the first contact
   /// with the first sync.
   let connectsLate: Bool
+  /// Whether its file joins the space, after a first one without a server.
+  let joins: Bool
   private(set) var process: DeviceProcess?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
@@ -55,9 +57,9 @@ final class SimulatedDevice: @unchecked Sendable {
 
   init(
     name: String, space: SpaceName, link: NetworkLink, clock: DeviceClock, watches: Bool,
-    connectsLate: Bool, syncPause: Int, random: SeededRandom, setting: Setting
+    connectsLate: Bool, joins: Bool, syncPause: Int, random: SeededRandom, setting: Setting
   ) {
-    self.connectsLate = connectsLate
+    (self.connectsLate, self.joins) = (connectsLate, joins)
     (self.name, self.space, self.link, self.clock) = (name, space, link, clock)
     (self.watches, self.syncPause, self.random) = (watches, syncPause, random)
     self.setting = setting
@@ -175,8 +177,16 @@ final class SimulatedDevice: @unchecked Sendable {
 
   private func openReader() throws -> SQLiteConnection? {
     guard !setting.disk.fileNames(under: path).isEmpty else { return nil }
-    return try SQLiteConnection(
-      path: path, mode: .readWrite, fileSystem: setting.disk.fileSystem)
+    return ledger(
+      on: try SQLiteConnection(
+        path: path, mode: .readWrite, fileSystem: setting.disk.fileSystem))
+  }
+
+  /// Returns a connection that knows the tables of the space's ledger by their usual names.
+  func ledger(on connection: SQLiteConnection) -> SQLiteConnection {
+    guard joins else { return connection }
+    return SQLiteConnection(
+      sharing: connection, namespace: SQLNamespace(prefix: "ferry_", number: 2))
   }
 
   func committed(_ operations: [LocalOperation]) {

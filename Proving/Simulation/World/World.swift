@@ -123,7 +123,7 @@ package final class World: @unchecked Sendable {
       watches: random.chance(options.watchers, in: 100),
       // Every other device, if it is half of them.
       connectsLate: (index % 2 == 1 ? 0 : 50) + index % 50 < options.lateContacts,
-      syncPause: options.syncPause,
+      joins: options.joined != 0, syncPause: options.syncPause,
       random: random, setting: setting)
     devices.append(device)
     return device

@@ -27,6 +27,7 @@ extension WorldOptions {
     [
       Field("devices", \.devices, "devices at the start"),
       Field("spaces", \.spaces, "spaces; devices belong to them in turn"),
+      Field("joined", \.joined, "1: files join their space, after a first one"),
       Field("nodes", \.nodes, "nodes of the server, each with a clock of its own"),
       Field("operations", \.operations, "local transactions that users make"),
       Field("seconds", \.seconds, "virtual seconds in which faults happen"),

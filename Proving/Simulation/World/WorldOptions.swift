@@ -10,6 +10,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var devices = 20
   /// Spaces; devices belong to them in turn.
   package var spaces = 1
+  /// If 1, the first space of each device's file is another one, and the file joins its space.
+  package var joined = 0
   /// Local transactions that users make.
   package var operations = 1_000
   /// Nodes of the server, each with a clock of its own. Devices go from one to another.
@@ -237,6 +239,8 @@ extension WorldOptions {
     options.batchCopies = copies.chance(1, in: 3) ? 1 + copies.below(3) : 0
     var migrations = SeededRandom(seed, "migrations")
     options.migrations = migrations.chance(1, in: 3) ? 1 + migrations.below(5) : 0
+    var joined = SeededRandom(seed, "joined")
+    options.joined = joined.chance(1, in: 4) ? 1 : 0
     var attachments = SeededRandom(seed, "attachments")
     options.attachments = attachments.chance(1, in: 3) ? 1 + attachments.below(3) : 0
     return options

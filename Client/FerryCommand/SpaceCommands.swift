@@ -1,0 +1,99 @@
+import Ferry
+import FerryCommandLine
+
+extension FerryCommand {
+  static let join = CommandSpec(
+    "join", summary: "Let this file take part in another space.",
+    discussion: """
+      Each table of a file belongs to one space: `ferry track TABLE --in SPACE`. Private and shared \
+      tables are in one file, one transaction may write to all of them, and `ferry sync` exchanges \
+      all spaces. A space that fails does not stop the others.
+
+      The command asks no server; the next sync does. A file has at most 32 spaces. Run it again to \
+      change the address or the token.
+      """,
+    options: [
+      OptionSpec(
+        "server", short: "s", value: "URL",
+        help: "The server's address; without it, that of the file's first space."),
+      OptionSpec(
+        "token", value: "TOKEN",
+        help: "The bearer token; without it, that of the first space, if the server is the same."),
+    ],
+    arguments: [ArgumentSpec("SPACE", help: "The space.")],
+    examples: [
+      ExampleSpec(
+        "A shared list beside private ones",
+        "ferry join family && ferry track shopping --in family && ferry sync")
+    ]
+  ) { arguments in
+    let replica = try await firstReplica(arguments)
+    let space = try arguments.string("SPACE")
+    let joined = try await replica.join(
+      space, server: arguments.stringIfPresent("server"),
+      token: arguments.stringIfPresent("token").map { .fixed($0) },
+      certificateAuthorities: authorities(arguments))
+    let status = try await joined.status()
+    try warn(status.warnings)
+    let url = status.server?.url ?? ""
+    try TextOutput.standardOutput.line(
+      arguments.flag("json")
+        ? JSONText.object([
+          ("space", .string(space)), ("server", .string(url)),
+          ("device", .string("\(status.device)")),
+        ]).text
+        : "\(replica.path) is device \(status.device) of space \(space) on \(url)")
+    return .done
+  }
+
+  static let leave = CommandSpec(
+    "leave", summary: "Take this file out of a space that it has joined.",
+    discussion: """
+      Deletes the rows of the space's tables in this file, its history and its token. The space's \
+      other devices keep all rows. If the server lacks changes of this device, the command fails and \
+      nothing changes.
+      """,
+    flags: [FlagSpec("discard", help: "Lose the changes that the server does not have.")],
+    arguments: [ArgumentSpec("SPACE", help: "The space.")]
+  ) { arguments in
+    let space = try arguments.string("SPACE")
+    try await firstReplica(arguments).leave(space, discardingChanges: arguments.flag("discard"))
+    try TextOutput.standardOutput.line(
+      arguments.flag("json")
+        ? JSONText.object([("left", .string(space))]).text
+        : "this file has left space \(space); its rows are deleted here")
+    return .done
+  }
+
+  static let spaces = CommandSpec(
+    "spaces", summary: "List the spaces of this file.",
+    discussion: "The first line is the space of `ferry init`; the others are those of `ferry join`."
+  ) { arguments in
+    let replica = try await firstReplica(arguments)
+    var rows: [[(String, JSONText)]] = []
+    for space in try await [replica] + replica.joinedReplicas() {
+      let status = try await space.status()
+      let name = status.server?.space.value
+      let tables = status.tables.map(\.text).joined(separator: ", ")
+      rows.append([
+        (name ?? "", .string(orNull: name)),
+        (status.server?.url ?? "", .string(orNull: status.server?.url)),
+        ("\(status.pending)", .int(status.pending)),
+        (tables, .array(status.tables.map { .string($0.text) })),
+      ])
+    }
+    try Presentation.print(
+      ["space", "server", "pending", "tables"], rows, asJSON: arguments.flag("json"))
+    return .done
+  }
+
+  /// Opens the replica of the file's first space.
+  private static func firstReplica(_ arguments: ParsedArguments) async throws -> Replica {
+    guard arguments.stringIfPresent("in") == nil else {
+      throw CommandFailure(
+        "the command takes no --in", why: "it is about all spaces of the file",
+        next: "leave --in out", status: .usage, code: "bad_in")
+    }
+    return try await open(arguments)
+  }
+}

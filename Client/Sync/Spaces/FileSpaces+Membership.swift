@@ -1,0 +1,102 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Joining and leaving spaces.
+extension FileSpaces {
+  /// Makes a ledger for a space, unless the file has one. Returns its number.
+  ///
+  /// - Throws: ``ReplicaError/cannotJoin(space:_:)`` if it is the first space, or if there are too
+  ///   many.
+  func join(_ space: SpaceName) throws -> Int {
+    guard let first else { throw ReplicaError.closed }
+    return try first.connection.transaction {
+      try beginChanges()
+      if let known = try list().first(where: { $0.space == space.value }) { return known.number }
+      guard try first.identity().server?.space != space else {
+        throw ReplicaError.cannotJoin(space: space.value, "it is this file's first space")
+      }
+      guard all.count < Self.spacesMax else {
+        throw ReplicaError.cannotJoin(
+          space: space.value,
+          "a file has at most \(Self.spacesMax) spaces; leave another one, or use another file")
+      }
+      return try create(space, first)
+    }
+  }
+
+  private func create(_ space: SpaceName, _ first: ReplicaFile) throws -> Int {
+    let connection = first.connection
+    try connection.run("UPDATE ferry_space_number SET newest = newest + 1")
+    let newest = try connection.first("SELECT newest FROM ferry_space_number") { $0.int64(0) }
+    guard let number = newest.map(Int.init) else {
+      throw ReplicaError.cannotOpen(path: first.path, "its numbers of spaces are missing")
+    }
+    let ledger = SQLiteConnection(sharing: connection, namespace: Self.names(of: number))
+    try ReplicaSchema.create(on: ledger, device: newDevice(first.wallClock, first.random))
+    try connection.run(
+      "INSERT INTO ferry_spaces(number, space) VALUES (?, ?)", number, space.value)
+    try refreshTriggersOfNewSchema()
+    return number
+  }
+
+  /// Removes a space: its rows, its ledger and its token.
+  ///
+  /// - Parameter discarding: whether operations that the server does not have are discarded, too.
+  /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations.
+  func leave(_ number: Int, discarding: Bool) throws {
+    let file = try file(number)
+    guard let first, file !== first else {
+      throw ReplicaError.cannotLeave(
+        "the first space of a file cannot be left; delete the file, or use another one")
+    }
+    let place = file.place
+    try first.connection.transaction {
+      try beginChanges()
+      let unsent = try file.unsentCount()
+      guard unsent == 0 || discarding else {
+        let space = try list().first { $0.number == number }?.space ?? ""
+        throw ReplicaError.unsent(space: space, unsent)
+      }
+      try file.removeRows()
+      try file.dropLedger()
+      try first.connection.run("DELETE FROM ferry_spaces WHERE number = ?", number)
+      try refreshTriggersOfNewSchema()
+    }
+    try first.credentials.keep(nil, of: place)
+  }
+}
+
+extension ReplicaFile {
+  /// The number of operations that the server does not have: those in the queue, in quarantine, and
+  /// failed uploads.
+  func unsentCount() throws -> Int {
+    try connection.first("SELECT count(*) FROM ferry_operations WHERE state IN (2, 3)") {
+      Int($0.int64(0))
+    }.map { try $0 + pendingCount() } ?? 0
+  }
+
+  /// Deletes the rows of all tracked tables unrecorded, and stops recording them.
+  fileprivate func removeRows() throws {
+    let tables = try trackedTables()
+    for table in tables { try dropTriggers(of: table) }
+    // Rows may refer to each other.
+    try connection.deferForeignKeys()
+    for table in tables {
+      let local = try spaceNames().local(of: table, on: connection)
+      guard try connection.hasTable(local) else { continue }
+      try connection.foreignKeyStatement("DELETE FROM \(quoted(local))").run()
+    }
+  }
+
+  /// Drops the tables of a joined space's ledger.
+  fileprivate func dropLedger() throws {
+    let prefix = connection.namespace.ownPrefix
+    let own = try connection.rows(
+      "SELECT type, name FROM sqlite_schema WHERE type IN ('view', 'table') AND substr(name, 1, ?) = ?",
+      prefix.utf8.count, prefix
+    ) { (type: $0.text(0), name: $0.name(1)) }
+    for item in own.sorted(by: { $0.type > $1.type }) {
+      try connection.execute(single: "DROP \(item.type.uppercased()) main.\(quoted(item.name))")
+    }
+  }
+}

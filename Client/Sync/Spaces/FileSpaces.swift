@@ -1,0 +1,161 @@
+import FerryPersistence
+import FerryProtocol
+import FerrySQLite
+
+/// The spaces of a replica's file: its first one, and those that it has joined (SPEC.md §29).
+///
+/// Each space has a ledger of its own: a set of Ferry's tables, with a device identifier, a cursor, a
+/// clock and a server. The tables and functions of a joined space have its number in their names,
+/// such as `ferry_2_operations`. All ledgers share the file's one writing connection, so that a
+/// transaction of the user records to all of them, or to none.
+final class FileSpaces {
+  /// The most spaces of a file: each adds about 60 tables and indexes to its schema, which every
+  /// connection reads.
+  static let spacesMax = 32
+
+  /// The first space's ledger, which has the connection.
+  weak var first: ReplicaFile?
+  /// The joined spaces, by number.
+  private(set) var joined: [ReplicaFile] = []
+  /// Spaces that were left. SQLite keeps their functions until the connection is closed.
+  private var left: [ReplicaFile] = []
+  /// The state of the schema in which the joined spaces were read.
+  private var known: SchemaMark?
+  /// Makes the recorder of a joined space, and registers its functions.
+  var makeCapture: ((SQLiteConnection) throws -> CaptureContext)?
+
+  /// Returns the names of a ledger's tables and functions.
+  static func names(of number: Int) -> SQLNamespace {
+    SQLNamespace(prefix: "ferry_", number: number)
+  }
+
+  /// Creates the list of joined spaces; a file keeps it in its first ledger.
+  static let schema = """
+    CREATE TABLE ferry_spaces(                -- the spaces that this file has joined
+      number INTEGER PRIMARY KEY,             -- in the names of the space's tables; never used again
+      space TEXT NOT NULL UNIQUE
+    );
+    CREATE TABLE ferry_space_number(
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      newest INTEGER NOT NULL
+    );
+    INSERT INTO ferry_space_number VALUES (1, 1);
+    """
+
+  /// All spaces, the first one at first.
+  var all: [ReplicaFile] { (first.map { [$0] } ?? []) + joined }
+
+  /// Forgets the joined spaces, before the connection is closed.
+  func close() { (joined, left) = ([], []) }
+
+  // MARK: Finding
+
+  /// Opens the ledgers of spaces that the file has joined since, also by another process, and forgets
+  /// those that it has left.
+  func read() throws {
+    guard let first else { return }
+    let numbers = try first.connection.rows("SELECT number FROM ferry_spaces ORDER BY number") {
+      Int($0.int64(0))
+    }
+    if numbers == joined.map(\.number) { return }
+    left += joined.filter { !numbers.contains($0.number) }
+    joined = try numbers.map { number in
+      try joined.first { $0.number == number } ?? open(number, of: first)
+    }
+    for file in all {
+      file.capture.isOtherApplying = { [weak self, unowned file] in
+        self?.all.contains { $0 !== file && $0.capture.isApplyingValues } ?? false
+      }
+    }
+  }
+
+  private func open(_ number: Int, of first: ReplicaFile) throws -> ReplicaFile {
+    // A rolled-back join may be made again; its functions are still there.
+    if let former = left.firstIndex(where: { $0.number == number }) {
+      return left.remove(at: former)
+    }
+    let connection = SQLiteConnection(
+      sharing: first.connection, namespace: Self.names(of: number))
+    let capture = try makeCapture?(connection) ?? newCapture(of: first, on: connection)
+    return ReplicaFile(joined: connection, of: first, capture: capture)
+  }
+
+  private func newCapture(
+    of first: ReplicaFile, on connection: SQLiteConnection
+  ) throws -> CaptureContext {
+    let capture = CaptureContext(
+      limits: first.limits, wallClock: first.wallClock, random: first.random)
+    try capture.install(on: connection)
+    return capture
+  }
+
+  /// Returns the space with a number.
+  ///
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the file has left it.
+  func file(_ number: Int) throws -> ReplicaFile {
+    if let file = all.first(where: { $0.number == number }) { return file }
+    throw ReplicaError.notFound("the replica has left this space")
+  }
+
+  /// Returns the space that tracks a table of this file; the first one for a table that is not tracked.
+  func file(of table: Name) throws -> ReplicaFile {
+    let tracking = try joined.first { try $0.trackedTable(local: table) != nil }
+    guard let file = tracking ?? first else { throw ReplicaError.closed }
+    return file
+  }
+
+  /// Returns the names and numbers of the joined spaces, also of those that another process has joined.
+  func current() throws -> [(number: Int, space: String)] {
+    guard let first else { throw ReplicaError.closed }
+    if try first.schemaMark() != first.checkedSchema || known != first.checkedSchema {
+      try first.connection.transaction { try refreshTriggersOfNewSchema() }
+    }
+    return try list()
+  }
+
+  /// Returns the names and numbers of the joined spaces.
+  func list() throws -> [(number: Int, space: String)] {
+    try first?.connection.rows("SELECT number, space FROM ferry_spaces ORDER BY number") {
+      (Int($0.int64(0)), $0.text(1))
+    } ?? []
+  }
+
+  // MARK: Triggers
+
+  /// Begins a user's transaction: the triggers of all spaces fit the schema then.
+  func beginChanges() throws {
+    for file in all { file.dropped = [] }
+    try refreshTriggersOfNewSchema()
+  }
+
+  /// Updates the triggers of all spaces if the schema has changed since their last check.
+  func refreshTriggersOfNewSchema() throws {
+    try first?.refreshTriggersOfNewSchema()
+    if known == nil || first?.checkedSchema != known {
+      try read()
+      known = first?.checkedSchema
+    }
+    for file in joined { try file.refreshTriggersOfNewSchema() }
+  }
+}
+
+/// Changes of the schema by the user's statements concern all spaces.
+extension FileSpaces: DatabaseOwner {
+  func tableWillDrop(_ table: Name) throws {
+    for file in all { try file.tableWillDrop(table) }
+  }
+
+  func schemaWillChange() throws {
+    for file in all { try file.schemaWillChange() }
+  }
+
+  func schemaChanged() throws {
+    for file in all { try file.schemaChanged() }
+  }
+
+  func rename(
+    _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
+  ) throws {
+    try file(of: table).rename(column, of: table, to: new, by: alter)
+  }
+}

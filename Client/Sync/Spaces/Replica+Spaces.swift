@@ -1,0 +1,149 @@
+import FerryProtocol
+
+/// Several spaces in one file.
+extension Replica {
+  /// Makes this file take part in another space, and returns the replica of that space. It does not
+  /// need the network: the space's first sync makes the first contact.
+  ///
+  /// Each table of the file belongs to one space: the replica that tracks it. All else is the file's:
+  /// a transaction may write to tables of several spaces, and records to all of them or to none.
+  /// ``sync(progress:)`` and ``watch(progress:onEvent:)`` of this replica exchange all spaces.
+  ///
+  /// ```swift
+  /// let family = try await replica.join("family")
+  /// try await family.track("shopping")
+  /// try await replica.sync()
+  /// ```
+  ///
+  /// If the file has joined the space before, only its server and its token change. The first
+  /// space's replica keeps the others; call this on it.
+  ///
+  /// - Parameters:
+  ///   - space: 1 to 63 characters of `A-Z a-z 0-9 . _ -`; at most 32 spaces in a file.
+  ///   - url: the server; `nil` for the server of this replica.
+  ///   - token: the source of the bearer token; `nil` for the tokens of this replica, if the server is
+  ///     the same.
+  ///   - certificateAuthorities: a PEM file of authorities that the space trusts besides the system's;
+  ///     `nil` for those of this replica.
+  /// - Throws: ``ReplicaError/cannotJoin(space:_:)``, ``ReplicaError/badAddress(_:)``,
+  ///   ``ReplicaError/notConfigured`` if there is no server to take.
+  @discardableResult
+  public func join(
+    _ space: String, server url: String? = nil, token: TokenSource? = nil,
+    certificateAuthorities: String? = nil
+  ) async throws -> Replica {
+    try await typed {
+      try checkIsFirst()
+      let own = try await thread.run { try $0.identity().server }
+      guard let url = url ?? own?.url else { throw ReplicaError.notConfigured }
+      let address = try ServerAddress(
+        checking: url, space: space,
+        certificateAuthorities: certificateAuthorities ?? own?.certificateAuthorities)
+      let number = try await thread.run { file in
+        let number = try file.spaces.join(address.space)
+        let source = try token ?? file.token(for: address, in: number)
+        try file.spaces.file(number).prepare(address, source)
+        return number
+      }
+      var keeper: TokenKeeper?
+      if case .refreshed(let fetch)? = token?.kind { keeper = TokenKeeper(address, fetch: fetch) }
+      let replica = try await handle(number, keeper)
+      watches.wake()
+      return replica
+    }
+  }
+
+  /// Takes this file out of a joined space: deletes the rows of its tables here, its history and its
+  /// token. The space's other devices keep all rows.
+  ///
+  /// - Parameter discardingChanges: whether operations that the server does not have are discarded,
+  ///   too.
+  /// - Throws: ``ReplicaError/unsent(space:_:)`` if there are such operations;
+  ///   ``ReplicaError/cannotLeave(_:)`` for the first space; ``ReplicaError/notFound(_:)``.
+  public func leave(_ space: String, discardingChanges: Bool = false) async throws {
+    try await typed {
+      try checkIsFirst()
+      let number = try await number(of: space)
+      try await thread.run { try $0.spaces.leave(number, discarding: discardingChanges) }
+      joined.withLock { $0[number] = nil }
+      watches.wake()
+    }
+  }
+
+  /// Returns the names of the spaces that the file has joined, in the order of joining. The first space
+  /// is not among them.
+  public func joinedSpaces() async throws -> [String] {
+    try await typed { try await thread.run { try $0.spaces.current().map(\.space) } }
+  }
+
+  /// Returns the replica of a space of this file.
+  ///
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the file does not take part in it.
+  public func space(_ name: String) async throws -> Replica {
+    try await typed {
+      let own = try await thread.run { try $0.identity().server?.space.value }
+      if own == name { return self }
+      try checkIsFirst()
+      return try await handle(number(of: name))
+    }
+  }
+
+  private func number(of space: String) async throws -> Int {
+    try await thread.run { file in
+      let found = try file.spaces.current().first { $0.space == space }
+      if let found { return found.number }
+      if try file.identity().server?.space.value == space { return 1 }
+      throw ReplicaError.notFound("this file has not joined a space '\(space)'")
+    }
+  }
+
+  private func checkIsFirst() throws {
+    guard number == 1 else {
+      throw ReplicaError.cannotLeave("call this on the replica that has opened the file")
+    }
+  }
+
+  /// Returns the replicas of all joined spaces, in the order of joining.
+  public func joinedReplicas() async throws -> [Replica] {
+    guard number == 1 else { return [] }
+    return try await typed {
+      var replicas: [Replica] = []
+      for (number, _) in try await thread.run({ try $0.spaces.current() }) {
+        replicas.append(try await handle(number))
+      }
+      return replicas
+    }
+  }
+
+  /// Returns the replica of a joined space.
+  ///
+  /// - Parameter tokens: tokens of its own; a replica with other ones is replaced.
+  private func handle(_ number: Int, _ tokens: TokenKeeper? = nil) async throws -> Replica {
+    if number == 1 { return self }
+    if tokens == nil, let known = joined.withLock({ $0[number] }) { return known }
+    let view = try await thread.thread(ofSpace: number, in: engine.surroundings)
+    let (place, address, hasToken) = try await view.run { file in
+      (file.place, try file.identity().server, try file.hasToken())
+    }
+    let inherited = hasToken ? nil : address.flatMap { engine.tokens?.keeper(for: $0) }
+    let replica = Replica(
+      joined: number, of: self, thread: view, place: place, tokens: tokens ?? inherited)
+    return joined.withLock { known in
+      if tokens == nil, let other = known[number] { return other }
+      known[number] = replica
+      return replica
+    }
+  }
+}
+
+extension ReplicaFile {
+  /// Returns the source of the token for a space that has none of its own: the first space's token, if
+  /// it is for the same server.
+  fileprivate func token(for address: ServerAddress, in number: Int) throws -> TokenSource {
+    let joined = try spaces.file(number)
+    guard try !joined.hasToken(), try identity().server?.url == address.url, try hasToken(),
+      let token = try credentials.credential(of: place)?.token
+    else { return .stored }
+    return .fixed(token)
+  }
+}

@@ -1,0 +1,167 @@
+import Ferry
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// Several spaces in one file, with real programs.
+@Suite("Several spaces", .hangLimit)
+struct SpaceTests {
+  private static let shopping = """
+    CREATE TABLE shopping(id INTEGER PRIMARY KEY, what TEXT, shop INTEGER REFERENCES shops(id));
+    CREATE TABLE shops(id INTEGER PRIMARY KEY, name TEXT);
+    """
+
+  /// A file with notes in a space of its own, and shopping in a shared one.
+  private func device(
+    _ server: Server, own space: String, token: String? = nil
+  ) async throws -> Device {
+    let device = try await Device.joined(server.url, space: space, token: token)
+    try await device.write(Self.shopping)
+    let family = try await device.open().join("family", server: server.url)
+    try await family.track("shopping", "shops")
+    return device
+  }
+
+  private let bought = """
+    SELECT what, name FROM shopping LEFT JOIN shops ON shops.id = shop ORDER BY 1
+    """
+
+  @Test(
+    "private and shared tables are in one file, and one sync exchanges all",
+    arguments: StoreKind.allCases)
+  func shared(_ store: StoreKind) async throws {
+    let server = try await Server.start(store)
+    let (ada, bob) = (try await device(server, own: "ada"), try await device(server, own: "bob"))
+    try await ada.write(
+      """
+      INSERT INTO notes VALUES ('n', 'secret', 1); INSERT INTO shops VALUES (1, 'corner');
+      INSERT INTO shopping VALUES (1, 'milk', 1)
+      """)
+    try await bob.write(
+      "INSERT INTO shops VALUES (1, 'market'); INSERT INTO shopping VALUES (1, 'tea', 1)")
+    for _ in 0..<2 { for device in [ada, bob] { try await device.ferry("sync") } }
+    for device in [ada, bob] {
+      #expect(try await device.rows(bought) == [["milk", "corner"], ["tea", "market"]])
+      #expect(
+        try await device.ferry("verify", "--in", "family").output.contains("4 rows of 2 tables"))
+      #expect(try await device.open().space("family").verify().isEqual)
+    }
+    #expect(try await ada.count() == 1)
+    #expect(try await bob.count() == 0)
+    let lines = try JSONLine.all(await ada.ferry("spaces", "--json").output)
+    #expect(lines.map { $0.text("space") } == ["ada", "family"])
+    #expect(try await server.head(of: "ada") == 1)
+    #expect(try await server.head(of: "family") == 4)
+  }
+
+  @Test("a space that rejects the token does not stop the others, and has a line of its own")
+  func refused() async throws {
+    let server = try await Server.start(.embedded)
+    let token = try await server.token("admin", space: "ada")
+    let device = try await device(server, own: "ada", token: token)
+    try await device.write(
+      "INSERT INTO notes VALUES ('n', 'kept', 1); INSERT INTO shops VALUES (1, 'x')")
+    let finished = try await device.ferry("sync", exits: 4)
+    #expect(finished.output == "ada: 1 pushed\n")
+    #expect(finished.error.contains("ferry: space family: "))
+    #expect(finished.error.contains("the token is not for space family"))
+    #expect(try await device.open().space("family").status().pending == 1)
+    // The library names the failure as well, when all spaces have ended.
+    try await device.write("INSERT INTO notes VALUES ('m', 'kept', 2)")
+    let replica = try await device.open()
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+    #expect(try await replica.status().pending == 0)
+    let results = try await replica.syncSpaces()
+    #expect(results.map(\.space) == ["ada", "family"])
+    #expect(try results[0].result.get().pushed == 0)
+    // With a token of its own, the space syncs.
+    try await device.ferry("join", "family", "--token", server.token("admin", space: "family"))
+    try await device.ferry("sync")
+    #expect(try await device.open().space("family").status().pending == 0)
+  }
+
+  @Test("a watch follows a space that another process joins, and goes on when one space is refused")
+  func watched() async throws {
+    let server = try await Server.start(.embedded)
+    let (ada, bob) = (
+      try await Device.joined(server.url, space: "ada"), try await device(server, own: "bob")
+    )
+    try await ada.write(Self.shopping)
+    let watch = try ada.start("sync", "--watch")
+    _ = try await watch.line { $0.hasSuffix("connected") }
+    try await ada.ferry("join", "family")
+    try await ada.ferry("track", "shopping", "shops", "--in", "family")
+    try await bob.write("INSERT INTO shopping VALUES (1, 'bread', NULL)")
+    try await bob.ferry("sync")
+    try await eventually("the other's bread") { try await ada.rows(bought) == [["bread", .null]] }
+    try await ada.write("INSERT INTO shopping VALUES (2, 'salt', NULL)")
+    try await eventually("the salt") {
+      try await bob.ferry("sync")
+      return try await bob.rows(bought) == [["bread", .null], ["salt", .null]]
+    }
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+  }
+
+  @Test(
+    "another program writes to tables of all spaces in one transaction",
+    arguments: OtherWriter.allCases)
+  func others(_ writer: OtherWriter) async throws {
+    let server = try await Server.start(.embedded)
+    let device = try await device(server, own: "ada")
+    let finished = try await writer.run(
+      [
+        "BEGIN; INSERT INTO notes VALUES ('a', 'x', 1); INSERT INTO shops VALUES (7, 'y'); COMMIT",
+        "BEGIN; INSERT INTO notes VALUES ('b', 'x', 1); INSERT INTO shops VALUES (8, 'y'); ROLLBACK",
+      ], on: device.path)
+    #expect(finished.status == .exited(0), "\(finished.error)")
+    let replica = try await device.open()
+    #expect(try await replica.pendingOperations().count == 1)
+    #expect(try await replica.space("family").pendingOperations().count == 1)
+    #expect(try await device.ferry("sync").output == "ada: 1 pushed\nfamily: 1 pushed\n")
+  }
+
+  @Test("a space is left after a check for unsent work, and can be joined again")
+  func left() async throws {
+    let server = try await Server.start(.embedded)
+    let device = try await device(server, own: "ada")
+    try await device.write(
+      "INSERT INTO shops VALUES (1, 'x'); INSERT INTO shopping VALUES (1, 'milk', 1)")
+    let refused = try await device.ferry("leave", "family", exits: 1)
+    #expect(refused.error.contains("its server does not have 2 operations of this device"))
+    try await device.ferry("sync")
+    try await device.ferry("leave", "family")
+    #expect(try await device.count("shopping") == 0)
+    #expect(try await device.ferry("spaces").output.contains("family") == false)
+    try await device.ferry("sync", "--in", "family", exits: 1)
+    try await device.ferry("join", "family")
+    try await device.ferry("track", "shopping", "shops", "--in", "family")
+    try await device.ferry("sync")
+    #expect(try await device.rows(bought) == [["milk", "x"]])
+  }
+
+  @Test("conflicts, quarantine and identities are those of each space")
+  func apart() async throws {
+    let server = try await Server.start(.embedded)
+    let (ada, bob) = (try await device(server, own: "ada"), try await device(server, own: "bob"))
+    try await ada.write("INSERT INTO shops VALUES (1, 'corner')")
+    for device in [ada, bob] { try await device.ferry("sync") }
+    for (device, name) in [(ada, "first"), (bob, "second")] {
+      try await device.write("UPDATE shops SET name = '\(name)'")
+    }
+    for device in [ada, bob, ada] { try await device.ferry("sync") }
+    #expect(try await ada.rows("SELECT name FROM shops") == bob.rows("SELECT name FROM shops"))
+    #expect(try await ada.open().conflicts(limit: 9).isEmpty)
+    let both = [try await ada.open().space("family"), try await bob.open().space("family")]
+    #expect(try await both[0].conflicts(limit: 9).count + both[1].conflicts(limit: 9).count > 0)
+    let copy = try Device()
+    try ada.copy(to: copy)
+    for device in [ada, copy] {
+      try await device.write("INSERT INTO shops(name) VALUES ('\(device.path)')")
+      try await device.ferry("sync")
+    }
+    try await ada.ferry("sync")
+    #expect(try await ada.count("shops") == 3)
+    #expect(try await copy.count("shops") == 3)
+  }
+}
