@@ -92,6 +92,12 @@ docs: ## The library's documentation in .build/docs; a link that leads nowhere f
 	@echo "The documentation is in .build/docs. To read it: python3 -m http.server -d .build/docs 8000,"
 	@echo "then open http://127.0.0.1:8000/documentation/ferry"
 
+.PHONY: portable
+portable: ## The client without libcurl and zstd: URLSession and gzip, as on Apple's systems
+	@Scripts/install-dependencies.sh build
+	$(SWIFT) build --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
+	@.build/portable/debug/ferry --version
+
 .PHONY: serve
 serve: build ## A server on http://127.0.0.1:8080 with the embedded store
 	@$(RELEASE)/ferryd serve
