@@ -112,6 +112,9 @@ extension FerryCommand {
       OptionSpec(
         "id", value: "COLUMN", help: "With --create: the name of the key column.", default: "id"),
       OptionSpec(
+        "space-column", value: "COLUMN",
+        help: "The column with the space of each row: the tables have rows of all spaces."),
+      OptionSpec(
         "identity", value: "KIND", help: "How keys become identifiers: text, value or mapped."),
     ],
     flags: [
@@ -143,7 +146,13 @@ extension FerryCommand {
       }
     }
     if !tables.isEmpty {
-      try await replica.track(tables, creatingKey: key, direction: direction, identity: identity)
+      if let column = arguments.stringIfPresent("space-column") {
+        try await replica.track(
+          tables, spaceColumn: Name(column), direction: direction, identity: identity)
+      } else {
+        try await replica.track(
+          tables, creatingKey: key, direction: direction, identity: identity)
+      }
     }
     let status = try await replica.status()
     let output = TextOutput.standardOutput

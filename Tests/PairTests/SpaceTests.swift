@@ -140,6 +140,50 @@ struct SpaceTests {
     #expect(try await device.rows(bought) == [["milk", "x"]])
   }
 
+  @Test(
+    "private and shared rows are in one table, and a row moves between spaces",
+    arguments: StoreKind.allCases)
+  func rows(_ store: StoreKind) async throws {
+    let server = try await Server.start(store)
+    let schema = "CREATE TABLE tasks(id TEXT PRIMARY KEY, list TEXT, title TEXT)"
+    var devices: [Device] = []
+    for name in ["ada", "bob"] {
+      let device = try await Device.joined(server.url, space: name, schema: schema, tracking: [])
+      try await device.ferry("join", "family")
+      try await device.ferry("track", "tasks", "--space-column", "list")
+      devices.append(device)
+    }
+    let (ada, bob) = (devices[0], devices[1])
+    try await ada.write(
+      "INSERT INTO tasks VALUES ('1', 'ada', 'mine'), ('2', 'family', 'ours'), ('3', 'attic', 'local')"
+    )
+    try await bob.write(
+      "INSERT INTO tasks VALUES ('4', 'bob', 'his'), ('5', 'family', 'ours, too')")
+    for device in [ada, bob, ada] { try await device.ferry("sync") }
+    let tasks = "SELECT id FROM tasks ORDER BY id"
+    #expect(try await ada.rows(tasks) == [["1"], ["2"], ["3"], ["5"]])
+    #expect(try await bob.rows(tasks) == [["2"], ["4"], ["5"]])
+    // A private row is shared, and a shared one becomes private.
+    try await ada.write("UPDATE tasks SET list = 'family' WHERE id = '1'")
+    try await bob.write("UPDATE tasks SET list = 'bob' WHERE id = '2'")
+    for device in [ada, bob, ada] { try await device.ferry("sync") }
+    #expect(try await ada.rows(tasks) == [["1"], ["3"], ["5"]])
+    #expect(try await bob.rows(tasks) == [["1"], ["2"], ["4"], ["5"]])
+    for device in [ada, bob] {
+      let replica = try await device.open()
+      let family = try await replica.space("family")
+      #expect(try await replica.verify().isEqual)
+      #expect(try await family.verify().isEqual)
+    }
+    #expect(try await server.head(of: "ada") == 2)
+    // Another space that a file joins gets the rows that wait for it.
+    try await ada.ferry("join", "attic")
+    try await ada.ferry("sync")
+    #expect(try await server.head(of: "attic") == 1)
+    try await ada.ferry("leave", "attic")
+    #expect(try await ada.rows(tasks) == [["1"], ["5"]])
+  }
+
   @Test("conflicts, quarantine and identities are those of each space")
   func apart() async throws {
     let server = try await Server.start(.embedded)

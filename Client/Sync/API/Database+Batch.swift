@@ -55,12 +55,13 @@ extension Database {
     _ table: Name, _ effect: Batch.Effect, _ columns: [Column],
     _ predicate: @escaping (Name) throws -> RecordPredicate
   ) throws -> Int {
-    guard let file = try (owner as? FileSpaces)?.file(of: table) else {
+    guard let spaces = owner as? FileSpaces else {
       throw ReplicaError.invalidBatch("a batch writes; use Replica.write")
     }
+    let request = BatchRequest(
+      table: table, effect: effect, columns: columns, predicate: predicate)
     do {
-      return try file.recordBatch(
-        BatchRequest(table: table, effect: effect, columns: columns, predicate: predicate))
+      return try spaces.files(of: table).reduce(0) { try $0 + $1.recordBatch(request) }
     } catch {
       throw ReplicaError(error)
     }

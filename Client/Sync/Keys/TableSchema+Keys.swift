@@ -36,9 +36,10 @@ extension TableSchema {
   ///
   /// - Parameter parameter: the identifier, as SQL.
   func has(record parameter: String, in side: String? = nil) -> String {
-    zip(keys, keyValues(of: parameter, number: "ferry_number")).map { key, value in
+    let isKey = zip(keys, keyValues(of: parameter, number: "ferry_number")).map { key, value in
       "\(side.map { "\($0)." } ?? "")\(quoted(key.local)) = \(value)"
-    }.joined(separator: " AND ")
+    }
+    return own(isKey.joined(separator: " AND "), in: side)
   }
 
   /// The key's columns.

@@ -35,6 +35,9 @@ extension CaptureContext {
     try connection.addFunction("ferry_nested", argumentCount: 2, callers: callers) {
       [unowned self] in $1.set(isNested($0) ? 1 : 0)
     }
+    try connection.addFunction("ferry_applying", argumentCount: 2, callers: callers) {
+      [unowned self] in $1.set(mode == .applying && isAppliedRecord($0, table: 0) ? 1 : 0)
+    }
     try KeyFunctions.install(on: connection, self, recorder, callers: callers)
     return recorder
   }

@@ -10,7 +10,7 @@ import FerrySQLite
 /// the triggers, and every statement that writes to the table compiles them.
 enum CaptureTriggers {
   /// The version of the triggers' text; raised when it changes.
-  static let version = 6
+  static let version = 7
   /// SQLite allows 127 arguments for a function; a row with more columns is captured in parts.
   private static let argumentsMax = 120
 
@@ -25,21 +25,48 @@ enum CaptureTriggers {
   ) -> [String] {
     // The rekey trigger records a changed key as a delete and an insert.
     let isSame = table.keyList.map { "OLD.\($0) IS NEW.\($0)" }.joined(separator: " AND ")
+    let stays = table.own(table.own(isSame, in: "OLD"), in: "NEW")
     return [
-      trigger("insert", table, space, when: inserted(table)),
-      trigger("update", table, space, when: "\(isSame) AND " + difference(table, rules)),
-      trigger("delete", table, space, when: deleted(table)),
+      trigger("insert", table, space, when: ownRow(table, "NEW", inserted(table))),
+      trigger("update", table, space, when: "\(stays) AND " + difference(table, rules)),
+      trigger("delete", table, space, when: ownRow(table, "OLD", deleted(table))),
       rekey(table, space),
-    ] + (isGuarded ? guards(table, space) : [])
+    ] + (isGuarded ? guards(table, space) : []) + limits(table, space)
+  }
+
+  /// Returns a condition that is evaluated for rows of the space only.
+  private static func ownRow(
+    _ table: TableSchema, _ side: String, _ condition: String
+  ) -> String {
+    table.share.map { "\($0.isOwn(side)) AND \(condition)" } ?? condition
+  }
+
+  /// Returns the triggers that reject remote changes of rows that belong to another space: a member of
+  /// one space must not change them.
+  private static func limits(_ table: TableSchema, _ space: SQLNamespace) -> [String] {
+    guard let share = table.share else { return [] }
+    let sides = [("insert", ["NEW"]), ("update", ["OLD", "NEW"])]
+    return sides.map { kind, rows in
+      """
+      CREATE TRIGGER \(quoted(triggerName("limit_\(kind)", table.name, space)))
+      BEFORE \(kind.uppercased()) ON \(quoted(table.local))
+      WHEN NOT (\(rows.map(share.isOwn).joined(separator: " AND ")))
+        AND ferry_applying(\(quoted(literal: table.name.text)), \(table.record(of: rows[0])))
+      BEGIN SELECT RAISE(ABORT, 'the row belongs to another space of this file'); END
+      """
+    }
   }
 
   /// Returns the names of one table's triggers.
   ///
   /// - Parameter space: the names of the space's ledger.
-  static func names(for table: Name, in space: SQLNamespace, isGuarded: Bool) -> [Name] {
-    let kinds = ["insert", "update", "delete", "rekey"]
-    return (isGuarded ? kinds + ["nested_insert", "nested_update", "nested_delete"] : kinds)
-      .map { triggerName($0, table, space) }
+  static func names(
+    for table: Name, in space: SQLNamespace, isGuarded: Bool, isShared: Bool = false
+  ) -> [Name] {
+    var kinds = ["insert", "update", "delete", "rekey"]
+    if isGuarded { kinds += ["nested_insert", "nested_update", "nested_delete"] }
+    if isShared { kinds += ["limit_insert", "limit_update"] }
+    return kinds.map { triggerName($0, table, space) }
   }
 
   private static func triggerName(_ kind: String, _ table: Name, _ space: SQLNamespace) -> Name {
@@ -57,10 +84,14 @@ enum CaptureTriggers {
       """
       CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name, space)))
       BEFORE \(kind.uppercased()) ON \(quoted(table.local))
-      WHEN ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)))
+      WHEN \(ownRow(table, side, nested(table, side)))
       BEGIN SELECT RAISE(IGNORE); END
       """
     }
+  }
+
+  private static func nested(_ table: TableSchema, _ side: String) -> String {
+    "ferry_nested(\(quoted(literal: table.name.text)), \(table.record(of: side)))"
   }
 
   /// Returns the statement that records one existing row of a table as an insert; its key is the
@@ -113,12 +144,21 @@ enum CaptureTriggers {
   }
 
   private static func rekey(_ table: TableSchema, _ space: SQLNamespace) -> String {
-    let differs = table.keyList.map { "OLD.\($0) IS NOT NEW.\($0)" }.joined(separator: " OR ")
+    var differs = table.keyList.map { "OLD.\($0) IS NOT NEW.\($0)" }.joined(separator: " OR ")
+    var columns = table.keyList
+    var (before, after) = (deleted(table), inserted(table))
+    if let share = table.share {
+      // A row that moves to another space is deleted in this one, and inserted there.
+      differs += " OR \(share.isOwn("OLD")) <> \(share.isOwn("NEW"))"
+      columns.append(quoted(share.column))
+      before = "CASE WHEN \(share.isOwn("OLD")) THEN \(before) END"
+      after = "CASE WHEN \(share.isOwn("NEW")) THEN \(after) END"
+    }
     return """
       CREATE TRIGGER \(quoted(triggerName("rekey", table.name, space)))
-      AFTER UPDATE OF \(table.keyList.joined(separator: ", ")) ON \(quoted(table.local))
+      AFTER UPDATE OF \(columns.joined(separator: ", ")) ON \(quoted(table.local))
       WHEN \(differs)
-      BEGIN SELECT \(deleted(table)), \(inserted(table)); END
+      BEGIN SELECT \(before), \(after); END
       """
   }
 

@@ -17,6 +17,8 @@ package struct SpaceNames: Sendable, Equatable {
   var tracked: [Pair] = []
   /// How the keys of tracked tables become identifiers, by the tables' names in the space.
   var identities: [Name: KeyIdentity] = [:]
+  /// The tables with rows of several spaces, by their names in the space.
+  var shares: [Name: SpaceShare] = [:]
   /// The mapped tables whose numbers columns held when their triggers were made, by the table's name in
   /// the space and the column's here.
   var numbers: [Name: [Name: Name]] = [:]

@@ -39,6 +39,8 @@ package struct TableSchema: Sendable, Equatable {
   package let columns: [ColumnInfo]
   /// The columns with which foreign keys refer.
   var references: [Reference] = []
+  /// The rows that belong to the space, if the table has rows of several spaces.
+  var share: SpaceShare?
 
   /// Schemas by the statements that created their tables; these determine the whole schema.
   typealias Known = [Name: TableSchema]
@@ -116,6 +118,7 @@ package struct TableSchema: Sendable, Equatable {
       var table = TableSchema(
         name: space, local: local, keys: keys, identity: identity, columns: columns)
       table.references = references
+      table.share = names.shares[space]
       return table
     } catch {
       throw ReplicaError.cannotTrack(

@@ -39,6 +39,29 @@ extension FileSpaces {
     return number
   }
 
+  /// Tracks tables with rows of several spaces in all spaces.
+  func share(
+    _ tables: [Name], by column: Name, direction: TrackDirection = .twoWay,
+    identity: KeyIdentity? = nil
+  ) throws {
+    for file in all {
+      try file.track(tables, direction: direction, identity: identity, sharedBy: column)
+    }
+  }
+
+  /// Tracks the tables with rows of several spaces in a space that has just been joined.
+  func shareTables(with number: Int) throws {
+    guard let first else { return }
+    let joined = try file(number)
+    for name in try first.trackedTables() {
+      let table = try first.schema(of: name)
+      guard let share = table.share, try joined.trackedTable(local: table.local) == nil else {
+        continue
+      }
+      try joined.track([table.local], identity: table.identity, sharedBy: share.column)
+    }
+  }
+
   /// Removes a space: its rows, its ledger and its token.
   ///
   /// - Parameter discarding: whether operations that the server does not have are discarded, too.
@@ -82,9 +105,11 @@ extension ReplicaFile {
     // Rows may refer to each other.
     try connection.deferForeignKeys()
     for table in tables {
-      let local = try spaceNames().local(of: table, on: connection)
+      let names = try spaceNames()
+      let local = try names.local(of: table, on: connection)
       guard try connection.hasTable(local) else { continue }
-      try connection.foreignKeyStatement("DELETE FROM \(quoted(local))").run()
+      let rows = names.shares[table].map { " WHERE \($0.isOwn())" } ?? ""
+      try connection.foreignKeyStatement("DELETE FROM \(quoted(local))" + rows).run()
     }
   }
 

@@ -97,11 +97,11 @@ final class FileSpaces {
     throw ReplicaError.notFound("the replica has left this space")
   }
 
-  /// Returns the space that tracks a table of this file; the first one for a table that is not tracked.
-  func file(of table: Name) throws -> ReplicaFile {
-    let tracking = try joined.first { try $0.trackedTable(local: table) != nil }
-    guard let file = tracking ?? first else { throw ReplicaError.closed }
-    return file
+  /// Returns the spaces that track a table of this file: several, if its rows belong to several; the
+  /// first one for a table that is not tracked.
+  func files(of table: Name) throws -> [ReplicaFile] {
+    let tracking = try all.filter { try $0.trackedTable(local: table) != nil }
+    return tracking.isEmpty ? Array(all.prefix(1)) : tracking
   }
 
   /// Returns the names and numbers of the joined spaces, also of those that another process has joined.
@@ -121,6 +121,24 @@ final class FileSpaces {
   }
 
   // MARK: Triggers
+
+  /// Applies changes that other spaces deferred because rows of this file blocked them, such as a row
+  /// that moves between two spaces. A failure leaves them deferred.
+  func retryDeferred(after file: ReplicaFile) {
+    for other in all where other !== file {
+      do {
+        try other.connection.transaction {
+          for table in try other.trackedTables() where try other.schema(of: table).share != nil {
+            let waits = try other.connection.exists(
+              "SELECT 1 FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL LIMIT 1", table)
+            if waits { try other.applyKept(to: table) }
+          }
+        }
+      } catch {
+        continue
+      }
+    }
+  }
 
   /// Begins a user's transaction: the triggers of all spaces fit the schema then.
   func beginChanges() throws {
@@ -156,6 +174,11 @@ extension FileSpaces: DatabaseOwner {
   func rename(
     _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
   ) throws {
-    try file(of: table).rename(column, of: table, to: new, by: alter)
+    try withoutActuallyEscaping(alter) { alter in
+      let whole = try files(of: table).reduce(alter) { inner, file in
+        { try file.rename(column, of: table, to: new, by: inner) }
+      }
+      try whole()
+    }
   }
 }

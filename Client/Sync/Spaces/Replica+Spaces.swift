@@ -43,6 +43,7 @@ extension Replica {
         let number = try file.spaces.join(address.space)
         let source = try token ?? file.token(for: address, in: number)
         try file.spaces.file(number).prepare(address, source)
+        try file.spaces.shareTables(with: number)
         return number
       }
       var keeper: TokenKeeper?
@@ -50,6 +51,42 @@ extension Replica {
       let replica = try await handle(number, keeper)
       watches.wake()
       return replica
+    }
+  }
+
+  /// Tracks tables whose rows belong to several spaces of the file: a column has the name of each row's
+  /// space. The tables are tracked in all spaces, also in those that the file joins later.
+  ///
+  /// A row whose column has another value belongs to no space, and stays on this device. If a user
+  /// changes the column, the row moves: the other devices of the former space see a delete.
+  ///
+  /// ```swift
+  /// try await replica.track("tasks", spaceColumn: "list")
+  /// try await replica.write { try $0.execute("UPDATE tasks SET list = 'family' WHERE id = ?", ["t1"]) }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - column: a column of each table, in this file; the key's is possible.
+  ///   - direction: whether others' changes are applied here.
+  ///   - identity: how the tables' keys become identifiers; integers cannot be mapped.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; some spaces may track the tables then, and the next
+  ///   call continues.
+  public func track(
+    _ tables: Name..., spaceColumn column: Name, direction: TrackDirection = .twoWay,
+    identity: KeyIdentity? = nil
+  ) async throws {
+    try await track(tables, spaceColumn: column, direction: direction, identity: identity)
+  }
+
+  /// Tracks tables whose rows belong to several spaces, with a list of their names.
+  public func track(
+    _ tables: [Name], spaceColumn column: Name, direction: TrackDirection = .twoWay,
+    identity: KeyIdentity? = nil
+  ) async throws {
+    try await typed {
+      try await thread.run {
+        try $0.spaces.share(tables, by: column, direction: direction, identity: identity)
+      }
     }
   }
 

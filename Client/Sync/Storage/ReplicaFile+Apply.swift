@@ -63,6 +63,7 @@ extension ReplicaFile {
   /// sees the replica before the pull or after it.
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
     if try saysNothingNew(head) { return AppliedPull() }
+    defer { spaces.retryDeferred(after: self) }
     do {
       return try applyOnce(last: body, head, DeferredRecords())
     } catch let error as SQLiteError where error.isForeignKey {

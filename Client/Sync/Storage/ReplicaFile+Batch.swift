@@ -49,8 +49,9 @@ extension ReplicaFile {
   ) throws -> [Column] {
     var resolved: [Column] = []
     for column in columns {
-      guard case .column(let name) = try field(column.name, of: schema) else {
-        throw ReplicaError.invalidBatch("a record's key \(column.name) cannot be set")
+      let isOfSpace = schema.share?.column.folded == column.name.folded
+      guard !isOfSpace, case .column(let name) = try field(column.name, of: schema) else {
+        throw ReplicaError.invalidBatch("a record's key or space \(column.name) cannot be set")
       }
       guard !resolved.contains(where: { $0.name == name }) else {
         throw ReplicaError.invalidBatch("column \(name) is set twice")
@@ -173,7 +174,7 @@ extension ReplicaFile {
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
       SELECT ?, \(quoted(literal: schema.name.text)), \(record)
-      FROM \(place) WHERE typeof(\(record)) = 'text' AND \(sql.text)
+      FROM \(place) WHERE \(schema.own("typeof(\(record)) = 'text'", in: place)) AND \(sql.text)
       """
     ).run(order, SQLiteList(sql.values))
   }

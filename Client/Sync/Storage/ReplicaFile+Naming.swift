@@ -118,7 +118,12 @@ extension ReplicaFile {
         "INSERT OR REPLACE INTO ferry_names(tbl, col, local) VALUES (?, ?, ?)", renaming.table,
         column, renaming.to)
     }
-    guard renaming.column == nil else { return }
+    if renaming.column != nil {
+      try connection.run(
+        "UPDATE ferry_tables SET space_column = ? WHERE name = ? AND space_column = ?", renaming.to,
+        renaming.table, renaming.from)
+      return
+    }
     try connection.run(
       "UPDATE ferry_tables SET local = ? WHERE name = ?", renaming.to, renaming.table)
     suspension?.places[renaming.table]?.locals.insert(renaming.to.folded)
@@ -179,10 +184,15 @@ extension SpaceNames {
   /// Returns the names without those that the space's schema declares.
   fileprivate static func local(on connection: SQLiteConnection) throws -> SpaceNames {
     var names = SpaceNames()
-    try connection.forEach("SELECT name, local, identity FROM ferry_tables") { row in
+    try connection.forEach(
+      "SELECT name, local, identity, space_column, space FROM ferry_tables, ferry_replica"
+    ) { row in
       let pair = Pair(space: row.name(0), local: row.name(1))
       names.tracked.append(pair)
       names.identities[pair.space] = KeyIdentity(rawValue: row.text(2))
+      if !row.isNull(3) {
+        names.shares[pair.space] = SpaceShare(column: row.name(3), space: row.optionalText(4))
+      }
     }
     try connection.forEach(
       "SELECT t.name, n.key, n.value FROM ferry_tables AS t, json_each(t.numbers) AS n"

@@ -146,7 +146,7 @@ extension ReplicaFile {
     let key = table.record(of: "t")
     return try connection.prepare(
       """
-      SELECT \(key) FROM \(quoted(table.local)) AS t WHERE typeof(\(key)) = 'text'
+      SELECT \(key) FROM \(table.rows) AS t WHERE typeof(\(key)) = 'text'
         AND NOT EXISTS (SELECT 1 FROM temp.ferry_named WHERE tbl = ?1 AND record = \(key))
         AND NOT EXISTS (SELECT 1 FROM ferry_pending
           WHERE record = \(key) AND tbl = ?1 AND kind = 'insert')

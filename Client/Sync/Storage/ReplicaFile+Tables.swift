@@ -9,10 +9,13 @@ extension ReplicaFile {
   /// With `creatingKey`, an absent table is created from the changes kept for it, and its key
   /// column gets that name.
   ///
-  /// - Parameter identity: how keys become identifiers; `nil` for Ferry's proposal.
+  /// - Parameters:
+  ///   - identity: how keys become identifiers; `nil` for Ferry's proposal.
+  ///   - column: the column of this file that has the space of each row; `nil` if all rows belong to
+  ///     this space.
   package func track(
     _ names: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
-    identity: KeyIdentity? = nil
+    identity: KeyIdentity? = nil, sharedBy column: Name? = nil
   ) throws {
     for name in names {
       guard let fault = NameRule.fault(in: name, limits: limits) else { continue }
@@ -21,7 +24,7 @@ extension ReplicaFile {
     try connection.transaction {
       try refreshTriggersOfNewSchema()
       if let key { for name in names { try create(name, key: key) } }
-      let new = Set(try enter(names, identity))
+      let new = Set(try enter(names, identity, sharedBy: column))
       // This reads all tables before it makes the first trigger: after each change of the schema,
       // SQLite prepares the reading statements again.
       let tables = try names.map { try schema(local: $0) }
@@ -47,25 +50,41 @@ extension ReplicaFile {
   }
 
   /// Enters tables among the tracked ones. Returns those that were not, by their names in the space.
-  private func enter(_ names: [Name], _ identity: KeyIdentity?) throws -> [Name] {
+  private func enter(
+    _ names: [Name], _ identity: KeyIdentity?, sharedBy column: Name?
+  ) throws -> [Name] {
     let others = try trackedTables().map { try? schema(of: $0) }
     var new: [Name] = []
     for name in names {
       let table = try schema(local: name)
       guard try signature(of: table.name) == nil else {
         try check(identity, of: table, against: table.identity)
+        guard column == nil || table.share?.column.folded == column?.folded else {
+          throw ReplicaError.cannotTrack(
+            table: table.local, "it is tracked as a whole, or by another column; untrack it first")
+        }
         continue
       }
-      try checkOtherSpaces(of: table)
+      try checkOtherSpaces(of: table, sharedBy: column)
+      let shared = try column.map { try spaceColumn($0, of: table) }
       let former = try formerIdentity(of: table.name)
       if let former { try check(identity, of: table, against: former) }
       let identity = identity ?? former
       if let identity, let fault = table.fault(of: identity) {
         throw ReplicaError.cannotTrack(table: table.local, fault)
       }
+      let chosen = try identity ?? declaredIdentity(of: table)
+      guard shared == nil || chosen != .mapped else {
+        throw ReplicaError.cannotTrack(
+          table: table.local,
+          "its rows belong to several spaces, and each space would count its integers; give it a text key, "
+            + "or track it by its value")
+      }
       try connection.run(
-        "INSERT INTO ferry_tables(name, local, identity, signature) VALUES (?, ?, ?, '')",
-        table.name, table.local, try (identity ?? declaredIdentity(of: table)).rawValue)
+        """
+        INSERT INTO ferry_tables(name, local, identity, space_column, signature)
+        VALUES (?, ?, ?, ?, '')
+        """, table.name, table.local, chosen.rawValue, shared)
       forgetNames()
       new.append(table.name)
     }
@@ -81,16 +100,34 @@ extension ReplicaFile {
     return new
   }
 
+  /// Returns a column as the table spells it.
+  private func spaceColumn(_ column: Name, of table: TableSchema) throws -> Name {
+    guard try identity().server != nil else {
+      throw ReplicaError.cannotTrack(
+        table: table.local, "the file's first space has no name yet; set its server first")
+    }
+    let places = table.keys.map(\.local) + table.columns.map(\.local)
+    guard let found = places.first(where: { $0.folded == column.folded }) else {
+      throw ReplicaError.cannotTrack(table: table.local, "it has no column \(column)")
+    }
+    return found
+  }
+
   /// Checks that no other space of the file has a table, or one that its foreign keys connect to it:
-  /// the rows of two spaces arrive independently.
-  private func checkOtherSpaces(of table: TableSchema) throws {
+  /// the rows of two spaces arrive independently. Tables with rows of several spaces may refer to each
+  /// other.
+  private func checkOtherSpaces(of table: TableSchema, sharedBy column: Name?) throws {
     for other in spaces.all where other !== self {
-      if try other.trackedTable(local: table.local) != nil {
+      if let known = try other.trackedTable(local: table.local) {
+        if let column, try other.schema(of: known).share?.column.folded == column.folded {
+          continue
+        }
         throw ReplicaError.cannotTrack(
           table: table.local, "it belongs to \(try other.spaceTitle()); untrack it there first")
       }
       let parents = try parentsOf(table.local)
       for local in try other.trackedLocals() {
+        if try column != nil && other.schema(local: local).share != nil { continue }
         let isParent = parents.contains { $0.folded == local.folded }
         let isChild = try parentsOf(local).contains { $0.folded == table.local.folded }
         guard isParent || isChild else { continue }
@@ -164,10 +201,13 @@ extension ReplicaFile {
   /// Stops recording a table's changes; its rows and pending operations stay.
   func untrack(_ table: Name) throws {
     try connection.transaction {
-      let name = try trackedTable(local: table) ?? table
-      try checkNumbersUnused(of: name)
-      try dropTriggers(of: name)
-      try stopTracking(name)
+      let isShared = (try? schema(local: table))?.share != nil
+      for file in isShared ? spaces.all : [self] {
+        let name = try file.trackedTable(local: table) ?? table
+        try file.checkNumbersUnused(of: name)
+        try file.dropTriggers(of: name)
+        try file.stopTracking(name)
+      }
     }
   }
 
@@ -243,7 +283,7 @@ extension ReplicaFile {
     let shown = table.keyList.map { "quote(t.\($0))" }.joined(separator: " || ', ' || ")
     let unusable = try connection.prepare(
       """
-      SELECT count(*), min(\(shown)) FROM \(quoted(table.local)) AS t
+      SELECT count(*), min(\(shown)) FROM \(table.rows) AS t
       WHERE typeof(\(record)) <> 'text' OR length(CAST(\(record) AS BLOB)) NOT BETWEEN 1 AND \(limit)
       """
     ).first { (count: $0.int64(0), example: $0.text(1)) }
@@ -267,7 +307,7 @@ extension ReplicaFile {
   private func recordExistingRows(of table: TableSchema) throws {
     try recordAsInserts(of: table) { record in
       let rows = try connection.prepare(
-        "SELECT \(table.record(of: "t")) FROM \(quoted(table.local)) AS t")
+        "SELECT \(table.record(of: "t")) FROM \(table.rows) AS t")
       try rows.forEach { row in
         let key = row.textBytes(0)
         do {

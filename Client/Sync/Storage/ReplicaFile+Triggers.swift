@@ -123,13 +123,16 @@ extension ReplicaFile {
       table.name)
   }
 
-  private func captureTriggers(of table: Name, isGuarded: Bool) -> [Name] {
-    CaptureTriggers.names(for: table, in: connection.namespace, isGuarded: isGuarded)
+  private func captureTriggers(
+    of table: Name, isGuarded: Bool, isShared: Bool = false
+  ) -> [Name] {
+    CaptureTriggers.names(
+      for: table, in: connection.namespace, isGuarded: isGuarded, isShared: isShared)
   }
 
   /// Drops the triggers that record a table, also if the table has another name now.
   func dropTriggers(of table: Name) throws {
-    for trigger in captureTriggers(of: table, isGuarded: true) {
+    for trigger in captureTriggers(of: table, isGuarded: true, isShared: true) {
       try connection.execute(single: "DROP TRIGGER IF EXISTS main.\(quoted(trigger))")
     }
   }
@@ -167,10 +170,16 @@ extension ReplicaFile {
   /// and created again has lost them. SQLite fires the newest first, so that a row is recorded
   /// before the effects of the user's triggers.
   func hasTriggers(_ table: TableSchema, isGuarded: Bool) throws -> Bool {
-    let own = captureTriggers(of: table.name, isGuarded: true)
+    let own = spaces.all.flatMap { space in
+      CaptureTriggers.names(
+        for: (try? space.trackedTable(local: table.local)) ?? table.name,
+        in: space.connection.namespace, isGuarded: true, isShared: true)
+    }
     let triggers = try triggers(of: table)
     let names = triggers.map(\.name)
-    guard captureTriggers(of: table.name, isGuarded: isGuarded).allSatisfy(names.contains)
+    let wanted = captureTriggers(
+      of: table.name, isGuarded: isGuarded, isShared: table.share != nil)
+    guard wanted.allSatisfy(names.contains)
     else { return false }
     let oldestOwn = triggers.filter { own.contains($0.name) }.map(\.place).min() ?? .min
     let newestOther = triggers.filter { !own.contains($0.name) }.map(\.place).max() ?? .min
@@ -227,7 +236,7 @@ extension TableSchema {
         let local = column.local == column.name ? "" : quoted(column.local) + " AS "
         let numbers = column.numbers.map { " OF " + quoted($0) } ?? ""
         return column.capture(rules).mark + local + quoted(column.name) + numbers
-      })
+      } + (share.map { [$0.isOwn()] } ?? []))
       .joined(separator: ",")
   }
 }

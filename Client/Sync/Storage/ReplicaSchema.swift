@@ -35,6 +35,7 @@ enum ReplicaSchema {
       name TEXT PRIMARY KEY,                  -- in the space
       local TEXT NOT NULL,                    -- in this file
       identity TEXT NOT NULL DEFAULT 'text',  -- how its keys become identifiers: see KeyIdentity
+      space_column TEXT,                      -- here, of a table with rows of several spaces
       signature TEXT NOT NULL,                -- key and columns that the triggers know
       numbers TEXT NOT NULL DEFAULT '{}',     -- the mapped tables of its columns, by their names here
       direction TEXT NOT NULL DEFAULT 'two-way',

@@ -96,7 +96,7 @@ struct TableScan {
 
   private func selection(where condition: String? = nil) -> String {
     let names = ([table.record()] + columns.map(\.read)).joined(separator: ", ")
-    return "SELECT \(names) FROM \(quoted(table.local))" + (condition.map { " WHERE \($0)" } ?? "")
+    return "SELECT \(names) FROM \(table.rows)" + (condition.map { " WHERE \($0)" } ?? "")
   }
 
   private func values(_ row: SQLiteStatement) -> [Column] {
