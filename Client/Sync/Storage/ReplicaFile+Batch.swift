@@ -51,7 +51,10 @@ extension ReplicaFile {
     for column in columns {
       let isOfSpace = schema.share?.column.folded == column.name.folded
       guard !isOfSpace, case .column(let name) = try field(column.name, of: schema) else {
-        throw ReplicaError.invalidBatch("a record's key or space \(column.name) cannot be set")
+        throw ReplicaError.invalidBatch(
+          isOfSpace
+            ? "a record's space \(column.name) cannot be set; move the rows one by one"
+            : "a record's key \(column.name) cannot be set")
       }
       guard !resolved.contains(where: { $0.name == name }) else {
         throw ReplicaError.invalidBatch("column \(name) is set twice")
