@@ -10,6 +10,9 @@ extension FerryCommand {
       winner's writer. The column `lost` has this other value. The column `now` has the table's \
       value now, which is the winner unless a later write has replaced it. Under the policy ask, the other device's \
       value stays until you or another user answers with `ferry resolve`.
+
+      Another device is shown by its name (`ferry name`), or by the end of its identifier if no \
+      name is known. --json has the whole identifiers.
       """,
     options: [limit],
     flags: [FlagSpec("open", help: "Only conflicts that wait for a decision.")]
@@ -18,6 +21,7 @@ extension FerryCommand {
     let replica = try await open(arguments)
     let found = try await replica.conflicts(limit: count, openOnly: arguments.flag("open"))
     let present = try await replica.presentSides(of: found)
+    let names = try await replica.deviceNames()
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
         zip(found, present).map { kept, present in
@@ -25,7 +29,7 @@ extension FerryCommand {
             [
               ("id", .int(kept.number)), ("at", .string(Presentation.time(kept.noticedAt))),
               ("state", .string(kept.state)),
-            ] + LoggedLine(kept).json + present.json
+            ] + LoggedLine(kept, names).json + present.json
           ).text
         })
       return .done
@@ -38,15 +42,15 @@ extension FerryCommand {
           "\(kept.number)", kept.state, kept.key.table.text, kept.key.record.text,
           conflict.column?.text ?? "",
           conflict.column == nil ? "the record" : Presentation.cell(conflict.lost),
-          present.cell, who(conflict.loser, kept.isLosersOwn),
-          who(conflict.winner, kept.isWinnersOwn),
+          present.cell, who(conflict.loser, kept.isLosersOwn, names),
+          who(conflict.winner, kept.isWinnersOwn, names),
         ].map { ($0, .null) }
       }, asJSON: false)
     return .done
   }
 
-  private static func who(_ stamp: Stamp, _ isOwn: Bool) -> String {
-    let device = isOwn ? "this device" : "\("\(stamp.device)".suffix(8))"
+  private static func who(_ stamp: Stamp, _ isOwn: Bool, _ names: DeviceNames) -> String {
+    let device = isOwn ? "this device" : names.label(for: stamp.device)
     return "\(device) \(Presentation.time(stamp.time.milliseconds))"
   }
 

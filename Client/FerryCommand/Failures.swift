@@ -100,6 +100,10 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "the batch was not recorded", why: why, next: "see `ferry batch --help`",
         code: "invalid_batch")
+    case .invalidName(let why):
+      CommandFailure(
+        "the name was not set", why: why, next: "choose another name", status: .usage,
+        code: "invalid_name")
     case .cancelled:
       CommandFailure(
         "interrupted", why: "the command was cancelled",

@@ -92,7 +92,8 @@ extension FerryCommand {
         at: entry.at, event: entry.event, detail: entry.detail,
         json: [("detail", .string(entry.detail))])
     }
-    entries += try await replica.conflicts(limit: count).map { LoggedLine($0) }
+    let names = try await replica.deviceNames()
+    entries += try await replica.conflicts(limit: count).map { LoggedLine($0, names) }
     entries.sort { $0.at > $1.at }
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
@@ -126,10 +127,11 @@ struct LoggedLine {
     self.json = json
   }
 
-  init(_ kept: KeptConflict) {
+  init(_ kept: KeptConflict, _ names: DeviceNames) {
     let conflict = kept.conflict
     func who(_ device: DeviceID, _ isOwn: Bool) -> String {
-      isOwn ? "this device" : "device \(device)"
+      if isOwn { return "this device" }
+      return names[device] == nil ? "device \(device)" : names.label(for: device)
     }
     let place =
       "\(kept.key.table) \(kept.key.record)" + (conflict.column.map { " \($0)" } ?? "")
@@ -147,8 +149,10 @@ struct LoggedLine {
         ("column", .string(orNull: conflict.column?.text)),
         ("lost", Presentation.json(conflict.lost)),
         ("loser", .string("\(conflict.loser.device)")),
+        ("loserName", .string(orNull: names[conflict.loser.device])),
         ("loserTime", .string(Presentation.time(conflict.loser.time.milliseconds))),
         ("winner", .string("\(conflict.winner.device)")),
+        ("winnerName", .string(orNull: names[conflict.winner.device])),
         ("winnerTime", .string(Presentation.time(conflict.winner.time.milliseconds))),
         ("operation", .string("\(kept.operation)")),
       ])
@@ -158,7 +162,8 @@ struct LoggedLine {
 extension ReplicaStatus {
   fileprivate var json: JSONText {
     .object([
-      ("device", .string("\(device)")), ("space", .string(orNull: server?.space.value)),
+      ("device", .string("\(device)")), ("name", .string(orNull: deviceName)),
+      ("space", .string(orNull: server?.space.value)),
       ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0.text) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
       ("questions", .int(questions)),
@@ -194,7 +199,7 @@ extension ReplicaStatus {
   fileprivate var lines: [String] {
     let behind = head - (cursor?.applied ?? 0)
     let facts: [(String, String)] = [
-      ("device", "\(device)"),
+      ("device", "\(device)"), ("name", deviceName ?? "none yet: run `ferry name`"),
       ("space", server.map { "\($0.space) on \($0.url)" } ?? "none yet: run `ferry init`"),
       (
         "tables",

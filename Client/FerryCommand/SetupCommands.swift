@@ -22,9 +22,13 @@ extension FerryCommand {
       OptionSpec(
         "token", value: "TOKEN", help: "The bearer token, if the server requires one.",
         environment: "FERRY_TOKEN"),
+      deviceName,
     ],
     flags: [FlagSpec("offline", help: "Do not ask the server; the first sync does.")],
     examples: [
+      ExampleSpec(
+        "With a name",
+        "ferry init --server http://127.0.0.1:8080 --space demo --name \"Ada's laptop\""),
       ExampleSpec(
         "With a token",
         "ferry init --server https://sync.example.org --space team --token ferry_…"),
@@ -39,9 +43,12 @@ extension FerryCommand {
         "--server is not a web address", why: "'\(url)' has no http:// or https://",
         next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")
     }
+    let name = arguments.stringIfPresent("name")
+    if let name { try Replica.deviceName(name) }
     let isOffline = arguments.flag("offline")
     let (replica, info) =
       try await isOffline ? (prepare(arguments, url), nil) : connect(arguments, url)
+    if let name { try await replica.setDeviceName(name) }
     let status = try await replica.status()
     let (device, space) = (status.device, try arguments.string("space"))
     try warn(status.warnings)
@@ -50,12 +57,15 @@ extension FerryCommand {
       try output.line(
         JSONText.object([
           ("replica", .string(replica.path)), ("device", .string("\(device)")),
-          ("server", .string(url)), ("space", .string(space)),
+          ("name", .string(orNull: status.deviceName)), ("server", .string(url)),
+          ("space", .string(space)),
           ("role", info.map { .string($0.role.rawValue) } ?? .null),
           ("head", info.map { .int($0.head) } ?? .null),
         ]).text)
     } else {
-      try output.line("\(replica.path) is device \(device) of space \(space) on \(url)")
+      let called = status.deviceName.map { ", called \($0)," } ?? ""
+      try output.line(
+        "\(replica.path) is device \(device)\(called) of space \(space) on \(url)")
       try output.line(
         info.map { "role \($0.role.rawValue), \($0.head.counted("change")) so far" }
           ?? "the server was not asked; `ferry sync` asks it")

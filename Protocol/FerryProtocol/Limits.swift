@@ -44,6 +44,8 @@ public struct Limits: Sendable, Equatable {
   public var recordsPerRequest = 1_000
   /// Former identities that a device may name when it pulls.
   public var formerDevices = 16
+  /// Devices whose names one request may ask for.
+  public var devicesPerRequest = 1_000
   /// Bytes at which a page is closed even though fewer changes than asked for are in it.
   public var pageBytes = 4 << 20
   /// Bytes of a space's schema document.
@@ -75,6 +77,9 @@ public struct Limits: Sendable, Equatable {
   /// The largest sequence, head or base in a message. It is far from both a real history and the
   /// end of 64 bits, so that a successor or a difference never overflows.
   package static let sequenceMax: SequenceNumber = 1 << 62
+
+  /// Characters of a device's name, counted as Unicode scalars. They have 256 bytes at most.
+  package static let deviceNameCharacters = 64
 
   /// The last reading of a wall clock that a message may hold, milliseconds since 1970: the 48 bits
   /// of a ``HybridTimestamp``.

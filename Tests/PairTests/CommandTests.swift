@@ -177,7 +177,7 @@ struct CommandTests {
       "init", "--server", server.url, "--space", "demo", "--json")
     #expect(
       try JSONLine.all(joined.output).last?.names == [
-        "replica", "device", "server", "space", "role", "head",
+        "replica", "device", "name", "server", "space", "role", "head",
       ])
     try await device.ferry("sql", "INSERT INTO notes VALUES ('a', 'x', 1)")
     let listed = try JSONLine.all(try await device.ferry("pending", "--json").output)
@@ -188,9 +188,8 @@ struct CommandTests {
     let status = try await status(device)
     #expect(
       status.names.isSuperset(of: [
-        "device", "space", "server", "pending", "toApply", "conflicts", "deferred", "quarantined",
-        "buffered",
-        "cursor", "head", "lastSync", "clockOffset",
+        "device", "name", "space", "server", "pending", "toApply", "conflicts", "deferred",
+        "quarantined", "buffered", "cursor", "head", "lastSync", "clockOffset",
       ]))
     #expect(status.number("pending") == 1 && status.text("space") == "demo")
     for (command, pushed) in [("pull", 0), ("push", 1), ("sync", 0)] {

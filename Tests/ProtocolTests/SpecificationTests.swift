@@ -61,6 +61,7 @@ struct SpecificationTests {
       "\(limits.bufferedPackets) / \(limits.bufferedBytes >> 20) MiB",
       "\(Self.grouped(limits.operationsPerTransaction)) / \(limits.transactionBytes >> 20) MiB",
       "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
+      "| \(Limits.deviceNameCharacters) / \(Self.grouped(limits.devicesPerRequest)) |",
       "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",
       "\(limits.clockSkewMax / 1_000) s",
       "\(limits.schemaBytes >> 10) KiB / \(Self.grouped(limits.schemaTables))",

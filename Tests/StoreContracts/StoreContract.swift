@@ -21,7 +21,7 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     + administration + access
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
-    + missions + ownership + sizes + quotas + deviceAges + names
+    + missions + ownership + sizes + quotas + deviceAges + names + deviceNames
 }
 
 /// A store that is empty at first and can be opened several times over the same data.

@@ -116,6 +116,13 @@ struct FileSpacesTests {
     #expect(try pending(joined()) == ["insert s2"])
   }
 
+  @Test("a device has one name in all spaces, also in those that it joins later")
+  func named() throws {
+    try joined().setDeviceName(DeviceName(checking: "Ada's laptop"))
+    #expect(try file.ownName().name?.text == "Ada's laptop")
+    #expect(try joined("lists").ownName().name?.text == "Ada's laptop")
+  }
+
   @Test("the first space cannot be joined or left, and their number is limited")
   func limits() throws {
     #expect(throws: ReplicaError.self) { try file.spaces.leave(1, discarding: true) }

@@ -1,6 +1,7 @@
 import FerryNetworking
 import FerryProtocol
 import FerryTestSupport
+import Synchronization
 import Testing
 
 @testable import FerrySyncClient
@@ -63,6 +64,78 @@ struct HostileServerTests {
     try await replica.thread.run { try $0.refresh([RecordKey(table: "notes", record: "a")]) }
     await #expect(throws: ReplicaError.self) { try await replica.sync() }
     #expect(server.requests.count { $0.url.contains("/records") } == 1)
+  }
+
+  @Test("names that break a rule are not stored, and the sync succeeds")
+  func names() async throws {
+    let directory = try TemporaryDirectory()
+    let other = DeviceID(UniqueID(high: 7, low: 7))
+    let stranger = DeviceID(UniqueID(high: 7, low: 8))
+    let answers = [
+      #"{"devices":[{"device":"\#(other)","name":"a\u001b[31m"}]}"#,
+      #"{"devices":[{"device":"\#(other)","name":"a\u202eb"}]}"#,
+      #"{"devices":[{"device":"\#(other)","name":"\#(String(repeating: "a", count: 65))"}]}"#,
+      #"{"devices":[{"device":"\#(other)","name":"a"},{"device":"\#(other)","name":"b"}]}"#,
+      #"{"devices":7}"#, "{}",
+      #"{"devices":[{"device":"\#(stranger)","name":"x"},{"device":"\#(other)","name":"Ada"}]}"#,
+    ]
+    let asked = Mutex(0)
+    let server = ScriptedServer { request, _ in
+      if request.url.contains("/devices") {
+        return ScriptedServer.json(Array(answers[asked.withLock { ($0, $0 += 1).0 }].utf8))
+      }
+      guard request.url.contains("/changes") else { return nil }
+      let body = PageMaker().page([], head: 0).body
+      return ScriptedServer.json(
+        Self.text(body, replacing: #""count":0"#, by: #""count":0,"nameChanges":"4""#))
+    }
+    let replica = try await server.replica(in: directory)
+    let stamp = Stamp(time: .zero, device: other)
+    let conflict = Conflict(column: "body", lost: "x", loser: stamp, winner: stamp)
+    try await replica.thread.run { file in
+      try file.note(
+        conflict, of: OperationID(other.value), on: RecordKey(table: "notes", record: "a"))
+    }
+    for number in answers.indices {
+      #expect(try await replica.deviceNames()[other] == nil, "answer \(number)")
+      try await replica.sync()
+    }
+    #expect(try await replica.deviceNames()[other] == "Ada")
+    #expect(try await replica.deviceNames()[stranger] == nil)
+    // Nothing has changed since then, so that no request is necessary.
+    try await replica.sync()
+    #expect(asked.withLock { $0 } == answers.count)
+  }
+
+  @Test("a page with a name that breaks a rule is refused")
+  func nameInPage() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/changes") else { return nil }
+      let body = PageMaker().page([], head: 0).body
+      return ScriptedServer.json(
+        Self.text(body, replacing: #""count":0"#, by: #""count":0,"deviceName":"a\nb""#))
+    }
+    let replica = try await server.replica(in: directory)
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+  }
+
+  @Test("a device does not send its name again and again to a server that refuses it")
+  func refusedName() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/devices") else { return nil }
+      return ScriptedServer.json(Problem(.forbidden, "no").encoded(), status: 403)
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.setDeviceName("Ada")
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    #expect(try await replica.sync().pushed == 1)
+    #expect(server.requests.count { $0.url.contains("/devices") } == 1)
+    // A watch does not begin a sync for it.
+    #expect(try await !replica.thread.run { try $0.hasUnsentName() })
+    try await replica.setDeviceName("Bob")
+    #expect(try await replica.thread.run { try $0.hasUnsentName() })
   }
 
   @Test("a server that confirms another packet than the sent one has confirmed nothing")

@@ -16,6 +16,7 @@ struct ReplicaErrorTests {
       .cannotDrop(table: "t", "referred to"), .cannotOpen(path: "f", "no database"),
       .notFound("entry 3"), .database("constraint failed", code: 19), .database("full", code: 13),
       .database("read-only", code: 8), .database("disk", code: 10), .invalidBatch("no column"),
+      .invalidName("a device's name"),
       .busy("held"), .cancelled, .suspended, .closed,
     ]
 

@@ -131,15 +131,21 @@ struct ServiceRequestTests {
     let routes: [(method: String, tail: String, need: Role)] = [
       ("GET", "", .reader), ("PUT", "", .admin), ("POST", "/packets", .writer),
       ("GET", "/changes", .reader), ("GET", "/events", .reader), ("POST", "/records", .reader),
-      ("GET", "/schema", .reader),
+      ("GET", "/schema", .reader), ("POST", "/devices", .reader),
+      ("PUT", "/devices/0199c306-6400-7000-800a-11ce00000001", .writer),
     ]
     let fixture = ServiceFixture(spaces: ["notes", "other"])
     let packet = Packet.serviceSample(1).encoded()
     let keys = RecordsRequest(keys: [RecordKey(table: "tasks", record: "1")]).encoded()
+    let device = try #require(DeviceID("0199c306-6400-7000-800a-11ce00000001"))
+    let bodies = [
+      "/records": keys, "/devices": DevicesRequest(devices: [device]).encoded(),
+      "/devices/\(device)": DeviceNameRequest(name: nil).encoded(),
+    ]
     for role in Role.allCases {
       let token = try await fixture.token(role)
       for (method, tail, need) in routes {
-        let body = tail == "/records" ? keys : packet
+        let body = bodies[tail] ?? packet
         let mine = await fixture.send(
           method, "/v1/spaces/notes\(tail)", token: token, body: body)
         #expect(mine.status == (role >= need ? 200 : 403), "\(role) \(method) \(tail)")

@@ -19,6 +19,8 @@ struct ServiceRouteTests {
       ("GET", ["v1", "spaces", "a", "schema"], .schema, .reader),
       ("PUT", ["v1", "spaces", "a", "schema"], .schema, .admin),
       ("POST", ["v1", "spaces", "a", "digests"], .digests, .reader),
+      ("POST", ["v1", "spaces", "a", "devices"], .devices, .reader),
+      ("PUT", ["v1", "spaces", "a", "devices", "b"], .device, .writer),
       ("GET", ["v1", "spaces", "a", "missions"], .missions, .reader),
       ("GET", ["v1", "spaces", "a", "missions", "b"], .mission, .reader),
       ("PUT", ["v1", "spaces", "a", "missions", "b"], .mission, .admin),
@@ -55,6 +57,8 @@ struct ServiceRouteTests {
       ("GET", ["v1", "spaces", "a", "records"], "POST"),
       ("HEAD", ["v1", "spaces", "a", "events"], "GET"),
       ("POST", ["v1", "spaces", "a", "schema"], "GET, HEAD, PUT"),
+      ("GET", ["v1", "spaces", "a", "devices"], "POST"),
+      ("DELETE", ["v1", "spaces", "a", "devices", "b"], "PUT"),
       ("POST", ["healthz"], "GET, HEAD"),
     ])
   func refusesMethods(_ method: String, _ segments: [String], _ allow: String) {

@@ -35,6 +35,10 @@ final class ServiceStoreDouble: SyncStore {
     var roles: [Role] = []
     /// The versions that the senders of packets and pulls declared, in order.
     var versions: [Int] = []
+    /// The names that devices were given.
+    var deviceNames: [DeviceID: DeviceName] = [:]
+    /// Devices that belong to nobody who asks.
+    var foreignDevices: Set<DeviceID> = []
   }
 
   let state = Mutex(State())

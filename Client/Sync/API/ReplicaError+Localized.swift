@@ -36,6 +36,7 @@ extension ReplicaError: LocalizedError {
     case .database(_, let code): Self.remedy(afterSQLite: code & 0xFF)
     case .suspended: "Try again when the app is active. Your changes are safe in the replica."
     case .closed: "Open the replica again. Your changes are safe in it."
+    case .invalidName: "Choose another name for the device."
     case .invalidBatch: "Correct the condition or the columns of the batch."
     }
   }

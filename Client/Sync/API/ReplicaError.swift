@@ -45,6 +45,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case notFound(String)
   /// SQLite rejected a statement: its message and extended result code.
   case database(String, code: Int32)
+  /// The text cannot be a device's name; has the rule that it breaks.
+  case invalidName(String)
   /// A batch operation cannot be recorded; has the reason. Nothing of it was recorded.
   case invalidBatch(String)
   /// Another process still syncs this file after the longest wait.
@@ -74,7 +76,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
       "space \(space) has \(count) operation\(count == 1 ? "" : "s") that its server does not have"
     case .notFound(let what): what
     case .database(let message, _): message
-    case .invalidBatch(let reason): reason
+    case .invalidBatch(let reason), .invalidName(let reason): reason
     case .busy(let message): message
     case .cancelled: "cancelled"
     case .suspended: "the replica is suspended until the program resumes it"

@@ -65,6 +65,8 @@ public struct SyncProgress: Sendable, Equatable {
 public struct ReplicaStatus: Sendable, Equatable {
   /// This replica's identity.
   public var device: DeviceID
+  /// This device's name; `nil` if it has none. See ``Replica/setDeviceName(_:)``.
+  public var deviceName: String?
   /// The server it syncs with.
   public var server: ServerAddress?
   /// Tables whose changes are recorded, by their names in the space.

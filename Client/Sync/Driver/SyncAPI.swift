@@ -9,6 +9,9 @@ struct SyncAPI: Sendable {
   private let server: ServerAccess
   private let surroundings: ReplicaSurroundings
   private let shared: Shared
+  /// The names of devices that this round has seen.
+  let names = NewestNames()
+  var limits: Limits { surroundings.limits }
 
   /// Facts about a server, kept between calls.
   final class Shared: Sendable {
@@ -100,7 +103,9 @@ struct SyncAPI: Sendable {
     if let cursor { query.append(QueryItem("cursor", "\(cursor)")) }
     let sent = surroundings.wallClock()
     let body = try await send(.get, "/changes", query: query).body
-    noteClock(sent, try PageReader.head(of: body).serverTime)
+    let head = try PageReader.head(of: body)
+    noteClock(sent, head.serverTime)
+    self.names.note(head, for: names.device)
     return body
   }
 

@@ -105,11 +105,16 @@ package struct SyncEngine: Sendable {
         (try access(file), try prepare(file))
       }
       var result = SyncRound()
-      try await round(api(of: server), start, &result)
-      let offset = shared.clockOffset
-      let (report, needs) = try await thread.run { [result] in
-        (try $0.finish(result, clockOffset: offset), try $0.needs())
+      let api = api(of: server)
+      try await round(api, start, &result)
+      let (offset, shown) = (shared.clockOffset, api.names.now)
+      let (report, needs, names) = try await thread.run { [result] in
+        (
+          try $0.finish(result, clockOffset: offset), try $0.needs(),
+          try $0.nameWork(after: shown, sends: result.sentThrough != nil)
+        )
       }
+      await exchangeNames(names, api)
       activity.update { $0.end(report, needs: needs, now: surroundings.wallClock()) }
       return report
     } catch {

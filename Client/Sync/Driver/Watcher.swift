@@ -150,7 +150,8 @@ package struct Watcher: Sendable {
     return try await engine.thread.run { file in
       let state = try file.syncState()
       return try state.epoch == nil || head > state.applied || file.pendingCount() > 0
-        || file.hasReturningTables() || !file.currentUnrecordedTables().isEmpty
+        || file.hasUnsentName() || file.hasReturningTables()
+        || !file.currentUnrecordedTables().isEmpty
     }
   }
 }

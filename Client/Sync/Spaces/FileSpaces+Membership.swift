@@ -36,6 +36,7 @@ extension FileSpaces {
     try connection.run(
       "INSERT INTO ferry_spaces(number, space) VALUES (?, ?)", number, space.value)
     try refreshTriggersOfNewSchema()
+    try file(number).keepOwnName(first.ownName().name)
     return number
   }
 

@@ -21,6 +21,7 @@ extension ReplicaFile {
       """, wallClock(), operation, key.table, key.record, conflict.column,
       SQLiteText(lost.finish()), conflict.loser.time.rawValue, conflict.loser.device,
       conflict.winner.time.rawValue, conflict.winner.device, sequence, conflict.isQuestion)
+    try expectNames(of: conflict)
   }
 
   /// Stores this device's losses that a page lists, under its present or a former identifier.

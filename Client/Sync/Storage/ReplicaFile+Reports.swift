@@ -7,7 +7,8 @@ extension ReplicaFile {
     let (device, server) = try identity()
     let state = try syncState()
     return ReplicaStatus(
-      device: device, server: server, tables: try trackedTables(), pending: try pendingCount(),
+      device: device, deviceName: try ownName().name?.text, server: server,
+      tables: try trackedTables(), pending: try pendingCount(),
       toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
         + count("SELECT count(*) FROM ferry_kept"),
       conflicts: try count("SELECT count(*) FROM ferry_conflicts"),

@@ -118,7 +118,8 @@ enum ReplicaSchema {
       event TEXT NOT NULL,
       detail TEXT NOT NULL
     );
-    """ + operations + refresh + checks + formerNames + marks + missions + KeyNumbers.schema
+    """ + operations + refresh + checks + formerNames + marks + missions + deviceNames
+    + KeyNumbers.schema
 
   /// This device's own operations. An operation changes its state and is never copied.
   ///

@@ -11,6 +11,8 @@ extension JSONWriter {
     member("applied", page.appliedTail?.value)
     member("time", page.serverTime)
     member("count", page.count)
+    member("deviceName", ifPresent: page.deviceName)
+    if page.nameChanges > 0 { member("nameChanges", digits: page.nameChanges) }
     if !notices.isEmpty {
       key("notices")
       array { $0.raw(notices) }
@@ -150,6 +152,8 @@ private struct PageParts {
   var appliedTail: OperationID?
   var time: Int64?
   var count = 0
+  var deviceName: DeviceName?
+  var nameChanges: SequenceNumber = 0
 
   /// Ends the reading at the beginning of the changes.
   static let headEnds = MalformedMessage(reason: "the changes begin", offset: -1)
@@ -160,7 +164,7 @@ private struct PageParts {
     }
     return PageHead(
       epoch: epoch, head: head, cursor: cursor, more: more, appliedTail: appliedTail,
-      serverTime: time, count: count)
+      serverTime: time, count: count, deviceName: deviceName, nameChanges: nameChanges)
   }
 }
 
@@ -177,6 +181,8 @@ extension JSONReader {
       if try !null() { parts.appliedTail = OperationID(try uniqueID()) }
     case "time": parts.time = try wallTime()
     case "count": parts.count = try count()
+    case "deviceName": parts.deviceName = try deviceName()
+    case "nameChanges": parts.nameChanges = try sequence()
     default: try skip()
     }
   }

@@ -119,11 +119,18 @@ package struct PageHead: Sendable, Equatable {
   package var serverTime: Int64
   /// How many changes the page holds.
   package var count: Int
+  /// The asking device's name, as the server has it; `nil` if it has none.
+  package var deviceName: DeviceName?
+  /// How often names of the space's devices have changed: a device that has seen this number knows
+  /// the names.
+  package var nameChanges: SequenceNumber
 
   package init(
     epoch: Epoch, head: SequenceNumber, cursor: Cursor, more: Bool, appliedTail: OperationID?,
-    serverTime: Int64, count: Int
+    serverTime: Int64, count: Int, deviceName: DeviceName? = nil, nameChanges: SequenceNumber = 0
   ) {
+    self.deviceName = deviceName
+    self.nameChanges = nameChanges
     self.count = count
     self.epoch = epoch
     self.head = head

@@ -181,6 +181,22 @@ private final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.usage(in: space) }
   }
 
+  func setDeviceName(
+    _ name: DeviceName?, of device: DeviceID, in space: Int64, by principal: Principal
+  ) async throws(StoreError) -> Bool {
+    try await still { store async throws(StoreError) in
+      try await store.setDeviceName(name, of: device, in: space, by: principal)
+    }
+  }
+
+  func deviceNames(
+    of devices: [DeviceID], in space: Int64
+  ) async throws(StoreError) -> [NamedDevice] {
+    try await still { store async throws(StoreError) in
+      try await store.deviceNames(of: devices, in: space)
+    }
+  }
+
   func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
     try await still { store async throws(StoreError) in
       try await store.unpublishedBytes(in: space)

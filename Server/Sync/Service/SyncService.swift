@@ -131,8 +131,8 @@ package final class SyncService: Sendable {
     case .token: return try await token(&context)
     case .tokenRotation: return try await rotateToken(&context)
     case .audit: return try await audit(&context)
-    case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests, .missions,
-      .mission, .upload:
+    case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests, .devices,
+      .device, .missions, .mission, .upload:
       break
     }
     let name = try space(named: match.spaceText ?? "")
@@ -152,6 +152,8 @@ package final class SyncService: Sendable {
       return context.request.method == "PUT"
         ? try await applySchema(context, name) : try await schema(name)
     case .digests: return try await digests(context.request, name)
+    case .devices: return try await deviceNames(context.request, name)
+    case .device: return try await nameDevice(&context, name, admission.principal)
     case .missions: return try await missions(name)
     case .mission:
       switch context.request.method {

@@ -76,9 +76,12 @@ struct PageBuilder {
 
   /// Returns the encoded page.
   ///
-  /// - Parameter newest: the last changed record's sequence, from the same snapshot as all else.
+  /// - Parameters:
+  ///   - newest: the last changed record's sequence, from the same snapshot as all else.
+  ///   - deviceName: the name of the asking device.
   consuming func finish(
-    _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?, now: Int64
+    _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?,
+    deviceName: DeviceName? = nil, now: Int64
   ) -> [UInt8] {
     // There may be notices behind the last change, for example if its record was pruned.
     if last >= newest { takeNotices(before: .max) }
@@ -94,7 +97,8 @@ struct PageBuilder {
     page.beginPage(
       PageHead(
         epoch: epoch, head: head, cursor: cursor, more: more, appliedTail: appliedTail,
-        serverTime: now, count: count), notices: notices.finish())
+        serverTime: now, count: count, deviceName: deviceName, nameChanges: space.nameChanges),
+      notices: notices.finish())
     page.raw(changes.finish())
     page.endPage()
     return page.finish()
@@ -169,6 +173,8 @@ struct SpaceSnapshot {
   let retentionHorizon: SequenceNumber
   /// The oldest protocol that the space's schema admits.
   var minimumProtocol = 1
+  /// How often names of its devices have changed.
+  var nameChanges: SequenceNumber = 0
 
   /// Looks up the end of the timeline of a cursor's anchor, if that matters.
   mutating func noteEnd(

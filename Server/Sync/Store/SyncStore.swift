@@ -127,7 +127,7 @@ package enum StoreError: Error, Sendable, Equatable {
 
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
 /// suite in Tests/StoreContracts.
-package protocol SyncStore: RetentionStore, PublishedMissionStore, AccessStore {
+package protocol SyncStore: RetentionStore, PublishedMissionStore, AccessStore, DeviceNameStore {
   /// Makes the space if it is not there. Returns it in both cases.
   func createSpace(
     _ name: SpaceName, by mark: AuditMark?

@@ -9,6 +9,8 @@ package enum Route: String, Sendable, CaseIterable {
   case events = "/v1/spaces/{space}/events"
   case schema = "/v1/spaces/{space}/schema"
   case digests = "/v1/spaces/{space}/digests"
+  case devices = "/v1/spaces/{space}/devices"
+  case device = "/v1/spaces/{space}/devices/{device}"
   case missions = "/v1/spaces/{space}/missions"
   case mission = "/v1/spaces/{space}/missions/{mission}"
   case upload = "/v1/spaces/{space}/blobs/{sha256}"
@@ -32,7 +34,8 @@ package enum Route: String, Sendable, CaseIterable {
     case .records: [("POST", .reader)]
     case .events: [("GET", .reader)]
     case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
-    case .digests: [("POST", .reader)]
+    case .digests, .devices: [("POST", .reader)]
+    case .device: [("PUT", .writer)]
     case .missions, .blob: [("GET", .reader), ("HEAD", .reader)]
     case .mission:
       [("GET", .reader), ("HEAD", .reader), ("PUT", .admin), ("DELETE", .admin)]
@@ -50,7 +53,8 @@ package enum Route: String, Sendable, CaseIterable {
   package func takesContent(_ method: String) -> Bool {
     switch (self, method) {
     case (.packets, "POST"), (.records, "POST"), (.digests, "POST"), (.schema, "PUT"),
-      (.mission, "PUT"), (.upload, "PUT"), (.tokens, "POST"), (.tokenRotation, "POST"):
+      (.devices, "POST"), (.device, "PUT"), (.mission, "PUT"), (.upload, "PUT"),
+      (.tokens, "POST"), (.tokenRotation, "POST"):
       true
     default: false
     }
@@ -77,7 +81,7 @@ package struct RouteMatch: Sendable, Equatable {
   ///   percent-encoding: `/%6Detrics` is unknown, so that a proxy which bars `/metrics` bars it.
   package init(method: String, segments: [String], path: String? = nil) {
     (route, spaceText) = Self.hidesName(segments, path) ? (.unknown, nil) : Self.find(segments)
-    if [.mission, .upload, .blob, .token].contains(route) { itemText = segments.last }
+    if [.device, .mission, .upload, .blob, .token].contains(route) { itemText = segments.last }
     if route == .tokenRotation { itemText = segments[2] }
     guard route != .unknown else { return }
     guard let entry = route.methods.first(where: { $0.name == method }) else {
@@ -118,6 +122,7 @@ package struct RouteMatch: Sendable, Equatable {
       case "events": return (.events, segments[2])
       case "schema": return (.schema, segments[2])
       case "digests": return (.digests, segments[2])
+      case "devices": return (.devices, segments[2])
       case "missions": return (.missions, segments[2])
       default: return (.unknown, nil)
       }
@@ -134,6 +139,7 @@ package struct RouteMatch: Sendable, Equatable {
     case 5
     where segments.starts(with: ["v1", "spaces"]) && !segments[2].isEmpty && !segments[4].isEmpty:
       switch segments[3] {
+      case "devices": return (.device, segments[2])
       case "missions": return (.mission, segments[2])
       case "blobs": return (.upload, segments[2])
       default: return (.unknown, nil)

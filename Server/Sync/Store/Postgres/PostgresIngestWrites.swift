@@ -146,12 +146,13 @@ struct PostgresIngestWrites {
       seen_at = greatest(devices.seen_at, excluded.seen_at)
     """)
 
+  /// A name does not go to another owner.
   private static let owners = PostgresStatement(
     "owners_save",
     """
     INSERT INTO devices(space, device, principal, seen_at)
     SELECT $1, *, $4 FROM unnest($2::uuid[], $3::text[])
-    ON CONFLICT (space, device) DO UPDATE SET principal = excluded.principal
+    ON CONFLICT (space, device) DO UPDATE SET principal = excluded.principal, name = NULL
     """)
 
   private func addOwners(_ owners: [DeviceID: Principal], to pipeline: inout PostgresPipeline) {

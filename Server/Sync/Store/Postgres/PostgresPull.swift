@@ -21,7 +21,7 @@ struct PostgresPull {
           AND \(NoticeFeed.isOwn("$6"))
         ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, retention_horizon,
         o.history_hash, s.history_hash,
-      s.timeline, t.timeline, \(PostgresTimelines.end), d.principal
+      s.timeline, t.timeline, \(PostgresTimelines.end), d.principal, d.name, name_changes
     FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3
       LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $5
       LEFT JOIN devices AS d ON d.space = $1 AND d.device = $2
@@ -79,7 +79,8 @@ struct PostgresPull {
       historyHash: UInt64(bitPattern: try state.int8(10)), timeline: try state.timeline(11),
       anchored: try HistoryPlace(state, 5, historyHash: 9),
       timelineEnd: try state.timelineEnd(12, 13),
-      retentionHorizon: try state.int8(8), minimumProtocol: Int(try state.int8(7)))
+      retentionHorizon: try state.int8(8), minimumProtocol: Int(try state.int8(7)),
+      nameChanges: try state.int8(16))
     let owner = state.isNull(14) ? nil : Principal(try state.text(14))
     if let fault = PageBuilder.fault(in: request, snapshot, owner: owner) {
       return .failure(fault)
@@ -110,7 +111,9 @@ struct PostgresPull {
         }
       }
     }
-    return page.finish(snapshot, newest: newest, appliedTail: tail, now: now)
+    let name = DeviceName(stored: state.isNull(15) ? nil : try state.text(15))
+    return page.finish(
+      snapshot, newest: newest, appliedTail: tail, deviceName: name, now: now)
   }
 }
 

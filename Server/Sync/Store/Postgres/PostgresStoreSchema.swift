@@ -20,7 +20,8 @@ enum PostgresStoreSchema {
       retention bigint,
       history_hash bigint NOT NULL DEFAULT 0,
       timeline bigint,
-      creator text COLLATE "C"
+      creator text COLLATE "C",
+      name_changes bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50);
     CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
     -- `marks`: values that are increments, and the former values of texts.
@@ -72,7 +73,7 @@ enum PostgresStoreSchema {
       PRIMARY KEY(space, began)
     );
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
-    -- A device of which nothing was applied yet has no tail.
+    -- A device of which nothing was applied yet has no tail. `name` is a label of its owner's.
     CREATE TABLE devices(
       space bigint NOT NULL,
       device uuid NOT NULL,
@@ -82,6 +83,7 @@ enum PostgresStoreSchema {
       seen_at bigint NOT NULL,
       principal text COLLATE "C" NOT NULL DEFAULT 'anonymous',
       trimmed boolean NOT NULL DEFAULT false,
+      name text COLLATE "C",
       PRIMARY KEY(space, device)
     ) WITH (fillfactor = 50);
     CREATE TABLE buffered(

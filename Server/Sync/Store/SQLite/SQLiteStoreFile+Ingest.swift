@@ -121,13 +121,13 @@ extension SQLiteStoreFile {
     }
   }
 
-  /// Returns the user of a device, and its progress; `nil` if no packet of it was taken.
+  /// Returns the user of a device, its progress and its name; `nil` if no packet of it was taken.
   func device(
     _ device: DeviceID, in space: Int64
-  ) throws -> (owner: Principal, chain: DeviceChain?)? {
+  ) throws -> (owner: Principal, chain: DeviceChain?, name: DeviceName?)? {
     try connection.first(
       """
-      SELECT principal, tail, recent, operations, trimmed FROM devices
+      SELECT principal, tail, recent, operations, trimmed, name FROM devices
       WHERE space = ? AND device = ?
       """, space, device.value
     ) { row in
@@ -136,7 +136,9 @@ extension SQLiteStoreFile {
           tail: OperationID($0), recentBytes: row.blobBytes(2), operations: row.int64(3),
           isTrimmed: row.int64(4) != 0)
       }
-      return (Principal(row.text(0)) ?? .anonymous, chain)
+      return (
+        Principal(row.text(0)) ?? .anonymous, chain, DeviceName(stored: row.optionalText(5))
+      )
     }
   }
 

@@ -27,12 +27,13 @@ extension SQLiteStoreFile {
     ) { ($0.text(0), Usage($0)) }
   }
 
+  /// Saves new owners. A name does not go to another owner.
   func saveOwners(_ owners: [DeviceID: Principal], in space: Int64, now: Int64) throws {
     if owners.isEmpty { return }
     let upsert = try connection.statement(
       """
       INSERT INTO devices(space, device, principal, seen_at) VALUES (?, ?, ?, ?)
-      ON CONFLICT(space, device) DO UPDATE SET principal = excluded.principal
+      ON CONFLICT(space, device) DO UPDATE SET principal = excluded.principal, name = NULL
       """)
     for (device, principal) in owners.sorted(by: { $0.key < $1.key }) {
       try upsert.run(space, device.value, principal.id, now)

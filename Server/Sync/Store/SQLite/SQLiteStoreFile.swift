@@ -96,7 +96,8 @@ package final class SQLiteStoreFile {
         """
         SELECT epoch, head, newest,
           coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
-          o.sequence, minimum_protocol, retention_horizon, o.history_hash, s.history_hash, timeline
+          o.sequence, minimum_protocol, retention_horizon, o.history_hash, s.history_hash, timeline,
+          name_changes
         FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
         """, space, request.cursor?.anchor?.operation.value
       ) { row in
@@ -106,7 +107,7 @@ package final class SQLiteStoreFile {
             newest: row.uniqueID(2).map(OperationID.init),
             historyHash: UInt64(bitPattern: row.int64(8)), timeline: row.timeline(9),
             anchored: HistoryPlace(row, 4, historyHash: 7), retentionHorizon: row.int64(6),
-            minimumProtocol: Int(row.int64(5))),
+            minimumProtocol: Int(row.int64(5)), nameChanges: row.int64(10)),
           row.int64(3)
         )
       }
@@ -133,7 +134,8 @@ package final class SQLiteStoreFile {
           state: rows.textBytes(3), wholeBelow: rows.int64(4))
       }
       return .success(
-        page.finish(snapshot, newest: newest, appliedTail: own?.chain?.tail, now: now))
+        page.finish(
+          snapshot, newest: newest, appliedTail: own?.chain?.tail, deviceName: own?.name, now: now))
     }
   }
 

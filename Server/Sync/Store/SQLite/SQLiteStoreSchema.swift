@@ -18,7 +18,8 @@ enum SQLiteStoreSchema {
       retention INTEGER,
       history_hash INTEGER NOT NULL DEFAULT 0,
       timeline INTEGER,
-      creator TEXT
+      creator TEXT,
+      name_changes INTEGER NOT NULL DEFAULT 0
     );
     CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
     -- `marks`: values that are increments, and the former values of texts.
@@ -68,7 +69,7 @@ enum SQLiteStoreSchema {
       PRIMARY KEY(space, began)
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX timelines_by_name ON timelines(space, timeline);
-    -- A device of which nothing was applied yet has no tail.
+    -- A device of which nothing was applied yet has no tail. `name` is a label of its owner's.
     CREATE TABLE devices(
       space INTEGER NOT NULL,
       device BLOB NOT NULL,
@@ -78,6 +79,7 @@ enum SQLiteStoreSchema {
       seen_at INTEGER NOT NULL,
       principal TEXT NOT NULL DEFAULT 'anonymous',
       trimmed INTEGER NOT NULL DEFAULT 0,
+      name TEXT,
       PRIMARY KEY(space, device)
     ) WITHOUT ROWID;
     CREATE TABLE buffered(

@@ -1,0 +1,100 @@
+import FerryProtocol
+
+/// The names of devices, as far as this replica knows them: its own, and those of the devices in its
+/// conflicts.
+///
+/// A name is a label that the device's user chose. Two devices may have one name, and a name proves
+/// nothing about a device.
+///
+/// ```swift
+/// let names = try await replica.deviceNames()
+/// for kept in try await replica.conflicts() {
+///   print("lost to", names.label(for: kept.conflict.winner.device))
+/// }
+/// ```
+public struct DeviceNames: Sendable, Equatable {
+  private var names: [DeviceID: DeviceName] = [:]
+  /// The number of devices with each name, as readers distinguish names.
+  private var bearers: [String: Int] = [:]
+  /// The number of devices with each short identifier.
+  private var shortForms: [String: Int] = [:]
+
+  /// Takes known devices, each once.
+  init(_ devices: [NamedDevice]) {
+    for named in devices {
+      shortForms[Self.shortForm(of: named.device), default: 0] += 1
+      guard let name = named.name else { continue }
+      names[named.device] = name
+      bearers[Self.folded(name), default: 0] += 1
+    }
+  }
+
+  /// The name of a device; `nil` if it has none, or if it is not known here. It has no control
+  /// characters and no line breaks.
+  public subscript(device: DeviceID) -> String? { names[device]?.text }
+
+  /// Returns a label for users: the name in quotation marks, or the end of the identifier.
+  ///
+  /// If another device has the same name, the end of the identifier follows in parentheses.
+  public func label(for device: DeviceID) -> String {
+    let short = Self.shortForm(of: device)
+    // Devices choose their identifiers, so that the ends may be equal on purpose.
+    let identifier = shortForms[short, default: 0] > 1 ? "\(device)" : short
+    guard let name = names[device] else { return identifier }
+    var quoted = "\""
+    for scalar in name.text.unicodeScalars {
+      if scalar == "\"" || scalar == "\\" { quoted.unicodeScalars.append("\\") }
+      quoted.unicodeScalars.append(scalar)
+    }
+    quoted += "\""
+    return bearers[Self.folded(name), default: 0] > 1 ? "\(quoted) (\(identifier))" : quoted
+  }
+
+  private static func shortForm(of device: DeviceID) -> String { String("\(device)".suffix(8)) }
+
+  /// Returns the name without the differences that readers overlook: case, and kinds of spaces.
+  private static func folded(_ name: DeviceName) -> String {
+    name.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased()
+  }
+}
+
+extension Replica {
+  /// Gives this device a name, which the users of other devices see in conflicts. The next sync sends
+  /// it. Until a name is set, a device has none. It has the same name in all spaces of the file.
+  ///
+  /// ```swift
+  /// try await replica.setDeviceName("Ada's laptop")
+  /// ```
+  ///
+  /// - Parameter name: 1 to 64 characters without control characters, line breaks and other
+  ///   invisible characters; `nil` removes the name.
+  /// - Throws: ``ReplicaError/invalidName(_:)``.
+  public func setDeviceName(_ name: String?) async throws {
+    let checked = try name.map { (text) throws(ReplicaError) in try Self.deviceName(text) }
+    try await typed { try await thread.run { try $0.setDeviceName(checked) } }
+    wakeWatchers()
+  }
+
+  /// Returns this device's name; `nil` if it has none.
+  public func deviceName() async throws -> String? {
+    try await typed { try await thread.run { try $0.ownName().name?.text } }
+  }
+
+  /// Returns the names of this device and of the devices in its conflicts. A sync learns of new and
+  /// changed names.
+  public func deviceNames() async throws -> DeviceNames {
+    try await typed { try await thread.run { try $0.deviceNames() } }
+  }
+
+  /// Checks a name before any work.
+  ///
+  /// - Throws: ``ReplicaError/invalidName(_:)``.
+  @discardableResult
+  package static func deviceName(_ text: String) throws(ReplicaError) -> DeviceName {
+    do {
+      return try DeviceName(checking: text)
+    } catch {
+      throw .invalidName(error.reason)
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import FerryHTTPServer
+import FerryProtocol
+
+// The names of devices (SPEC.md §30).
+extension SyncService {
+  /// Gives one of the caller's devices a name, or takes it away.
+  func nameDevice(
+    _ context: inout RequestContext, _ name: SpaceName, _ principal: Principal
+  ) async throws(Problem) -> HTTPResponse {
+    guard let text = context.match.itemText, let device = DeviceID(text), device != .server else {
+      throw Problem(
+        .malformedMessage, "a device is a UUID of 36 characters, but not the nil UUID")
+    }
+    context.device = device
+    let wanted = try read(context.request.body, DeviceNameRequest.init(decoding:limits:)).name
+    let space = try await find(name)
+    let store = parts.store
+    let isOwn = try await ask { () async throws(StoreError) in
+      try await store.setDeviceName(wanted, of: device, in: space.id, by: principal)
+    }
+    // One answer for unknown devices and those of others: nobody learns which exist.
+    guard isOwn else {
+      throw Problem(
+        .notFound,
+        "you have no device \(device) in space \(name); send a packet as this device first")
+    }
+    return .json(NamedDevice(device, wanted).encoded())
+  }
+
+  /// Returns the names of the devices that the body names.
+  func deviceNames(
+    _ request: HTTPRequest, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let wanted = try read(request.body, DevicesRequest.init(decoding:limits:))
+    let space = try await find(name)
+    let store = parts.store
+    let found = try await ask { () async throws(StoreError) in
+      try await store.deviceNames(of: wanted.devices, in: space.id)
+    }
+    return .json(DevicesAnswer(devices: found).encoded())
+  }
+}
