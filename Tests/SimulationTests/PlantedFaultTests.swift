@@ -113,7 +113,7 @@
         // Rejected transactions with items, whose lists others delete meanwhile.
         var options = drawn(operations: 400)
         setNoTables(&options)
-        (options.claims, options.cascades) = (350, 120)
+        (options.operations, options.claims, options.cascades) = (600, 350, 120)
         (options.syncPause, options.drop, options.delayMax) = (2_000, 350_000, 800)
         // After these, orphans may be left.
         (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)

@@ -102,6 +102,8 @@ final class DeviceProcess: @unchecked Sendable {
     }
     if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
     try await replica.track(Workload.tables)
+    // Some users name their devices, and change the name now and then.
+    if device.connectsLate { try await replica.setDeviceName("\(device.name) \(random.below(3))") }
     if isConnected { return }
     try await replica.connect(to: Self.server, space: device.space.value)
   }
