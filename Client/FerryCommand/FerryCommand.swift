@@ -38,7 +38,8 @@ enum FerryCommand {
       FlagSpec("json", help: "Answer in JSON, one object a line.", environment: "FERRY_JSON")
     ],
     subcommands: [
-      initialise, name, join, leave, spaces, track, untrack, rename, importing, sql, batch, push, pull,
+      initialise, name, join, leave, spaces, track, untrack, rename, importing, sql, batch, push,
+      pull,
       sync, verify, status,
       pending,
       toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission, log,

@@ -54,6 +54,15 @@ extension FerryCommand {
       reader: reader(arguments, path: path, separator, firstByte: data.first { $0 > 0x20 }),
       key: Name(try arguments.string("id")), generatesKey: arguments.flag("generate-id"))
     let replica = try await open(arguments, creating: true)
+    if let space = arguments.stringIfPresent("in"),
+      try await replica.tableNames().contains(job.table),
+      try await !replica.trackedLocals().contains(job.table)
+    {
+      throw CommandFailure(
+        "table \(job.table) does not belong to space \(space)",
+        why: "its rows would go to the space that tracks it, or to none",
+        next: "leave --in out, or import into another table", code: "wrong_space")
+    }
     let progress = ProgressBar("importing", unit: .items("rows"), total: Int64(job.survey.rows))
     let result = try await job.run(on: replica) { progress.update(completed: Int64($0)) }
     progress.finish()

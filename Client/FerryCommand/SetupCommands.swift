@@ -289,7 +289,16 @@ extension FerryCommand {
     arguments: [ArgumentSpec("TABLE", help: "The table.")]
   ) { arguments in
     let replica = try await open(arguments)
-    try await replica.untrack(Name(try arguments.string("TABLE")))
+    let table = Name(try arguments.string("TABLE"))
+    let tracked = try await replica.trackedLocals()
+    guard tracked.contains(where: { $0.text.lowercased() == table.text.lowercased() }) else {
+      throw CommandFailure(
+        "table \(table) is not tracked in this space",
+        why: "tracked are: \(tracked.map(\.text).joined(separator: ", "))",
+        next: "`ferry spaces` lists the tables of each space; add --in SPACE",
+        code: "not_tracked")
+    }
+    try await replica.untrack(table)
     return .done
   }
 }

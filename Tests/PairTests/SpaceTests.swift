@@ -121,6 +121,44 @@ struct SpaceTests {
     #expect(try await device.ferry("sync").output == "ada: 1 pushed\nfamily: 1 pushed\n")
   }
 
+  @Test("a process that is under way goes on when another one leaves a space")
+  func leftElsewhere() async throws {
+    let server = try await Server.start(.embedded)
+    let device = try await device(server, own: "ada")
+    let watch = try device.start("sync", "--watch")
+    _ = try await watch.line { $0.hasSuffix("connected") }
+    let replica = try await device.open()
+    let family = try await replica.space("family")
+    try await device.ferry("leave", "family")
+    await #expect(throws: ReplicaError.self) { try await family.status() }
+    try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await eventually("the watch to send") { try await server.head(of: "ada") == 1 }
+    #expect(try await replica.syncSpaces().map(\.space) == ["ada"])
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+  }
+
+  @Test("joining a space again keeps its server, and corrects a token that a watch waits for")
+  func joinedAgain() async throws {
+    let server = try await Server.start(.embedded)
+    let other = try await Server.start(.embedded)
+    let token = try await other.token("admin", space: "club")
+    let device = try await Device.joined(server.url, space: "ada")
+    try await device.write("CREATE TABLE club(id TEXT PRIMARY KEY); INSERT INTO club VALUES ('c')")
+    try await device.ferry(
+      "join", "club", "--server", other.url, "--token", String(token.reversed()))
+    try await device.ferry("track", "club", "--in", "club")
+    let watch = try device.start("sync", "--watch")
+    _ = try await watch.line { $0.contains("space club has stopped") }
+    try await device.ferry("join", "club", "--token", token)
+    #expect(try await device.open().space("club").status().server?.url == other.url)
+    try await eventually("the watch to send") {
+      try await other.head(of: "club", token: token) == 1
+    }
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+  }
+
   @Test("a space is left after a check for unsent work, and can be joined again")
   func left() async throws {
     let server = try await Server.start(.embedded)
@@ -184,7 +222,7 @@ struct SpaceTests {
     #expect(try await ada.rows(tasks) == [["1"], ["5"]])
   }
 
-  @Test("conflicts, quarantine and identities are those of each space")
+  @Test("conflicts are those of each space")
   func apart() async throws {
     let server = try await Server.start(.embedded)
     let (ada, bob) = (try await device(server, own: "ada"), try await device(server, own: "bob"))
@@ -198,14 +236,5 @@ struct SpaceTests {
     #expect(try await ada.open().conflicts(limit: 9).isEmpty)
     let both = [try await ada.open().space("family"), try await bob.open().space("family")]
     #expect(try await both[0].conflicts(limit: 9).count + both[1].conflicts(limit: 9).count > 0)
-    let copy = try Device()
-    try ada.copy(to: copy)
-    for device in [ada, copy] {
-      try await device.write("INSERT INTO shops(name) VALUES ('\(device.path)')")
-      try await device.ferry("sync")
-    }
-    try await ada.ferry("sync")
-    #expect(try await ada.count("shops") == 3)
-    #expect(try await copy.count("shops") == 3)
   }
 }

@@ -21,7 +21,8 @@ struct FileSpacesTests {
 
   private func joined(_ name: String = "family") throws -> ReplicaFile {
     let space = try #require(SpaceName(name))
-    return try file.spaces.file(file.spaces.join(space))
+    let address = ServerAddress(url: "http://ferry.test", space: space)
+    return try file.spaces.file(file.spaces.join(address))
   }
 
   private func pending(_ file: ReplicaFile) throws -> [String] {
@@ -114,6 +115,56 @@ struct FileSpacesTests {
     try joined().track(["shopping"])
     #expect(try joined().number == 3)
     #expect(try pending(joined()) == ["insert s2"])
+  }
+
+  @Test("leaving a space changes nothing of another, whatever triggers the user has")
+  func leftWithTriggers() throws {
+    try fixture.run(
+      """
+      CREATE TRIGGER gone AFTER DELETE ON shopping BEGIN DELETE FROM tasks WHERE id = OLD.id; END;
+      INSERT INTO shopping VALUES ('1', 'milk'); INSERT INTO tasks(id) VALUES ('1')
+      """)
+    try file.spaces.leave(2, discarding: true)
+    #expect(try fixture.rows("SELECT id FROM tasks") == [["1"]])
+    #expect(try pending(file) == ["insert 1"])
+  }
+
+  @Test("a foreign key between two spaces cannot be added later, and no space is left over one")
+  func foreignKeyLater() throws {
+    let key = "ALTER TABLE tasks ADD COLUMN s TEXT REFERENCES shopping(id) ON DELETE CASCADE"
+    #expect(throws: (any Error).self) { try fixture.run(key) }
+    #expect(throws: Never.self) { try fixture.run("ALTER TABLE tasks ADD COLUMN s TEXT") }
+    // Another program adds it.
+    let other = try SQLiteConnection(path: fixture.path)
+    try other.execute(
+      "ALTER TABLE tasks ADD COLUMN t TEXT REFERENCES shopping(id) ON DELETE CASCADE")
+    try fixture.run(
+      "INSERT INTO shopping VALUES ('1', 'milk'); INSERT INTO tasks(id, t) VALUES ('1', '1')")
+    #expect(throws: ReplicaError.self) { try file.spaces.leave(2, discarding: true) }
+    #expect(try fixture.rows("SELECT id FROM tasks") == [["1"]])
+  }
+
+  @Test("a name that a schema declares does not lead to a table of another space")
+  func aliased() throws {
+    let declared = #"{"version":1,"tables":{"shopping":{"aliases":["tasks"]}}}"#
+    let family = try joined()
+    try family.connection.run(
+      "INSERT INTO ferry_schemas(version, document) VALUES (1, ?)", declared)
+    try family.connection.run("UPDATE ferry_replica SET schema = 1")
+    try fixture.run("DROP TABLE shopping")
+    try fixture.run("INSERT INTO tasks(id, title) VALUES ('1', 'private')")
+    #expect(try pending(file) == ["insert 1"])
+    #expect(try pending(family) == [])
+    try file.spaces.leave(2, discarding: true)
+    #expect(try fixture.rows("SELECT id FROM tasks") == [["1"]])
+  }
+
+  @Test("the first space cannot become one that the file has joined")
+  func firstIsOther() throws {
+    #expect(throws: ReplicaError.self) {
+      try file.configure(
+        ServerAddress(url: "http://ferry.test", space: #require(SpaceName("family"))), token: nil)
+    }
   }
 
   @Test("a device has one name in all spaces, also in those that it joins later")

@@ -26,7 +26,8 @@ struct SpaceShareTests {
   }
 
   private func join(_ name: String) throws {
-    let number = try file.spaces.join(#require(SpaceName(name)))
+    let space = try #require(SpaceName(name))
+    let number = try file.spaces.join(ServerAddress(url: "http://ferry.test", space: space))
     try configure(file.spaces.file(number), name)
     try file.spaces.shareTables(with: number)
   }

@@ -1,6 +1,7 @@
 import FerryExecutors
 import FerryPersistence
 import FerryProtocol
+import FerrySQLite
 import Synchronization
 
 /// Lends the replica's file to closures, one at a time, on its own thread. SQLite blocks, and must
@@ -103,7 +104,17 @@ package final class ReplicaThread: Sendable {
         if !gate.isSuspended { log?.follow(file) }
       }
       let due = { gate.isSuspended ? ReplicaError.suspended : nil }
-      return try first.connection.interrupting(when: due) { try body(file) }
+      return try first.connection.interrupting(when: due) {
+        do {
+          return try body(file)
+        } catch let error as SQLiteError where space != 1 {
+          // Another process may leave the space at any time.
+          guard try first.spaces.list().contains(where: { $0.number == space }) else {
+            throw FileSpaces.hasLeft
+          }
+          throw error
+        }
+      }
     }
   }
 

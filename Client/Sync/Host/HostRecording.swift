@@ -116,7 +116,8 @@ final class HostRecording {
   }
 
   private func triggersFitSchema(isWriting: Bool) throws -> Bool {
-    try file.spaces.all.allSatisfy { try $0.triggersFitSchema(isWriting: isWriting) }
+    try file.spaces.forgetLeft()
+    return try file.spaces.all.allSatisfy { try $0.triggersFitSchema(isWriting: isWriting) }
   }
 
   private func hasRecursiveTriggers() throws -> Bool {

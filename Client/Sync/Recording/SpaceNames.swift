@@ -19,6 +19,8 @@ package struct SpaceNames: Sendable, Equatable {
   var identities: [Name: KeyIdentity] = [:]
   /// The tables with rows of several spaces, by their names in the space.
   var shares: [Name: SpaceShare] = [:]
+  /// The tables of this file that belong to another space of it, folded.
+  var ofOtherSpaces: Set<Name> = []
   /// The mapped tables whose numbers columns held when their triggers were made, by the table's name in
   /// the space and the column's here.
   var numbers: [Name: [Name: Name]] = [:]

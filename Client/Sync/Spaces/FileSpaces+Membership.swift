@@ -7,8 +7,9 @@ extension FileSpaces {
   ///
   /// - Throws: ``ReplicaError/cannotJoin(space:_:)`` if it is the first space, or if there are too
   ///   many.
-  func join(_ space: SpaceName) throws -> Int {
+  func join(_ address: ServerAddress) throws -> Int {
     guard let first else { throw ReplicaError.closed }
+    let space = address.space
     return try first.connection.transaction {
       try beginChanges()
       if let known = try list().first(where: { $0.space == space.value }) { return known.number }
@@ -20,11 +21,11 @@ extension FileSpaces {
           space: space.value,
           "a file has at most \(Self.spacesMax) spaces; leave another one, or use another file")
       }
-      return try create(space, first)
+      return try create(address, first)
     }
   }
 
-  private func create(_ space: SpaceName, _ first: ReplicaFile) throws -> Int {
+  private func create(_ address: ServerAddress, _ first: ReplicaFile) throws -> Int {
     let connection = first.connection
     try connection.run("UPDATE ferry_space_number SET newest = newest + 1")
     let newest = try connection.first("SELECT newest FROM ferry_space_number") { $0.int64(0) }
@@ -33,8 +34,12 @@ extension FileSpaces {
     }
     let ledger = SQLiteConnection(sharing: connection, namespace: Self.names(of: number))
     try ReplicaSchema.create(on: ledger, device: newDevice(first.wallClock, first.random))
+    // A process that is killed before the token is stored leaves a space with its server.
+    try ledger.run(
+      "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?", address.url,
+      address.space.value, address.certificateAuthorities)
     try connection.run(
-      "INSERT INTO ferry_spaces(number, space) VALUES (?, ?)", number, space.value)
+      "INSERT INTO ferry_spaces(number, space) VALUES (?, ?)", number, address.space.value)
     try refreshTriggersOfNewSchema()
     try file(number).keepOwnName(first.ownName().name)
     return number
@@ -81,6 +86,7 @@ extension FileSpaces {
         let space = try list().first { $0.number == number }?.space ?? ""
         throw ReplicaError.unsent(space: space, unsent)
       }
+      try checkNoForeignKeys(to: file)
       try file.removeRows()
       try file.dropLedger()
       try first.connection.run("DELETE FROM ferry_spaces WHERE number = ?", number)
@@ -90,7 +96,41 @@ extension FileSpaces {
   }
 }
 
+/// Foreign keys between spaces, which a user may add after the tables were tracked.
+extension FileSpaces {
+  /// Fails a statement after which a foreign key connects tables of two spaces.
+  func checkForeignKeys() throws {
+    if joined.isEmpty { return }
+    for file in all { try checkNoForeignKeys(to: file) }
+  }
+
+  /// Checks that no table of another space refers to one of this space. Otherwise its rows would go with
+  /// those of this space.
+  private func checkNoForeignKeys(to file: ReplicaFile) throws {
+    let parents = Set(try file.wholeTables().map(\.folded))
+    for other in all where other !== file {
+      for child in try other.wholeTables() {
+        guard
+          let parent = try other.parents(of: child).first(where: { parents.contains($0.folded) })
+        else { continue }
+        throw ReplicaError.cannotTrack(
+          table: child,
+          "a foreign key would connect it with \(parent), which belongs to \(try file.spaceTitle()); the "
+            + "rows of two spaces arrive independently")
+      }
+    }
+  }
+}
+
 extension ReplicaFile {
+  /// The tables whose rows all belong to this space, by their names in this file.
+  fileprivate func wholeTables() throws -> [Name] {
+    let shares = try spaceNames().shares
+    return try trackedTables().filter { shares[$0] == nil }.map {
+      try spaceNames().local(of: $0, on: connection)
+    }
+  }
+
   /// The number of operations that the server does not have: those in the queue, in quarantine, and
   /// failed uploads.
   func unsentCount() throws -> Int {
@@ -103,6 +143,10 @@ extension ReplicaFile {
   fileprivate func removeRows() throws {
     let tables = try trackedTables()
     for table in tables { try dropTriggers(of: table) }
+    // Triggers of the user repeat nothing for other spaces: their devices keep all rows.
+    capture.mode = .applying
+    capture.beginApplying(RecordKey(table: "", record: ""), isDeleting: false)
+    defer { capture.mode = .recording }
     // Rows may refer to each other.
     try connection.deferForeignKeys()
     for table in tables {

@@ -69,6 +69,14 @@ final class FileSpaces {
     }
   }
 
+  /// Forgets the spaces that another process has left.
+  func forgetLeft() throws {
+    if joined.isEmpty { return }
+    let numbers = try list().map(\.number)
+    left += joined.filter { !numbers.contains($0.number) }
+    joined.removeAll { !numbers.contains($0.number) }
+  }
+
   private func open(_ number: Int, of first: ReplicaFile) throws -> ReplicaFile {
     // A rolled-back join may be made again; its functions are still there.
     if let former = left.firstIndex(where: { $0.number == number }) {
@@ -89,12 +97,14 @@ final class FileSpaces {
     return capture
   }
 
+  static let hasLeft = ReplicaError.notFound("the file has left this space")
+
   /// Returns the space with a number.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)`` if the file has left it.
   func file(_ number: Int) throws -> ReplicaFile {
     if let file = all.first(where: { $0.number == number }) { return file }
-    throw ReplicaError.notFound("the replica has left this space")
+    throw Self.hasLeft
   }
 
   /// Returns the spaces that track a table of this file: several, if its rows belong to several; the
@@ -169,6 +179,7 @@ extension FileSpaces: DatabaseOwner {
 
   func schemaChanged() throws {
     for file in all { try file.schemaChanged() }
+    try checkForeignKeys()
   }
 
   func rename(

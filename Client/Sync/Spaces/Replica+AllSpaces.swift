@@ -65,7 +65,7 @@ extension Replica {
             result = .failure(ReplicaError(error))
           }
           if case .failure(let error) = result, error.isStop { throw error }
-          return (index, SpaceSync(space: try await replica.server()?.space.value, result: result))
+          return (index, SpaceSync(space: await replica.spaceName(), result: result))
         }
       }
       var results: [(Int, SpaceSync)] = []
@@ -108,13 +108,19 @@ extension Replica {
       }
       defer { group.cancelAll() }
       var (known, running, first) = (Set([number]), 1, ReplicaError?.none)
+      // A space that was refused is tried again with another server or token.
+      var stopped: [Int: ServerAccess] = [:]
       watch(self)
       changes.wake()
       awaitChange()
       while let step = try await group.next() {
         switch step {
         case .spacesMayHaveChanged:
-          for replica in try await joinedReplicas() where known.insert(replica.number).inserted {
+          for replica in try await joinedReplicas() {
+            if let access = stopped[replica.number], await replica.isChanged(since: access) {
+              (stopped[replica.number], known) = (nil, known.subtracting([replica.number]))
+            }
+            guard known.insert(replica.number).inserted else { continue }
             running += 1
             watch(replica)
           }
@@ -125,11 +131,24 @@ extension Replica {
           running -= 1
           first = first ?? error
           if running == 0 { throw first ?? error }
-          if case .notFound = error { continue }
-          onEvent(.stopped(space: try await replica.server()?.space.value ?? "", error))
+          // The file may have left it.
+          guard let space = await replica.spaceName() else { continue }
+          stopped[replica.number] = try? await replica.access()
+          onEvent(.stopped(space: space, error))
         }
       }
     }
+  }
+}
+
+extension Replica {
+  /// The space's name; `nil` if there is none, or if the file has left it.
+  fileprivate func spaceName() async -> String? { try? await server()?.space.value }
+
+  /// Whether the space has another server or another stored token now.
+  fileprivate func isChanged(since access: ServerAccess) async -> Bool {
+    guard let now = try? await self.access() else { return false }
+    return now.address != access.address || now.stored != access.stored
   }
 }
 

@@ -1,4 +1,5 @@
 import FerryProtocol
+import Foundation
 
 /// Several spaces in one file.
 extension Replica {
@@ -34,13 +35,17 @@ extension Replica {
   ) async throws -> Replica {
     try await typed {
       try checkIsFirst()
-      let own = try await thread.run { try $0.identity().server }
+      // A space that was joined before keeps its server.
+      let own = try await thread.run { file in
+        let number = try file.spaces.current().first { $0.space == space }?.number
+        return try (number.map(file.spaces.file) ?? file).identity().server
+      }
       guard let url = url ?? own?.url else { throw ReplicaError.notConfigured }
       let address = try ServerAddress(
         checking: url, space: space,
         certificateAuthorities: certificateAuthorities ?? own?.certificateAuthorities)
       let number = try await thread.run { file in
-        let number = try file.spaces.join(address.space)
+        let number = try file.spaces.join(address)
         let source = try token ?? file.token(for: address, in: number)
         try file.spaces.file(number).prepare(address, source)
         try file.spaces.shareTables(with: number)
@@ -101,7 +106,12 @@ extension Replica {
     try await typed {
       try checkIsFirst()
       let number = try await number(of: space)
+      // Another process may sync the space now.
+      let place = try await thread.run { try $0.spaces.file(number).place }
+      let lock = try await engine.surroundings.lock(place, engine.options.lockPatience)
+      defer { lock.release() }
       try await thread.run { try $0.spaces.leave(number, discarding: discardingChanges) }
+      unlink(place + "-sync")
       joined.withLock { $0[number] = nil }
       watches.wake()
     }
@@ -146,7 +156,11 @@ extension Replica {
     return try await typed {
       var replicas: [Replica] = []
       for (number, _) in try await thread.run({ try $0.spaces.current() }) {
-        replicas.append(try await handle(number))
+        do {
+          replicas.append(try await handle(number))
+        } catch ReplicaError.notFound {
+          continue
+        }
       }
       return replicas
     }

@@ -159,8 +159,10 @@ extension SpaceNames {
   /// Returns the name in this file of a table of the space.
   func local(of table: Name, on connection: SQLiteConnection) throws -> Name {
     let own = tracked.first { $0.space == table }?.local
-    if let own, try isEmpty || connection.hasTable(own) { return own }
-    let others = Set(tracked.filter { $0.space != table }.map(\.local.folded))
+    if let own, try isEmpty || !ofOtherSpaces.contains(own.folded) && connection.hasTable(own) {
+      return own
+    }
+    let others = ofOtherSpaces.union(tracked.filter { $0.space != table }.map(\.local.folded))
     let found = try locals(of: table).first {
       try !others.contains($0.folded) && connection.hasTable($0)
     }
@@ -181,6 +183,24 @@ extension SpaceNames {
     return names
   }
 
+  /// Returns the tables that only other ledgers of the file record, folded. A name that a schema declares
+  /// must not lead to them.
+  private static func tablesOfOtherSpaces(on connection: SQLiteConnection) throws -> Set<Name> {
+    // In quotation marks, names are those of the first ledger.
+    let numbers = try connection.rows(
+      "SELECT 1 UNION ALL SELECT number FROM \(quoted("ferry_spaces"))"
+    ) { Int($0.int64(0)) }
+    guard numbers.count > 1 else { return [] }
+    var tables = Set<Name>()
+    for number in numbers where number != connection.namespace.number {
+      let ledger = quoted(Name(FileSpaces.names(of: number).name("ferry_tables")))
+      try connection.forEach("SELECT local FROM \(ledger) WHERE space_column IS NULL") {
+        tables.insert($0.name(0).folded)
+      }
+    }
+    return tables
+  }
+
   /// Returns the names without those that the space's schema declares.
   fileprivate static func local(on connection: SQLiteConnection) throws -> SpaceNames {
     var names = SpaceNames()
@@ -194,6 +214,7 @@ extension SpaceNames {
         names.shares[pair.space] = SpaceShare(column: row.name(3), space: row.optionalText(4))
       }
     }
+    names.ofOtherSpaces = try tablesOfOtherSpaces(on: connection)
     try connection.forEach(
       "SELECT t.name, n.key, n.value FROM ferry_tables AS t, json_each(t.numbers) AS n"
     ) { row in

@@ -96,6 +96,8 @@ extension ReplicaFile {
       return
     }
     try configure(address, token: token, isFound: isKnown && isFound())
+    // A watch of another process sees the entry: SQLite writes no page for equal values.
+    if isKnown && number != 1 { try note("token", "the token of the space was replaced") }
   }
 
   /// Whether the server has had the space. It may have lost it since.
@@ -120,6 +122,11 @@ extension ReplicaFile {
   }
 
   private func checkSpace(of address: ServerAddress) throws {
+    let others = try number == 1 ? spaces.list().map(\.space) : []
+    guard !others.contains(address.space.value) else {
+      throw ReplicaError.cannotJoin(
+        space: address.space.value, "this file has joined it already; leave it first")
+    }
     guard let old = try identity().server, old.space != address.space,
       try syncState().epoch != nil
     else { return }

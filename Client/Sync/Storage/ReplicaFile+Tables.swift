@@ -125,11 +125,11 @@ extension ReplicaFile {
         throw ReplicaError.cannotTrack(
           table: table.local, "it belongs to \(try other.spaceTitle()); untrack it there first")
       }
-      let parents = try parentsOf(table.local)
+      let parents = try parents(of: table.local)
       for local in try other.trackedLocals() {
         if try column != nil && other.schema(local: local).share != nil { continue }
         let isParent = parents.contains { $0.folded == local.folded }
-        let isChild = try parentsOf(local).contains { $0.folded == table.local.folded }
+        let isChild = try self.parents(of: local).contains { $0.folded == table.local.folded }
         guard isParent || isChild else { continue }
         throw ReplicaError.cannotTrack(
           table: table.local,
@@ -140,12 +140,12 @@ extension ReplicaFile {
   }
 
   /// Returns the tables of this file to which a table's foreign keys refer.
-  private func parentsOf(_ local: Name) throws -> [Name] {
+  func parents(of local: Name) throws -> [Name] {
     try connection.rows("SELECT \"table\" FROM pragma_foreign_key_list(?)", local) { $0.name(0) }
   }
 
   /// Returns the space's name for messages.
-  private func spaceTitle() throws -> String {
+  func spaceTitle() throws -> String {
     try identity().server.map { "space \($0.space)" } ?? "the file's first space"
   }
 
