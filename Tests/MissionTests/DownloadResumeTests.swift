@@ -66,7 +66,11 @@ struct DownloadResumeTests {
     }
     let failure = await fixture.failure(
       fixture.job(small, from: server.url, inChunks: true), attempts: 2
-    ) { $0.rangeBytes = 65_536 }
+    ) {
+      $0.rangeBytes = 65_536
+      // One after another: the good parts arrive before the failure.
+      $0.connections = 1
+    }
     server.stop()
     #expect(failure?.kind == .server(503))
     let good = try HostileServer { .good(small, tag: nil, to: $0) }

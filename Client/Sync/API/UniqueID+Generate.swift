@@ -1,11 +1,26 @@
 import FerryProtocol
+import Synchronization
 
 extension UniqueID {
   /// Returns a new UUIDv7 of the current time: the default key of tracked tables.
+  ///
+  /// It is greater than all earlier ones of this process, so that keys sort by the order of their
+  /// creation also within a millisecond (RFC 9562 §6.2).
+  ///
+  /// ```swift
+  /// try database.execute("INSERT INTO notes VALUES (?, ?)", [.text("\(UniqueID.generate())"), "hello"])
+  /// ```
   public static func generate() -> UniqueID {
-    UniqueID(
-      timestamp: HybridTimestamp(
-        milliseconds: SystemClock.milliseconds(), counter: .random(in: .min ... .max)),
-      random: .random(in: .min ... .max))
+    // The upper half of the counters is left for those that follow in the same millisecond.
+    let now = HybridTimestamp(
+      milliseconds: SystemClock.milliseconds(), counter: .random(in: 0...0x7FFF))
+    let time = newest.withLock { newest in
+      newest = max(now, HybridTimestamp(rawValue: newest.rawValue &+ 1))
+      return newest
+    }
+    return UniqueID(timestamp: time, random: .random(in: .min ... .max))
   }
+
+  /// The time of the newest identifier of this process.
+  private static let newest = Mutex(HybridTimestamp.zero)
 }
