@@ -62,7 +62,7 @@ extension FerryCommand {
       case .success(let report):
         try TextOutput.standardOutput.line(
           arguments.flag("json") ? report.json(of: name).text : "\(name): \(report.text)")
-        let verdict = try await verdict(replica.space(name))
+        let verdict = try await verdict(replica.space(name), after: report)
         if status == .done { status = verdict }
       case .failure(let error):
         let failure = error.commandFailure
@@ -98,6 +98,13 @@ extension FerryCommand {
     }
     progress.finish()
     try TextOutput.standardOutput.line(arguments.flag("json") ? report.json.text : report.text)
+    return try await verdict(replica, after: report)
+  }
+
+  /// Returns `done`, unless records wait for the user or operations for the next sync.
+  private static func verdict(
+    _ replica: Replica, after report: SyncReport
+  ) async throws -> ExitStatus {
     let verdict = try await verdict(replica)
     guard report.left > 0 else { return verdict }
     try TextOutput.standardError.lines([
