@@ -105,7 +105,8 @@ struct DeviceFile: Sendable {
     let progress = try read { connection in
       try connection.prepare(
         """
-        SELECT (SELECT count(*) FROM ferry_pending) + (SELECT count(*) FROM ferry_refresh), applied
+        SELECT (SELECT count(*) FROM ferry_pending) + (SELECT count(*) FROM ferry_refresh)
+            + (SELECT count(*) FROM ferry_tables WHERE since IS NOT NULL), applied
         FROM ferry_replica
         """
       ).first { Progress(pending: Int($0.int64(0)), applied: $0.int64(1)) }
@@ -115,7 +116,8 @@ struct DeviceFile: Sendable {
   }
 
   struct Progress: Sendable, Equatable {
-    /// Operations that no pull list has contained yet, and records to fetch whole.
+    /// Operations that no pull list has contained yet, records to fetch whole, and tables to compare
+    /// with the server after a step of the schema.
     var pending: Int
     var applied: SequenceNumber
   }
