@@ -4,19 +4,21 @@ import Foundation
 /// Collects the names of tables whose rows a connection changes.
 final class SQLiteChangeLog {
   fileprivate(set) var tables: Set<String> = []
-  /// The name of the last one: a statement mostly changes rows of one table.
-  private var last: [CChar] = [0]
+  /// The names of the last two: a statement mostly changes rows of one table, and its trigger those of
+  /// another one.
+  private var last: (newer: [CChar], older: [CChar]) = ([0], [0])
 
   fileprivate func note(_ table: UnsafePointer<CChar>) {
-    if strcmp(table, last) == 0 { return }
-    last = Array(UnsafeBufferPointer(start: table, count: strlen(table) + 1))
+    if strcmp(table, last.newer) == 0 || strcmp(table, last.older) == 0 { return }
+    let name = Array(UnsafeBufferPointer(start: table, count: strlen(table) + 1))
+    last = (name, last.newer)
     tables.insert(String(cString: table))
   }
 
   fileprivate func take() -> Set<String> {
     defer {
       tables = []
-      last = [0]
+      last = ([0], [0])
     }
     return tables
   }
