@@ -115,6 +115,22 @@ struct PrunedHistoryTests {
         == ["the server's record notes/a existed at its pruning"])
   }
 
+  @Test("a record of a table that asks may be gone although its newest operation is an insert")
+  func asked() {
+    var maker = HistoryMaker()
+    maker.add(.insert, "a", by: 1, at: 10, ["body": "x"], table: "drafts")
+    maker.add(.delete, "a", by: 1, at: 20, base: 1, table: "drafts")
+    // Its author had not seen the delete, so that the insert is a question.
+    maker.add(.insert, "a", by: 2, at: 30, ["body": "x"], table: "drafts")
+    maker.prune("a", table: "drafts")
+    #expect(ReferenceState.found(ReferenceState(), [], maker.final()) == [])
+    maker.add(.insert, "b", by: 1, at: 40, ["body": "y"], table: "drafts")
+    maker.prune("b", table: "drafts")
+    #expect(
+      ReferenceState.found(ReferenceState(), [], maker.final())
+        == ["the server's record drafts/b existed at its pruning"])
+  }
+
   @Test("an operation may be in the history again only after it was pruned")
   func again() {
     var maker = HistoryMaker()

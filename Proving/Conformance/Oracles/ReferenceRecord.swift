@@ -21,6 +21,10 @@ struct ReferenceRecord {
     return deleted.map { inserted > $0 } ?? true
   }
 
+  /// Whether the record exists by the rules of any table: no policy lets an insert lose if there
+  /// was no delete.
+  var wasNeverDeleted: Bool { inserted != nil && deleted == nil }
+
   /// The writes that no delete has erased.
   var columns: [Name: Write] {
     guard let deleted else { return latest }
@@ -51,7 +55,8 @@ struct ReferenceRecord {
   }
 
   /// Returns all records of a history, and those among the forgotten ones that existed when they
-  /// went.
+  /// went. If a table's deletes and inserts are decided by the knowledge of their authors, a record
+  /// that was ever deleted may have been gone.
   static func all(
     _ server: ServerEvidence
   ) -> (records: [RecordKey: ReferenceRecord], forgottenAlive: [RecordKey]) {
@@ -63,7 +68,10 @@ struct ReferenceRecord {
       if entry.kind == .batch { return }
       records[entry.key, default: ReferenceRecord()].absorb(entry)
     } forget: { key in
-      if records.removeValue(forKey: key)?.exists ?? false { alive.append(key) }
+      guard let record = records.removeValue(forKey: key) else { return }
+      let existed =
+        Workload.dependsOnKnowledge(key.table) ? record.wasNeverDeleted : record.exists
+      if existed { alive.append(key) }
     }
     return (records, alive)
   }

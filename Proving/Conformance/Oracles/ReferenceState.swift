@@ -6,7 +6,8 @@ import FerryProtocol
 /// latest write that no delete has erased, by time and then device. So each operation's effect is
 /// in the state, or lost to a greater stamp; and there is no record without an operation. If
 /// history is pruned, no existing record goes; one that did not exist begins from scratch after
-/// that. Tables with policies are left out; ``CounterSums`` checks the one with a counter.
+/// that. Tables with policies are left out; ``CounterSums`` checks the one with a counter. Of their
+/// records only those that no operation deleted certainly existed when they were pruned.
 package struct ReferenceState: Oracle {
   package static let name = "reference-state"
 
