@@ -123,6 +123,29 @@ struct MissionKeepingTests {
     #expect(try await device.read("a.txt", in: "m") == small)
   }
 
+  @Test("content stays if a manifest that names it arrives between the rows' and its own removal")
+  func namedMeanwhile() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    // Another mission's row appears as soon as the content is forgotten.
+    let other = try SQLiteConnection(path: device.store.path)
+    try other.execute(
+      """
+      CREATE TRIGGER arrival AFTER DELETE ON objects WHEN OLD.size = 300000 BEGIN
+        INSERT INTO files(mission, version, place, path, kind, media_type, size, hash)
+        VALUES ('n', 1, 0, 'b.bin', 'file', '', OLD.size, OLD.hash);
+      END
+      """)
+    try await device.manager.remove(mission("m"))
+    try other.execute("DROP TRIGGER arrival")
+    #expect(device.everything().map { ($0 as NSString).lastPathComponent } == ["\(hash(large))"])
+    publish("n", [("b.bin", large)])
+    try await device.download("n")
+    #expect(try await device.read("b.bin", in: "n") == large)
+    #expect(shelf.fetches(of: large) == 1)
+  }
+
   // MARK: Keeping
 
   @Test("damage is found, and repaired on request")

@@ -200,7 +200,8 @@ extension MissionManager {
       // The owner of the lock fetches it for another mission.
       guard let lock = try files.lock(.content(hash)) else { continue }
       defer { lock.release() }
-      guard try await store.object(hash) == nil else { continue }
+      // Another mission's manifest may have arrived since the rows went: it needs the same content.
+      guard try await store.object(hash) == nil, try await !store.refers(to: hash) else { continue }
       try await files.removeObject(hash)
       try await files.removePartial(hash)
     }

@@ -83,6 +83,9 @@ public protocol MissionStore: Sendable {
   /// Returns the facts about complete content; `nil` if there is none.
   func object(_ hash: ContentHash) async throws(MissionError) -> ObjectRow?
 
+  /// Returns whether an item's row refers to this content, complete or not.
+  func refers(to hash: ContentHash) async throws(MissionError) -> Bool
+
   /// Removes complete content that is damaged or missing.
   func removeObject(_ hash: ContentHash) async throws(MissionError)
 

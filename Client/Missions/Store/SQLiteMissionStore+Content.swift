@@ -100,6 +100,11 @@ extension SQLiteMissionStore {
     }
   }
 
+  public func refers(to hash: ContentHash) async throws(MissionError) -> Bool {
+    if PlantedFault.sharedContentRemoved.isPlanted { return false }
+    return try await read { try $0.exists("SELECT 1 FROM files WHERE hash = ?", hash.bytes) }
+  }
+
   public func removeObject(_ hash: ContentHash) async throws(MissionError) {
     try await write { connection in
       try Self.forget(hash, on: connection)
