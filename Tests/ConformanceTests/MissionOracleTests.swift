@@ -164,6 +164,26 @@ struct MissionOracleTests {
     #expect(count([Self.fetched(900), Self.looked(MissionEvidence()), Self.fetched(1_000)]) == 0)
   }
 
+  @Test("content that was removed may be fetched again unless a mission named it all the time")
+  func removed() {
+    let other = Self.made(MissionID("other"))
+    func count(_ before: Set<MissionID>, _ now: Set<MissionID>) -> Int {
+      var rows = MissionEvidence()
+      rows.owners[Self.hash(1)] = before
+      return Self.objections(
+        FetchedOnce(marksFrom: 500, transfers: 3),
+        [
+          Self.publishing(["a": Self.item(1)]), Self.fetched(1_000), Self.looked(rows),
+          .removing(device: "one", Self.hash(1), owners: now), Self.fetched(1_000),
+        ])
+    }
+    #expect(count([Self.mission], []) == 0)
+    // The other mission's rows came after the first one's had gone.
+    #expect(count([Self.mission], [other]) == 0)
+    #expect(count([Self.mission], [Self.mission]) == 1)
+    #expect(count([Self.mission, other], [other]) == 1)
+  }
+
   @Test("content that is too small for marks may be fetched whole again after a transfer")
   func small() {
     let events = [

@@ -23,8 +23,8 @@ package struct MissionEvidence: Sendable {
 
   /// By mission and version.
   package var versions: [Version] = []
-  /// Content that the store's rows name.
-  package var known: Set<ContentHash> = []
+  /// The missions whose rows name each content.
+  package var owners: [ContentHash: Set<MissionID>] = [:]
   /// Stored content: its file name, and the hash of its bytes.
   package var objects: [(name: String, hash: ContentHash)] = []
   /// Files of the device outside of the folders for files of missions, and attempts to reach such
@@ -41,6 +41,8 @@ package enum MissionRunEvent: Sendable {
   case publishing(SpaceName, MissionID, [String: PublishedItem])
   /// The harness looked at the disk. Looks come at any moment, also right after a process died.
   case looked(device: String, SpaceName, MissionEvidence)
+  /// The process is about to remove a file of content, which these missions' rows name now.
+  case removing(device: String, ContentHash, owners: Set<MissionID>)
   /// Bytes of content came over the network.
   case fetched(device: String, ContentHash, bytes: Int64)
   /// A transfer of content ended before its end.

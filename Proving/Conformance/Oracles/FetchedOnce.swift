@@ -3,6 +3,10 @@ import FerryProtocol
 /// Checks that content is fetched once, apart from bytes in flight at an interruption: bytes
 /// fetched ≤ content + interruptions × the parts in flight. Content that was removed on purpose or
 /// that a disk lost is fetched again.
+///
+/// A file may be removed if at some moment no row named it, although another mission names it again
+/// a moment later. The oracle looks at the rows now and then only. So it accepts the removal if no
+/// mission has named the content from the last look until now.
 package struct FetchedOnce: MissionOracle {
   package static let name = "fetched-once"
 
@@ -31,6 +35,8 @@ package struct FetchedOnce: MissionOracle {
   /// Content of each mission, of all its versions.
   private var contents: [MissionID: Set<ContentHash>] = [:]
   private var balances: [Account: Balance] = [:]
+  /// The missions that named each content at the last look at a device.
+  private var owners: [String: [ContentHash: Set<MissionID>]] = [:]
 
   package init(marksFrom: Int64, transfers: Int) {
     (self.marksFrom, self.transfers) = (marksFrom, Int64(transfers))
@@ -54,11 +60,17 @@ package struct FetchedOnce: MissionOracle {
       for hash in contents[mission] ?? [] { allow(.whole, of: hash, on: device) }
     case .looked(let device, _, let evidence):
       // Content that no row names is removed, and fetched again when it is wanted again.
+      owners[device] = evidence.owners
       for account in balances.keys
-      where account.device == device && !evidence.known.contains(account.hash) {
+      where account.device == device && evidence.owners[account.hash] == nil {
         balances[account] = nil
       }
+    case .removing(let device, let hash, let now):
+      if now.isDisjoint(with: owners[device]?[hash] ?? []) {
+        balances[Account(device: device, hash: hash)] = nil
+      }
     case .copied(let device, let original):
+      owners[device] = owners[original]
       for (account, balance) in balances where account.device == original {
         balances[Account(device: device, hash: account.hash)] = balance
       }

@@ -72,7 +72,11 @@ final class DeviceMissions: @unchecked Sendable {
 
   private func open() async throws -> MissionManager {
     let (scheduler, device, shared, setting) = (shared.scheduler, device, shared, setting)
-    let calls = SimulatedFileCalls(shared.disk.folders(of: "/" + device.name)) { [self] in isAlive }
+    let calls = SimulatedFileCalls(shared.disk.folders(of: "/" + device.name)) { [self] in
+      isAlive
+    } isRemoving: { name in
+      if let hash = ContentHash(name) { device.lookAtMissions(removing: hash) }
+    }
     let makeExecutor: @Sendable (String) -> any WorkExecutor = { [self, seed] name in
       Processor(scheduler, random: SeededRandom(seed, name)) { self.isAlive }
     }

@@ -74,10 +74,12 @@ enum MissionSnapshot {
         mission: mission, version: row.int64(1), isComplete: row.int64(2) != 0,
         isActive: row.int64(3) != 0, files: nil)
     }
-    let known = try connection.rows("SELECT DISTINCT hash FROM files ORDER BY hash") {
-      ContentHash($0.blob(0))
+    try connection.forEach("SELECT DISTINCT hash, mission FROM files") { row in
+      guard let hash = ContentHash(row.blob(0)), let mission = MissionID(row.text(1)) else {
+        return
+      }
+      evidence.owners[hash, default: []].insert(mission)
     }
-    evidence.known = Set(known.compactMap { $0 })
     return names
   }
 }

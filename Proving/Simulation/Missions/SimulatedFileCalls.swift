@@ -11,9 +11,14 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
 
   private let folders: SimulatedFolders
   private let isAlive: () -> Bool
+  /// Learns the name of each file that is about to be removed from a folder.
+  private let isRemoving: (String) -> Void
 
-  package init(_ folders: SimulatedFolders, isAlive: @escaping () -> Bool) {
-    (self.folders, self.isAlive) = (folders, isAlive)
+  package init(
+    _ folders: SimulatedFolders, isAlive: @escaping () -> Bool,
+    isRemoving: @escaping (String) -> Void = { _ in }
+  ) {
+    (self.folders, self.isAlive, self.isRemoving) = (folders, isAlive, isRemoving)
   }
 
   private func call<T>(
@@ -67,7 +72,8 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   }
 
   package func unlinkat(_ folder: Int32, _ name: String, _ flags: Int32) -> Int32 {
-    perform { () throws(SimulatedFolders.Failure) in
+    if isAlive(), flags & AT_REMOVEDIR == 0 { isRemoving(name) }
+    return perform { () throws(SimulatedFolders.Failure) in
       try folders.remove(in: folder, name, isFolder: flags & AT_REMOVEDIR != 0)
     }
   }

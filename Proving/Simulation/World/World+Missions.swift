@@ -102,11 +102,17 @@ extension SimulatedDevice {
   }
 
   /// Passes the disk's mission data at this moment to the oracles.
-  func lookAtMissions() {
+  ///
+  /// - Parameter hash: The content whose file the process is about to remove.
+  func lookAtMissions(removing hash: ContentHash? = nil) {
     guard let missions = setting.missions else { return }
     do {
       let evidence = try setting.dice.quietly {
         try MissionSnapshot.read(setting.disk, device: name, root: missionRoot)
+      }
+      if let hash {
+        let owners = evidence.owners[hash] ?? []
+        missions.tell(.removing(device: name, hash, owners: owners), by: name)
       }
       missions.tell(.looked(device: name, space, evidence), by: name)
     } catch {
