@@ -17,7 +17,7 @@ enum FerryCommand {
       other value is kept: see `ferry log`.
 
       Other SQLite programs can read the file. If they write to a tracked table, they fail with \
-      "no such function: ferry_insert", so that no change misses the sync unnoticed. With the \
+      "no such function: ferry_records", so that no change misses the sync unnoticed. With the \
       extension libferry_sqlite.so their writes are recorded as well.
       """,
     version: version,

@@ -134,7 +134,9 @@ public final class Database {
           ? Array(repeating: .null, count: statement.parameterCount) : parameters
         if let table = connection.droppedTable { try owner?.tableWillDrop(Name(table)) }
         // An additional column does not disturb the recording.
-        if statement.altersTable && !statement.addsColumn { try owner?.schemaWillChange() }
+        if let table = connection.alteredTable, !statement.addsColumn {
+          try owner?.tableWillAlter(Name(table))
+        }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
         note(statement)
         begin(names)

@@ -4,8 +4,8 @@ import FerryProtocol
 package protocol DatabaseOwner: AnyObject {
   /// Runs before a statement that drops a table.
   func tableWillDrop(_ table: Name) throws
-  /// Runs before a statement that alters a table.
-  func schemaWillChange() throws
+  /// Runs before a statement that alters a table; one that only adds a column is left out.
+  func tableWillAlter(_ table: Name) throws
   /// Runs after each statement that changed the schema, and after a failed one that altered a
   /// table.
   func schemaChanged() throws

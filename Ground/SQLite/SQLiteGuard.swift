@@ -39,6 +39,8 @@ final class SQLiteGuard {
   var reason: String?
   /// The table of the main database that the statement prepared last drops.
   var dropped: String?
+  /// The table of the main database that the statement prepared last alters.
+  var altered: String?
   /// The tables of the main database that the statement prepared last reads and writes.
   var tables = SQLiteStatement.Tables()
   /// Whether the tables of all statements are noted, and not only those of guarded ones.
@@ -63,6 +65,7 @@ final class SQLiteGuard {
 
   fileprivate func allows(_ action: SQLiteAction) -> Bool {
     if action.kind == .dropTable && action.database == "main" { dropped = action.name }
+    if action.kind == .alter && action.database == "main" { altered = action.name }
     guard let why = refusal(action) else { return true }
     reason = reason ?? why
     return false
@@ -103,6 +106,10 @@ extension SQLiteConnection {
   /// one.
   package var droppedTable: String? { keeper?.dropped }
 
+  /// The table of the main database that the last prepared guarded statement alters, if it alters
+  /// one.
+  package var alteredTable: String? { keeper?.altered }
+
   /// Prepares as ``prepareNext(_:)`` does, for SQL of a user: the guard is asked.
   ///
   /// - Throws: `SQLITE_AUTH` with the guard's reason.
@@ -113,6 +120,7 @@ extension SQLiteConnection {
     keeper.isAsked = true
     keeper.reason = nil
     keeper.dropped = nil
+    keeper.altered = nil
     defer { keeper.isAsked = false }
     do {
       return try prepareNext(&script)

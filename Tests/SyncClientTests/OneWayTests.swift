@@ -93,6 +93,7 @@ struct OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('lost', 'x')")
     try confirm(sent(replica), replica)
     try replica.apply([], head: 2)
+    try replica.file.keepNewestOrder()
     try replica.file.connection.execute("DELETE FROM ferry_operations WHERE state = 1")
     try replica.run("INSERT INTO messages VALUES ('failed', 'x')")
     try fail(replica)
@@ -211,14 +212,13 @@ struct OneWayTests {
     #expect(stored == [[.integer(Int64(bitPattern: later.rawValue))]])
   }
 
-  @Test("a retried operation goes to the queue's end, also without SQLite's row of sequences")
-  func sequences() throws {
+  @Test("a retried operation goes to the queue's end")
+  func queueEnd() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
     try fail(replica)
     #expect(try sent(replica).isEmpty)
     try replica.run("INSERT INTO tasks(id) VALUES ('b')")
-    try replica.run("DELETE FROM sqlite_sequence")
     #expect(try replica.file.retryUploads(table: "messages", record: "a") == 1)
     #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b", "a"])
   }

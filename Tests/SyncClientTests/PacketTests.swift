@@ -168,6 +168,26 @@ struct PacketTests {
     #expect(try replica.file.pendingCount() == 0)
   }
 
+  @Test("no operation gets the place of a removed one, also within one transaction")
+  func placesOfRemoved() throws {
+    let replica = try ReplicaFixture.withTasks()
+    func newest() throws -> Value? {
+      try replica.rows("SELECT max(seq) FROM ferry_operations").first?.first
+    }
+    try replica.run("INSERT INTO tasks(id) VALUES ('a')")
+    try replica.run("DELETE FROM tasks")
+    #expect(try replica.freeze().isEmpty)
+    try replica.run("INSERT INTO tasks(id) VALUES ('b')")
+    #expect(try newest() == .integer(3))
+    _ = try replica.file.write { database in
+      try database.execute("SAVEPOINT one")
+      try database.execute("INSERT INTO tasks(id) VALUES ('c')")
+      try replica.file.forget(1...9)
+      try database.execute("INSERT INTO tasks(id) VALUES ('d')")
+    }
+    #expect(try newest() == .integer(5))
+  }
+
   @Test("own packets that follow the cursor move it, so they are not pulled")
   func advancesOverOwn() throws {
     let replica = try ReplicaFixture.withTasks()

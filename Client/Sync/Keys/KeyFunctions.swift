@@ -62,7 +62,9 @@ enum KeyFunctions {
       try Self.add(name, 2, to: connection, callers, body)
     }
     try add("ferry_inserted") { [unowned context] arguments, answer in
-      guard let number = try arguments.number(1) else { return answer.setNull() }
+      guard !context.isSuspended, let number = try arguments.number(1) else {
+        return answer.setNull()
+      }
       let (table, known) = try known(arguments, number)
       let state = NumberedRecord.inserted(
         known, in: try context.transaction(recorder), fresh: context.newRecord)
@@ -70,7 +72,9 @@ enum KeyFunctions {
       answer.set(optional: state.record)
     }
     try add("ferry_referred") { [unowned context] arguments, answer in
-      guard let number = try arguments.number(1) else { return answer.setNull() }
+      guard !context.isSuspended, let number = try arguments.number(1) else {
+        return answer.setNull()
+      }
       let (table, known) = try known(arguments, number)
       if let known, known.transaction == nil { return answer.set(optional: known.record) }
       let state = NumberedRecord.referred(
@@ -79,7 +83,9 @@ enum KeyFunctions {
       answer.set(optional: state.record)
     }
     try add("ferry_deleted") { [unowned context] arguments, answer in
-      guard let number = try arguments.number(1) else { return answer.setNull() }
+      guard !context.isSuspended, let number = try arguments.number(1) else {
+        return answer.setNull()
+      }
       let (table, known) = try known(arguments, number)
       guard let known else { return answer.setNull() }
       let state = known.deleted(in: try context.transaction(recorder))

@@ -10,8 +10,20 @@ final class CaptureContext {
   struct Group: Equatable {
     let number: Int64
     let base: SequenceNumber
+    /// Whether an operation's place has to be computed. Otherwise SQLite's next number is right.
+    var isPlaceComputed: Bool
     var operations = 0
     var bytes = 0
+  }
+
+  /// What a group begins with.
+  struct Start {
+    let group: Int64
+    let base: SequenceNumber
+    let clock: HybridTimestamp
+    let offset: Int64
+    /// Whether the newest operations were removed: their places must not be given to others.
+    let hasRemovedNewest: Bool
   }
 
   /// The kind of a write on this connection.
@@ -29,6 +41,8 @@ final class CaptureContext {
   }
 
   var mode: Mode = .recording
+  /// Whether nothing is recorded, since a step of a migration runs.
+  var isSuspended = false
   /// Whether the remote change being applied is a delete.
   private(set) var isDeleting = false
   /// The record of the current remote change.
@@ -95,14 +109,13 @@ final class CaptureContext {
   // MARK: The group
 
   /// Returns the current group; `start` begins one if there is none.
-  func currentGroup(
-    start: () throws -> (group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64)
-  ) rethrows -> Group {
+  func currentGroup(start: () throws -> Start) rethrows -> Group {
     if let group { return group }
     let state = try start()
     clock.observe(state.clock)
     offset = state.offset
-    let begun = Group(number: state.group, base: state.base)
+    let begun = Group(
+      number: state.group, base: state.base, isPlaceComputed: state.hasRemovedNewest)
     group = begun
     return begun
   }
@@ -128,6 +141,9 @@ final class CaptureContext {
     let time = HybridTimestamp(milliseconds: corrected(wallClock()))
     return UniqueID(timestamp: time, random: random()).description
   }
+
+  /// Notes that operations are removed during the group.
+  func operationsAreRemoved() { group?.isPlaceComputed = true }
 
   /// Ends the group of a cascade. A pull's deletes along with a parent are not a transaction of the
   /// user's. Each row is deleted for its own reason, so that a rejected one affects no other.

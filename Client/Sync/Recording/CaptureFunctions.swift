@@ -35,6 +35,9 @@ extension CaptureContext {
     try connection.addFunction("ferry_nested", argumentCount: 2, callers: callers) {
       [unowned self] in $1.set(isNested($0) ? 1 : 0)
     }
+    try connection.addFunction("ferry_records", argumentCount: 0, callers: callers) {
+      [unowned self] in $1.set(isSuspended || isApplyingValues ? 0 : 1)
+    }
     try connection.addFunction("ferry_applying", argumentCount: 2, callers: callers) {
       [unowned self] in $1.set(mode == .applying && isAppliedRecord($0, table: 0) ? 1 : 0)
     }
@@ -75,6 +78,7 @@ extension CaptureContext {
     _ answer: SQLiteAnswer, _ recorder: OperationRecorder
   ) {
     answer.set(0)
+    if isSuspended { return }
     do {
       try admission?()
       let isCollected = try collect(arguments, kind).get()

@@ -4,13 +4,13 @@ import FerrySQLite
 /// The triggers that record the changes of a user's transaction to a tracked table (SPEC.md §4).
 ///
 /// They call functions that only this library registers. So a write from any other connection fails
-/// ("no such function: ferry_insert") instead of being unrecorded, unless ``HostRecording`` has
+/// ("no such function: ferry_records") instead of being unrecorded, unless ``HostRecording`` has
 /// registered them there. The functions themselves write
 /// to `ferry_operations`, which keeps the triggers short. Every connection that opens the file parses
 /// the triggers, and every statement that writes to the table compiles them.
 enum CaptureTriggers {
   /// The version of the triggers' text; raised when it changes.
-  static let version = 7
+  static let version = 8
   /// SQLite allows 127 arguments for a function; a row with more columns is captured in parts.
   private static let argumentsMax = 120
 
@@ -26,9 +26,12 @@ enum CaptureTriggers {
     // The rekey trigger records a changed key as a delete and an insert.
     let isSame = table.keyList.map { "OLD.\($0) IS NEW.\($0)" }.joined(separator: " AND ")
     let stays = table.own(table.own(isSame, in: "OLD"), in: "NEW")
+    // A remote change costs no arguments. Guards have to learn of it, though.
+    let unless = isGuarded ? "" : "ferry_records() AND "
     return [
-      trigger("insert", table, space, when: ownRow(table, "NEW", inserted(table))),
-      trigger("update", table, space, when: "\(stays) AND " + difference(table, rules)),
+      trigger(
+        "insert", table, space, when: unless + ownRow(table, "NEW", inserted(table))),
+      trigger("update", table, space, when: "\(unless)\(stays) AND " + difference(table, rules)),
       trigger("delete", table, space, when: ownRow(table, "OLD", deleted(table))),
       rekey(table, space),
     ] + (isGuarded ? guards(table, space) : []) + limits(table, space)

@@ -9,6 +9,12 @@ final class OperationRecorder {
   private unowned let connection: SQLiteConnection
   private unowned let context: CaptureContext
 
+  /// The place of the newest operation ever recorded. SQLite's AUTOINCREMENT would write to a table of
+  /// its own for each row, and users may change that table.
+  static let newestOrder = """
+    max(ifnull((SELECT max(seq) FROM ferry_operations), 0), (SELECT removed_order FROM ferry_replica))
+    """
+
   init(connection: SQLiteConnection, context: CaptureContext) {
     self.connection = connection
     self.context = context
@@ -36,12 +42,13 @@ final class OperationRecorder {
     var row = PendingRow(
       id: context.nextOperation(), group: group.number, base: base, table: table, record: record,
       kind: kind, concurrent: concurrent, context: context)
+    let insertion = group.isPlaceComputed ? PendingRow.placedInsertion : PendingRow.insertion
     for part in context.fullParts {
       row.part = part
-      try connection.statement(PendingRow.insertion).run(row)
+      try connection.statement(insertion).run(row)
       (row.part, row.kind, row.id) = (nil, .update, context.nextOperation())
     }
-    try connection.statement(PendingRow.insertion).run(row)
+    try connection.statement(insertion).run(row)
     connection.lastInsertedRow = lastRow
     context.endCascade()
   }
@@ -59,19 +66,20 @@ final class OperationRecorder {
   }
 
   /// Reads the start values of a group, inside the user's transaction.
-  func readStart() throws -> (
-    group: Int64, base: SequenceNumber, clock: HybridTimestamp, offset: Int64
-  ) {
+  func readStart() throws -> CaptureContext.Start {
     let state = try connection.first(
       """
-      SELECT (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = '\(connection.namespace.name("ferry_operations"))'),
-        applied, clock, clock_offset, (SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1)
+      SELECT \(Self.newestOrder) + 1, applied, clock, clock_offset,
+        (SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1),
+        removed_order > ifnull((SELECT max(seq) FROM ferry_operations), 0)
       FROM ferry_replica
       """
     ) { row in
       let newest = UniqueID(bytes: row.blobBytes(4))?.timestamp ?? .zero
       let clock = max(HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(2))), newest)
-      return (row.int64(0), row.int64(1), clock, row.int64(3))
+      return CaptureContext.Start(
+        group: row.int64(0), base: row.int64(1), clock: clock, offset: row.int64(3),
+        hasRemovedNewest: row.int64(5) != 0)
     }
     guard let state else { throw CaptureRefusal("ferry: the replica's state is missing") }
     return state
@@ -88,10 +96,16 @@ final class OperationRecorder {
 
 /// A row of `ferry_operations`, bound from the capture's buffers.
 private struct PendingRow: SQLiteBindable {
-  static let insertion = """
-    INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, concurrent, was, marks)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  /// The place is SQLite's next number.
+  static let insertion = insertion(at: "NULL")
+  static let placedInsertion = insertion(at: "\(OperationRecorder.newestOrder) + 1")
+
+  private static func insertion(at place: String) -> String {
     """
+    INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks)
+    VALUES (\(place), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """
+  }
 
   var id: OperationID
   let group: Int64

@@ -48,8 +48,8 @@ extension ReplicaFile {
     json.columns(columns)
     try connection.run(
       """
-      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, concurrent)
-      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, concurrent)
+      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
       """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()
     try forgetKept(change.key)

@@ -173,8 +173,8 @@ extension FileSpaces: DatabaseOwner {
     for file in all { try file.tableWillDrop(table) }
   }
 
-  func schemaWillChange() throws {
-    for file in all { try file.schemaWillChange() }
+  func tableWillAlter(_ table: Name) throws {
+    for file in all { try file.tableWillAlter(table) }
   }
 
   func schemaChanged() throws {

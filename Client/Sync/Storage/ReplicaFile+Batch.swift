@@ -153,8 +153,8 @@ extension ReplicaFile {
     }
     try connection.run(
       """
-      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data)
-      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data)
+      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
       """, table, SQLiteText(json.bytes))
     if let refusal = capture.takeBytes(json.count) {
       throw ReplicaError.database(refusal.message, code: 1)

@@ -189,8 +189,8 @@ extension ReplicaFile {
     json.columns(columns)
     try connection.run(
       """
-      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data)
-      VALUES (ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data)
+      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
       """, table.name, key.record, SQLiteText(json.finish()))
   }
 

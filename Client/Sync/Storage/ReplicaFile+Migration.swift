@@ -24,7 +24,7 @@ extension ReplicaFile {
 
   /// Runs a step, unless another process has run it. Returns whether it ran.
   ///
-  /// A step that is not recorded runs without triggers. They are back at its commit.
+  /// The triggers record nothing during a step that is not recorded.
   ///
   /// - Parameter earlier: the steps before it.
   func run(_ step: Migrator.Step, after earlier: [String]) throws -> Bool {
@@ -53,7 +53,6 @@ extension ReplicaFile {
       guard let table = try? schema(of: name), table.name == name else { continue }
       places[name] = Suspension.Place(
         locals: [table.local.folded], root: try root(of: table.local))
-      try dropTriggers(of: name)
     }
     suspension = Suspension(places: places)
   }
@@ -102,7 +101,10 @@ extension ReplicaFile {
         try noteNewColumns(of: table)
       }
       try noteColumns(of: table)
-      try installTriggers(for: table, isGuarded: isGuarded)
+      let isKnown = try signature(of: name) == table.signature(rules(for: table))
+      if try !isKnown || !hasTriggers(table, isGuarded: isGuarded) {
+        try installTriggers(for: table, isGuarded: isGuarded)
+      }
       // If changes wait, the next transaction finds another signature, and applies them.
       let waits = try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", name)
       try keepSignature(of: table, isWaiting: waits)

@@ -55,6 +55,7 @@ extension ReplicaFile: OutboxLedger {
 
   /// Loses later operations, as ``PlantedFault/acknowledgeByRecord`` requires.
   private func dropLater(than packet: FrozenPacket) throws {
+    try keepNewestOrder()
     try connection.run(
       """
       DELETE FROM ferry_operations WHERE state = 0 AND seq > \(PacketTable.frozenOrder)
@@ -75,6 +76,7 @@ extension ReplicaFile: OutboxLedger {
     guard let order else { return }
     try rememberClock()
     let last = try packets.archive(through: order, now: now)
+    if PlantedFault.archiveForgotten.isPlanted { try keepNewestOrder() }
     let confirmed = "WHERE state = 0 AND seq > ?1 AND seq <= ?2"
     try connection.run(
       PlantedFault.archiveForgotten.isPlanted
@@ -104,6 +106,7 @@ extension ReplicaFile: OutboxLedger {
   private func trimArchive(below order: Int64 = 0, now: Int64) throws {
     let last = try packets.trimArchive(before: now - Self.archiveAgeMax, below: order)
     guard let last else { return }
+    try keepNewestOrder()
     try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last)
   }
 

@@ -26,15 +26,13 @@ extension ReplicaFile {
 
   /// Returns the place of the newest operation ever recorded.
   func newestRecorded() throws -> Int64 {
-    try connection.first("SELECT \(newestOrder)") { $0.int64(0) } ?? 0
+    try connection.first("SELECT \(OperationRecorder.newestOrder)") { $0.int64(0) } ?? 0
   }
 
-  /// The place of the newest operation ever recorded. A user may have changed `sqlite_sequence`.
-  var newestOrder: String {
-    """
-    max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = \(ownLiteral("ferry_operations"))), 0),
-      coalesce((SELECT max(seq) FROM ferry_operations), 0))
-    """
+  /// Keeps the newest place before operations are removed, so that no other operation gets it.
+  func keepNewestOrder() throws {
+    capture.operationsAreRemoved()
+    try connection.run("UPDATE ferry_replica SET removed_order = \(OperationRecorder.newestOrder)")
   }
 
   /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
@@ -239,6 +237,7 @@ extension ReplicaFile {
 
   /// Removes operations that cancelled each other out before they were sent.
   func forget(_ orders: ClosedRange<Int64>) throws {
+    try keepNewestOrder()
     try connection.run(
       "DELETE FROM ferry_operations WHERE state = 0 AND seq BETWEEN ? AND ?", orders.lowerBound,
       orders.upperBound)

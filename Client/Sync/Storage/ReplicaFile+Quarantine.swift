@@ -212,6 +212,7 @@ extension ReplicaFile {
   /// Removes an entry with its operations. Returns whether it existed.
   @discardableResult
   private func removeEntry(_ number: Int64) throws -> Bool {
+    try keepNewestOrder()
     try connection.run(
       """
       DELETE FROM ferry_operations

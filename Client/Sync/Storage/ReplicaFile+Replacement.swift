@@ -232,8 +232,8 @@ extension ReplicaFile {
     marks.array(of: ["+\(column)"])
     try connection.run(
       """
-      INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data, marks)
-      SELECT ?1, ferry_group(), ifnull(?6, ferry_base()), ?2, ?3, 'update', ?4, ?5
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, marks)
+      SELECT \(OperationRecorder.newestOrder) + 1, ?1, ferry_group(), ifnull(?6, ferry_base()), ?2, ?3, 'update', ?4, ?5
       WHERE NOT EXISTS (SELECT 1 FROM ferry_pending WHERE record = ?3 AND tbl = ?2 AND id = ?1)
       """, id.value, key.table, key.record, String(decoding: data.finish(), as: UTF8.self),
       String(decoding: marks.finish(), as: UTF8.self), base)

@@ -91,16 +91,6 @@ extension ReplicaFile {
     checkedSchema = mark
   }
 
-  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column that they
-  /// name. ``refreshTriggers()`` restores them.
-  func removeTriggers() throws {
-    // What another program has changed before is no change of this transaction.
-    try refreshTriggersOfNewSchema()
-    alteredTables = Set(
-      try trackedTables().filter { (try? schema(of: $0)) != nil })
-    for name in try trackedTables() { try dropTriggers(of: name) }
-  }
-
   func schemaMark() throws -> SchemaMark {
     let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
     return SchemaMark(version: version, rollbacks: capture.rollbacks)

@@ -232,12 +232,9 @@ extension ReplicaFile {
     try connection.run(
       """
       UPDATE ferry_operations SET state = 0, concurrent = 1, apart = 0, \(changes),
-        seq = \(newestOrder) + 1
+        seq = \(OperationRecorder.newestOrder) + 1
       WHERE seq = ?
       """, order)
-    try connection.run(
-      "UPDATE sqlite_sequence SET seq = \(newestOrder) WHERE name = \(ownLiteral("ferry_operations"))"
-    )
     try connection.run("DELETE FROM ferry_failures WHERE seq = ?", order)
   }
 

@@ -35,14 +35,16 @@ package final class ReplicaFile {
   var knownSpaceSchemas: [Int64: SpaceSchema] = [:]
   /// Reports changed tables to live queries.
   let reporter: ChangeReporter
-  /// Tracked tables from before the current ALTER TABLE.
+  /// The tracked table that the current ALTER TABLE changes.
   var alteredTables: Set<Name> = []
   /// The names of tables and columns in the space that were read before.
   var knownNames: KnownNames?
   /// The change of a name that the current ALTER TABLE makes.
   var renaming: Renaming?
-  /// The tracked tables, while a step of a migration runs without their triggers.
-  var suspension: Suspension?
+  /// The tracked tables, while a step of a migration runs that nothing records.
+  var suspension: Suspension? {
+    didSet { capture.isSuspended = suspension != nil }
+  }
   /// The folded names of the tables that the current transaction has dropped.
   var dropped = Set<Name>()
 
@@ -155,8 +157,14 @@ package final class ReplicaFile {
 
 /// Changes of the schema by the user's statements.
 extension ReplicaFile {
-  func schemaWillChange() throws {
-    if suspension == nil { try removeTriggers() }
+  /// Removes Ferry's triggers before a table is altered: SQLite would not drop a column that they
+  /// name. ``schemaChanged()`` restores them.
+  func tableWillAlter(_ local: Name) throws {
+    // What another program has changed before is no change of this transaction.
+    try refreshTriggersOfNewSchema()
+    guard let name = try trackedTable(local: local) else { return }
+    if (try? schema(of: name)) != nil { alteredTables = [name] }
+    try dropTriggers(of: name)
   }
 
   func schemaChanged() throws {

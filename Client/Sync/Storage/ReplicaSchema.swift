@@ -29,7 +29,8 @@ enum ReplicaSchema {
       schema INTEGER NOT NULL DEFAULT 0,      -- the version of the space's schema
       has_token INTEGER NOT NULL DEFAULT 0,   -- the credential store has a token
       authorities TEXT,                       -- a PEM file that vouches for the server
-      is_found INTEGER NOT NULL DEFAULT 0     -- the server has had the space
+      is_found INTEGER NOT NULL DEFAULT 0,    -- the server has had the space
+      removed_order INTEGER NOT NULL DEFAULT 0-- the newest place of a removed operation
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,                  -- in the space
@@ -127,7 +128,7 @@ enum ReplicaSchema {
   /// table: every pending operation comes after it, so that a scan of the queue begins there.
   private static let operations = """
     CREATE TABLE ferry_operations(
-      seq INTEGER PRIMARY KEY AUTOINCREMENT,  -- the place in the queue
+      seq INTEGER PRIMARY KEY,                 -- the place in the queue
       state INTEGER NOT NULL DEFAULT 0,
       id BLOB NOT NULL,
       grp INTEGER NOT NULL,                   -- operations of one local transaction

@@ -7,8 +7,9 @@ package enum RecordedOperations {
   /// Returns the number of the newest operation that the file ever recorded; 0 before the first.
   package static func lastSequence(_ connection: SQLiteConnection) throws -> Int64 {
     try connection.first(
-      "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?",
-      connection.namespace.name("ferry_operations")
+      """
+      SELECT max(ifnull((SELECT max(seq) FROM ferry_operations), 0), removed_order) FROM ferry_replica
+      """
     ) { $0.int64(0) } ?? 0
   }
 

@@ -33,8 +33,8 @@ struct DeviceFile: Sendable {
   /// Returns the statements of one transaction, with the notes around them.
   static func journalled(_ statements: String, action: Int) -> String {
     """
-    INSERT INTO chaos_actions SELECT \(action), coalesce(
-      (SELECT seq FROM sqlite_sequence WHERE name = 'ferry_operations'), 0);
+    INSERT INTO chaos_actions SELECT \(action),
+      max(ifnull((SELECT max(seq) FROM ferry_operations), 0), removed_order) FROM ferry_replica;
     \(statements);
     INSERT INTO chaos_journal
       SELECT \(action), seq, id, tbl, record, kind, data, base, marks FROM ferry_pending
