@@ -8,56 +8,54 @@ import Testing
 /// A failing run is shrunk to a small part of it that still fails.
 @Suite(.hangLimit)
 struct ShrinkerTests {
-  #if DEBUG
-    private static func world(_ seed: UInt64, _ plan: WorldPlan?) throws -> WorldResult {
-      try PlantedFault.conflictNotRecorded.planted {
-        try World(seed: seed, options: options, plan: plan, stepsMax: 250_000).run()
+  private static func world(_ seed: UInt64, _ plan: WorldPlan?) throws -> WorldResult {
+    try World(
+      seed: seed, options: options, plan: plan, planted: .conflictNotRecorded, stepsMax: 250_000
+    ).run()
+  }
+
+  private static let options: WorldOptions = {
+    var options = WorldOptions.small(.mobile, devices: 3, operations: 40, seconds: 20)
+    (options.drop, options.partitions, options.deviceCrashes) = (50_000, 4, 4)
+    return options
+  }()
+
+  private static func shrunk(_ seed: UInt64) throws -> (WorldResult, Shrinker.Outcome) {
+    let failed = try world(seed, nil)
+    return (
+      failed,
+      try Shrinker(seed: seed, options: options) { try world(seed, $0) }.shrink(failed)
+    )
+  }
+
+  @Test("a world with a planted mistake shrinks to less than a third with the same failure")
+  func shrinks() async throws {
+    let (seed, shrunk) = try await WorldThreads.run {
+      for seed in 1...20 as ClosedRange<UInt64>
+      where try !Self.world(seed, nil).violations.isEmpty {
+        return (seed, try Self.shrunk(seed))
       }
+      throw NothingFound()
     }
-
-    private static let options: WorldOptions = {
-      var options = WorldOptions.small(.mobile, devices: 3, operations: 40, seconds: 20)
-      (options.drop, options.partitions, options.deviceCrashes) = (50_000, 4, 4)
-      return options
-    }()
-
-    private static func shrunk(_ seed: UInt64) throws -> (WorldResult, Shrinker.Outcome) {
-      let failed = try world(seed, nil)
-      return (
-        failed,
-        try Shrinker(seed: seed, options: options) { try world(seed, $0) }.shrink(failed)
-      )
+    let (failed, outcome) = shrunk
+    let full = WorldPlan(seed: seed, options: Self.options)
+    let before = full.actions.count + full.faults.count + failed.happened.count
+    let after =
+      outcome.plan.actions.count + outcome.plan.faults.count
+      + (outcome.plan.chances?.count ?? 0)
+    #expect(after * 3 < before, "\(after) of \(before)")
+    #expect(outcome.plan.lines.count == after)
+    #expect(outcome.result.violations.first?.oracle == failed.violations.first?.oracle)
+    #expect(outcome.runs <= 400)
+    let (again, rerun) = try await WorldThreads.run {
+      (try Self.shrunk(seed).1, try Self.world(seed, outcome.plan))
     }
+    #expect(again.plan == outcome.plan)
+    #expect(again.result.traceHash == outcome.result.traceHash)
+    #expect(rerun.traceHash == outcome.result.traceHash)
+  }
 
-    @Test("a world with a planted mistake shrinks to less than a third with the same failure")
-    func shrinks() async throws {
-      let (seed, shrunk) = try await WorldThreads.run {
-        for seed in 1...20 as ClosedRange<UInt64>
-        where try !Self.world(seed, nil).violations.isEmpty {
-          return (seed, try Self.shrunk(seed))
-        }
-        throw NothingFound()
-      }
-      let (failed, outcome) = shrunk
-      let full = WorldPlan(seed: seed, options: Self.options)
-      let before = full.actions.count + full.faults.count + failed.happened.count
-      let after =
-        outcome.plan.actions.count + outcome.plan.faults.count
-        + (outcome.plan.chances?.count ?? 0)
-      #expect(after * 3 < before, "\(after) of \(before)")
-      #expect(outcome.plan.lines.count == after)
-      #expect(outcome.result.violations.first?.oracle == failed.violations.first?.oracle)
-      #expect(outcome.runs <= 400)
-      let (again, rerun) = try await WorldThreads.run {
-        (try Self.shrunk(seed).1, try Self.world(seed, outcome.plan))
-      }
-      #expect(again.plan == outcome.plan)
-      #expect(again.result.traceHash == outcome.result.traceHash)
-      #expect(rerun.traceHash == outcome.result.traceHash)
-    }
-
-    private struct NothingFound: Error {}
-  #endif
+  private struct NothingFound: Error {}
 
   /// Returns a run that fails exactly if these things are in it.
   private static func result(_ plan: WorldPlan, failsWith ordinals: Set<Int>) -> WorldResult {

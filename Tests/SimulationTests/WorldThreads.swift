@@ -2,7 +2,7 @@ import FerrySimulation
 import Foundation
 
 /// Runs worlds each on one thread from beginning to end, as many at once as there are cores. A
-/// world and its planted fault belong to the thread that made them.
+/// world belongs to the thread that made it.
 enum WorldThreads {
   private static let queue: OperationQueue = {
     let queue = OperationQueue()

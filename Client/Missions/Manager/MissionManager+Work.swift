@@ -22,9 +22,6 @@ extension MissionManager {
       let board = ProgressBoard(manifest, row, clock: surroundings.steadyClock)
       runs[id]?.board = board
       try await reserve(manifest, as: row.version)
-      if PlantedFault.missionInUseEarly.isPlanted {
-        try await store.complete(version, at: surroundings.wallClock())
-      }
       try await fetchItems(of: manifest, row, board)
       try await putInUse(manifest, as: row.version)
       hub.tell(.progress(board.progress()))
@@ -227,9 +224,7 @@ extension MissionManager {
         throw MissionError(.damaged, "content \(row.content.hash) is missing")
       }
     }
-    if !PlantedFault.contentNotSynced.isPlanted {
-      try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
-    }
+    try await files.sync(contents.filter { $0.object?.isDurable == false }.map(\.content.hash))
     if Task.isCancelled { throw MissionError(.cancelled, "it was stopped") }
     try await files.build(BundlePlan(manifest, as: version))
     try await store.complete(version, at: surroundings.wallClock())

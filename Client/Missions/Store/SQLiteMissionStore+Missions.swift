@@ -169,12 +169,7 @@ extension SQLiteMissionStore {
   private static func contentOnly(
     of version: MissionVersion, on connection: SQLiteConnection
   ) throws -> [ContentHash] {
-    if PlantedFault.sharedContentRemoved.isPlanted {
-      return try connection.rows(
-        "SELECT DISTINCT hash FROM files WHERE mission = ?1 AND version = ?2 ORDER BY hash", version
-      ) { try $0.contentHash(0) }
-    }
-    return try connection.rows(
+    try connection.rows(
       """
       SELECT DISTINCT hash FROM files AS f WHERE mission = ?1 AND version = ?2 AND NOT EXISTS
         (SELECT 1 FROM files AS o WHERE o.hash = f.hash AND NOT (o.mission = ?1 AND o.version = ?2))

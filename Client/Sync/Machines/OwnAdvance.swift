@@ -19,16 +19,14 @@ struct OwnAdvance {
   /// past the anchor a packet counts only if the history hash before it equals the hash that this
   /// device knows.
   mutating func take(_ packet: FrozenPacket) {
-    let isOverOthers = PlantedFault.cursorOverOthers.isPlanted
     guard let first = packet.first, let last = packet.last, packet.isClean,
-      first == applied + 1 || isOverOthers && first > applied
+      first == applied + 1
     else { return }
     if let anchor, last <= anchor.head {
       applied = max(first, last)
       return
     }
-    guard let before = packet.hashBefore, let after = packet.hashAfter,
-      before == historyHash || isOverOthers
+    guard let before = packet.hashBefore, let after = packet.hashAfter, before == historyHash
     else { return }
     applied = max(first, last)
     anchor = Cursor.Anchor(

@@ -148,7 +148,7 @@ final class CaptureContext {
   /// Ends the group of a cascade. A pull's deletes along with a parent are not a transaction of the
   /// user's. Each row is deleted for its own reason, so that a rejected one affects no other.
   func endCascade() {
-    if mode == .applying && !PlantedFault.cascadesTogether.isPlanted { group = nil }
+    if mode == .applying { group = nil }
   }
 
   /// Adds the collected row to the current group. Returns the reason if that is impossible.

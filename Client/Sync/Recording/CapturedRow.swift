@@ -50,12 +50,7 @@ struct CapturedRow {
   }
 
   /// The reason why the complete row cannot be synced, or `nil`.
-  var sizeFault: String? {
-    if PlantedFault.deletesMeasured.isPlanted, isDeleted, json.count > limits.operationBytes {
-      return "ferry: the row takes \(json.count) bytes as JSON"
-    }
-    return isDeleted ? nil : size.fault(limits)
-  }
+  var sizeFault: String? { isDeleted ? nil : size.fault(limits) }
 
   /// Begins a row with no columns.
   mutating func begin(_ kind: OperationKind) {

@@ -13,7 +13,7 @@ extension ApplyPass {
     let choice: KeptChoice = table.map { .ofTable($0) } ?? .refused
     let blocked = try retryKept(choice)
     // The row that blocks a single record is not deferred itself.
-    if blocked.count > 1, !PlantedFault.valuesNotMoved.isPlanted { try move(blocked) }
+    if blocked.count > 1 { try move(blocked) }
   }
 
   /// Retries deferred changes.

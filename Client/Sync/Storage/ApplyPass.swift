@@ -216,8 +216,7 @@ struct ApplyPass {
   private mutating func apply(
     _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
   ) throws -> Bool {
-    let isShielded = hasPending && !PlantedFault.pendingNotShielded.isPlanted
-    let pending = isShielded ? try file.markConcurrent(change.key) : []
+    let pending = hasPending ? try file.markConcurrent(change.key) : []
     let effect = RemoteChange.effect(
       of: change.state, pending: pending, device: device, rules: plan.rules)
     let aside = aside

@@ -65,7 +65,7 @@ final class ApplyPlan {
   func upsert(_ record: Name, _ columns: [ColumnState], isWhole: Bool, kept: [Column]) throws {
     // An insert fails for columns that the change omits, before SQLite considers its ON CONFLICT,
     // although the row has them.
-    if !isWhole && !columns.isEmpty && !PlantedFault.replaceOnApply.isPlanted {
+    if !isWhole && !columns.isEmpty {
       if try update(record, columns) { return }
       if try exists(record) { return try checkIgnored(record, columns) }
     }
@@ -203,11 +203,9 @@ final class ApplyPlan {
     let marks = (table.keyValues(ofWritten: "?1") + values).joined(separator: ", ")
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     let statement = try connection.foreignKeyStatement(
-      PlantedFault.replaceOnApply.isPlanted
-        ? "INSERT OR REPLACE INTO \(quoted(table.local))(\(list)) VALUES (\(marks))"
-        // With its own name, a table called excluded would hide the inserted values.
-        : "INSERT INTO \(quoted(table.local)) AS ferry_row(\(list)) VALUES (\(marks)) "
-          + "ON CONFLICT(\(table.keyList.joined(separator: ", "))) DO \(action)")
+      // With its own name, a table called excluded would hide the inserted values.
+      "INSERT INTO \(quoted(table.local)) AS ferry_row(\(list)) VALUES (\(marks)) "
+        + "ON CONFLICT(\(table.keyList.joined(separator: ", "))) DO \(action)")
     if isPlain {
       lastNames = columns.map(\.name)
       lastUpsert = statement

@@ -30,7 +30,6 @@ extension ReplicaFile {
         INSERT INTO ferry_list(one, began) VALUES (1, ?)
         ON CONFLICT(one) DO UPDATE SET began = excluded.began
         """, head.cursor.began)
-      if PlantedFault.pageAppliedEarly.isPlanted { try showEarly(body) }
     }
   }
 
@@ -41,14 +40,6 @@ extension ReplicaFile {
       body.count < Self.compressedMin
       ? body : try ContentCoding.preferred.compressQuickly(body)
     try connection.run("INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)", changes, stored)
-  }
-
-  /// Shows a page too early, as ``PlantedFault/pageAppliedEarly`` requires.
-  private func showEarly(_ page: [UInt8]) throws {
-    capture.mode = .applying
-    defer { capture.mode = .recording }
-    var pass = try ApplyPass(file: self, device: identity().device, DeferredRecords())
-    try pass.apply(PageFeed(.plain(page), limits: limits))
   }
 
   /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
@@ -90,9 +81,6 @@ extension ReplicaFile {
     beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
-    if PlantedFault.cursorApartFromRows.isPlanted {
-      try connection.transaction { try moveCursor(to: head) }
-    }
     return try connection.transaction {
       try connection.deferForeignKeys()
       // Another process may have changed the schema since its last check.
@@ -102,7 +90,7 @@ extension ReplicaFile {
       let before = try syncState()
       let replacement = before.replacement
       try moveCursor(to: head)
-      if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
+      capture.mode = .applying
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
       if replacement != nil { try pass.noteRecords() }
@@ -111,7 +99,7 @@ extension ReplicaFile {
       if pass.hasNewSchema {
         capture.mode = .recording
         try refreshTriggers()
-        if !PlantedFault.appliedChangesRecorded.isPlanted { capture.mode = .applying }
+        capture.mode = .applying
       }
       try pass.settleKept()
       try pass.settleHeld()
@@ -198,7 +186,7 @@ extension ReplicaFile {
     if isKeeping { return [] }
     return try rest.filter { row in
       guard row.isTracked, let parent = try parent(of: row) else { return true }
-      if violations.deleted[parent] == nil || PlantedFault.cascadesTogether.isPlanted {
+      if violations.deleted[parent] == nil {
         deferred.parents[row.child] = parent
         return true
       }

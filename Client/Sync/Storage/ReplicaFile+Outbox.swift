@@ -36,10 +36,7 @@ extension ReplicaFile: OutboxLedger {
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       let (confirmed, covered) = try withOutbox { (try $0.take(answer, self), $0.coveredOrder) }
-      for (receipt, packet) in confirmed {
-        try noteConflicts(receipt, packet)
-        if PlantedFault.acknowledgeByRecord.isPlanted { try dropLater(than: packet) }
-      }
+      for (receipt, packet) in confirmed { try noteConflicts(receipt, packet) }
       try releaseBatches()
       try archive(through: covered, now: answer.serverTime)
       return confirmed.map(\.receipt)
@@ -51,16 +48,6 @@ extension ReplicaFile: OutboxLedger {
     for (operation, outcome) in zip(try operations(of: packet), receipt.outcomes) {
       for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: operation.key) }
     }
-  }
-
-  /// Loses later operations, as ``PlantedFault/acknowledgeByRecord`` requires.
-  private func dropLater(than packet: FrozenPacket) throws {
-    try keepNewestOrder()
-    try connection.run(
-      """
-      DELETE FROM ferry_operations WHERE state = 0 AND seq > \(PacketTable.frozenOrder)
-        AND record IN (SELECT record FROM ferry_pending WHERE seq BETWEEN ? AND ?)
-      """, packet.orders.lowerBound, packet.orders.upperBound)
   }
 
   /// Moves confirmed operations to the archive after the cursor has passed them.
@@ -76,12 +63,8 @@ extension ReplicaFile: OutboxLedger {
     guard let order else { return }
     try rememberClock()
     let last = try packets.archive(through: order, now: now)
-    if PlantedFault.archiveForgotten.isPlanted { try keepNewestOrder() }
-    let confirmed = "WHERE state = 0 AND seq > ?1 AND seq <= ?2"
     try connection.run(
-      PlantedFault.archiveForgotten.isPlanted
-        ? "DELETE FROM ferry_operations \(confirmed)"
-        : "UPDATE ferry_operations SET state = 1 \(confirmed)", last, order)
+      "UPDATE ferry_operations SET state = 1 WHERE state = 0 AND seq > ? AND seq <= ?", last, order)
     try trimArchive(below: order - Self.archiveLength, now: now)
   }
 
@@ -134,8 +117,7 @@ extension ReplicaFile: OutboxLedger {
       return try withOutbox { try $0.confirm(through: tail, head: head.head, self) }
     case .sendAgain(let number): try sendAgain(after: number)
     case .sendAllAgain: try sendAllAgain()
-    case .leaveToCopy:
-      if !PlantedFault.noForkDetection.isPlanted { try leaveToCopy() }
+    case .leaveToCopy: try leaveToCopy()
     }
     return false
   }

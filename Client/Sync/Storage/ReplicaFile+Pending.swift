@@ -178,7 +178,7 @@ extension ReplicaFile {
       let name = Name(String(mark.dropFirst()))
       if mark.first != "+" {
         texts.append(name)
-      } else if !PlantedFault.incrementSentAsValue.isPlanted {
+      } else {
         operation.increments.insert(name)
       }
     }
@@ -250,10 +250,7 @@ extension ReplicaFile {
   ///   for ever.
   func packet(_ row: FrozenPacket) throws -> Packet {
     let operations = try operations(of: row)
-    guard
-      operations.last?.id == row.tail && operations.count == row.operations
-        || PlantedFault.packetNotFrozen.isPlanted
-    else {
+    guard operations.last?.id == row.tail && operations.count == row.operations else {
       throw ReplicaError.database(
         "packet \(row.number) in ferry_packets differs from its frozen state: it has "
           + "\(operations.count) operations instead of \(row.operations)", code: 11)
@@ -272,13 +269,12 @@ extension ReplicaFile {
       """
       SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
       FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
-      """, row.orders.lowerBound,
-      PlantedFault.packetNotFrozen.isPlanted ? .max : row.orders.upperBound
+      """, row.orders.lowerBound, row.orders.upperBound
     ) { pendingRow in
       let next = try pending(pendingRow)
       if row.isMerged {
-        let isApart = pendingRow.int64(11) == 1 && !PlantedFault.packetsMergedAgain.isPlanted
-        merger.add(next.operation, isConcurrent: next.isConcurrent, isApart: isApart)
+        merger.add(
+          next.operation, isConcurrent: next.isConcurrent, isApart: pendingRow.int64(11) == 1)
       } else {
         plain.append(next.operation)
       }

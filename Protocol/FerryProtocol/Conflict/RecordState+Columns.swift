@@ -46,9 +46,7 @@ extension RecordState {
     at index: Int, with incoming: ColumnState, base: SequenceNumber, _ outcome: inout Outcome
   ) {
     let existing = columns[index]
-    if !PlantedFault.conflictNotRecorded.isPlanted,
-      existing.isUnseen(by: incoming.stamp.device, since: base), existing.value != incoming.value
-    {
+    if existing.isUnseen(by: incoming.stamp.device, since: base), existing.value != incoming.value {
       outcome.conflicts.append(
         Conflict(
           column: incoming.name, lost: existing.value, loser: existing.stamp,

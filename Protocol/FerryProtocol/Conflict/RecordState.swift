@@ -106,7 +106,6 @@ package struct RecordState: Sendable, Equatable {
     _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
-    if PlantedFault.tombstoneForgotten.isPlanted { deleted = nil }
     let wasAlive = isAlive
     let own = operation.insertStamp(within: stamp)
     if let existing = inserted {
@@ -239,7 +238,7 @@ extension Outcome {
   /// Notes a part of the operation that did not take effect.
   mutating func lose(_ conflict: Conflict) {
     conflicts.append(conflict)
-    if !PlantedFault.loserNotNotified.isPlanted { isOverruled = true }
+    isOverruled = true
   }
 }
 

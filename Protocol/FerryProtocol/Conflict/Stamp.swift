@@ -24,8 +24,7 @@ package enum Resolution: Sendable, Equatable {
   /// Decides by last writer wins: by hybrid clock, ties by device. Client and server both decide by
   /// this function; a write against itself has no effect.
   package static func resolve(existing: Stamp, incoming: Stamp) -> Resolution {
-    if PlantedFault.tiesUnresolved.isPlanted && incoming.time == existing.time { return .incoming }
-    return incoming >= existing ? .incoming : .existing
+    incoming >= existing ? .incoming : .existing
   }
 }
 

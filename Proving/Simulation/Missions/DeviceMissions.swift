@@ -3,6 +3,7 @@ import FerryExecutors
 import FerryMissions
 import FerryNetworking
 import FerryProtocol
+import FerrySQLite
 import FerrySyncClient
 
 /// The part of a device's process that keeps missions: the product's manager with its store,
@@ -72,7 +73,9 @@ final class DeviceMissions: @unchecked Sendable {
 
   private func open() async throws -> MissionManager {
     let (scheduler, device, shared, setting) = (shared.scheduler, device, shared, setting)
-    let calls = SimulatedFileCalls(shared.disk.folders(of: "/" + device.name)) { [self] in
+    let calls = SimulatedFileCalls(
+      shared.disk.folders(of: "/" + device.name), planted: shared.planted
+    ) { [self] in
       isAlive
     } isRemoving: { name in
       if let hash = ContentHash(name) { device.lookAtMissions(removing: hash) }
@@ -85,6 +88,11 @@ final class DeviceMissions: @unchecked Sendable {
     let store = try await SQLiteMissionStore.open(
       device.missionRoot + "/missions.db", canonical: { $0 }, on: makeExecutor("mission-store"),
       fileSystem: shared.disk.fileSystem)
+    if let planted = shared.planted {
+      try planted.plant(
+        inMissionsOn: SQLiteConnection(
+          path: device.missionRoot + "/missions.db", fileSystem: shared.disk.fileSystem))
+    }
     let words = Drawer(SeededRandom(seed, "mission-words"))
     let wall: @Sendable () -> Int64 = {
       device.clock.wall(at: scheduler.now) + shared.skipped.milliseconds

@@ -1,4 +1,5 @@
 import FerryMissions
+import FerryProtocol
 import FerrySimulatedDisk
 import Foundation
 
@@ -10,15 +11,17 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   private static let freeBytes: UInt = 1 << 30
 
   private let folders: SimulatedFolders
+  private let planted: PlantedFault?
   private let isAlive: () -> Bool
   /// Learns the name of each file that is about to be removed from a folder.
   private let isRemoving: (String) -> Void
 
   package init(
-    _ folders: SimulatedFolders, isAlive: @escaping () -> Bool,
+    _ folders: SimulatedFolders, planted: PlantedFault? = nil, isAlive: @escaping () -> Bool,
     isRemoving: @escaping (String) -> Void = { _ in }
   ) {
-    (self.folders, self.isAlive, self.isRemoving) = (folders, isAlive, isRemoving)
+    (self.folders, self.planted) = (folders, planted)
+    (self.isAlive, self.isRemoving) = (isAlive, isRemoving)
   }
 
   private func call<T>(
@@ -72,9 +75,25 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   }
 
   package func unlinkat(_ folder: Int32, _ name: String, _ flags: Int32) -> Int32 {
-    if isAlive(), flags & AT_REMOVEDIR == 0 { isRemoving(name) }
+    let isFolder = flags & AT_REMOVEDIR != 0
+    if isAlive(), !isFolder { isRemoving(name) }
     return perform { () throws(SimulatedFolders.Failure) in
-      try folders.remove(in: folder, name, isFolder: flags & AT_REMOVEDIR != 0)
+      // An object's name is its hash, and an item's is not.
+      if planted == .sharedContentRemoved, !isFolder, ContentHash(name) == nil {
+        try removeObject(of: name, in: folder)
+      }
+      try folders.remove(in: folder, name, isFolder: isFolder)
+    }
+  }
+
+  /// Removes the content of an item's file, also if other versions have it.
+  private func removeObject(
+    of name: String, in folder: Int32
+  ) throws(SimulatedFolders.Failure) {
+    let number = try folders.facts(in: folder, name).number
+    for path in folders.paths() where path.contains("/objects/") {
+      let object = "\(folders.place)/\(path)"
+      if try folders.facts(object).number == number { try folders.remove(object) }
     }
   }
 
@@ -148,8 +167,11 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     _ descriptor: Int32, _ source: UnsafeRawPointer?, _ count: Int, _ offset: Int64
   ) -> Int {
     guard let source, count > 0 else { return 0 }
+    var bytes = [UInt8](UnsafeRawBufferPointer(start: source, count: count))
+    // Content and no mark of progress; one write in eight.
+    if planted == .chunkUnchecked, count > 64, bytes[0] % 8 == 0 { bytes[1] ^= 1 }
     return call(or: -1) { () throws(SimulatedFolders.Failure) in
-      try folders.write(descriptor, source, count, at: Int(offset))
+      try folders.write(descriptor, bytes, count, at: Int(offset))
     }
   }
 
@@ -164,7 +186,9 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   }
 
   package func fsync(_ descriptor: Int32) -> Int32 {
-    perform { () throws(SimulatedFolders.Failure) in try folders.sync(descriptor) }
+    perform { () throws(SimulatedFolders.Failure) in
+      if planted != .contentNotSynced { try folders.sync(descriptor) }
+    }
   }
 
   package func sync() { if isAlive() { folders.syncAll() } }

@@ -72,7 +72,7 @@ final class DeviceProcess: @unchecked Sendable {
   /// Opens the replica. Half of the devices name the server here: they work offline, and make their
   /// first contact with their first sync.
   private func open() async throws -> Replica {
-    let transport = SimulatedTransport(setting.network, link: device.link)
+    let transport = transport
     if device.joins {
       let first = try await Replica.open(device.path, transport: transport, in: surroundings)
       return try await first.join(device.space.value, server: Self.server)
@@ -83,6 +83,24 @@ final class DeviceProcess: @unchecked Sendable {
     let server = ServerAddress(url: Self.server, space: device.space)
     return try await Replica.open(
       device.path, server: server, transport: transport, in: surroundings)
+  }
+
+  private var transport: any Transport {
+    let transport = SimulatedTransport(setting.network, link: device.link)
+    guard setting.planted == .cursorApartFromRows else { return transport }
+    return PlantedTransport(inner: transport) { [self] in save($0) }
+  }
+
+  /// Saves the cursor of a list before its rows, as ``PlantedFault/cursorApartFromRows`` requires.
+  private func save(_ head: PageHead) {
+    guard let connection, !connection.isInTransaction else { return }
+    let anchor = head.cursor.anchor
+    _ = try? connection.run(
+      """
+      UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, anchor_head = ?3,
+        anchor = ?4, anchor_history_hash = ?5, anchor_timeline = ?6
+      """, head.epoch.description, head.cursor.applied, anchor?.head, anchor?.operation,
+      anchor?.historyHash, anchor?.timeline?.value)
   }
 
   private static let server = "http://ferry.test"
@@ -99,6 +117,10 @@ final class DeviceProcess: @unchecked Sendable {
       }
       for statement in Workload.schema { try database.execute(statement) }
       return (true, isConnected)
+    }
+    if let planted = setting.planted {
+      try await replica.write { [device] in try planted.plant(on: device.ledger(on: $0.connection))
+      }
     }
     if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
     try await replica.track(Workload.tables)
@@ -247,9 +269,15 @@ final class DeviceProcess: @unchecked Sendable {
     let id = Workload.fresh("n-", &random)
     start { [self] in
       do {
-        try await replica.write { database in
+        try await replica.write { [setting] database in
           try database.execute("ATTACH '\(other.path)' AS other")
-          try database.execute("INSERT INTO other.notes(id, title) VALUES ('\(id)', 'attached')")
+          let insert = "INSERT INTO other.notes(id, title) VALUES ('\(id)', 'attached')"
+          if setting.planted == .attachedRecorded {
+            // No guard checks statements of the connection itself.
+            try database.connection.execute(insert)
+          } else {
+            try database.execute(insert)
+          }
         }
         if isAlive { setting.trace.note(.attached, device.name, "wrote to \(other.name)") }
       } catch {

@@ -78,7 +78,8 @@ final class EmbeddedStorage: SimulatedStorage {
 
   func close() { reader = nil }
 
-  private func connection() throws -> SQLiteConnection {
+  /// Returns the simulation's own connection to the store's file.
+  func connection() throws -> SQLiteConnection {
     let connection =
       try reader
       ?? SQLiteConnection(

@@ -18,6 +18,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let network: SimulatedNetwork
     let limits: Limits
     let skipped: SkippedTime
+    /// The mistake that this world makes.
+    let planted: PlantedFault?
     /// `nil` in a world without missions.
     let missions: MissionSetting?
     /// Passes events to the oracles.

@@ -12,6 +12,9 @@ package final class World: @unchecked Sendable {
   let dice: FaultDice
   let disk: SimulatedDisk
   let server: SimulatedServer
+  /// The server, with the planted mistake if there is one.
+  private let endpoint: any ServerEndpoint
+  private let planted: PlantedFault?
   var devices: [SimulatedDevice] = []
   /// By the paths of files.
   var diskSites: [String: FaultDice.Site] = [:]
@@ -37,12 +40,14 @@ package final class World: @unchecked Sendable {
   ///   - keepsEvents: Whether the trace is kept for a report.
   ///   - postgres: The URL of an empty database; without it, the embedded store on the world's disk
   ///     is used.
+  ///   - planted: A mistake that this world makes; of the server, only with the embedded store.
   ///   - stepsMax: A run that takes more steps than this runs in circles.
   package init(
     seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
-    postgres: String? = nil, stepsMax: Int = 50_000_000
+    postgres: String? = nil, planted: PlantedFault? = nil, stepsMax: Int = 50_000_000
   ) throws {
     (self.seed, self.options, self.stepsMax) = (seed, options, stepsMax)
+    self.planted = planted
     self.plan = plan ?? WorldPlan(seed: seed, options: options)
     var limits = Limits.standard
     limits.operationsPerPacket = options.packetOperations
@@ -77,7 +82,13 @@ package final class World: @unchecked Sendable {
       spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
       pruning: ServerPruning(options),
       missions: try Self.makeServerMissions(seed: seed, options))
-    network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: server)
+    if let planted, let storage = storage as? EmbeddedStorage {
+      endpoint = PlantedEndpoint(
+        planted, server, storage, scheduler, dice: dice, limits: limits)
+    } else {
+      endpoint = server
+    }
+    network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: endpoint)
     connectDisk()
     connectNetwork()
     connectMissions()
@@ -113,7 +124,7 @@ package final class World: @unchecked Sendable {
       delays: options.delayMin...max(options.delayMin, options.delayMax))
     let setting = SimulatedDevice.Setting(
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
-      skipped: skipped, missions: missions,
+      skipped: skipped, planted: planted, missions: missions,
       tell: { [unowned self] in tell($1, of: $0) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(

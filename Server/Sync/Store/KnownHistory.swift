@@ -25,7 +25,7 @@ struct KnownHistory {
       return Problem(.cursorAhead, "the cursor is at \(known), but the space's head is \(head)")
     }
     // The operation at the retention horizon is kept, those before it are not.
-    guard let anchor = cursor.anchor, !PlantedFault.anchorNotChecked.isPlanted else { return nil }
+    guard let anchor = cursor.anchor else { return nil }
     return anchor.head >= retentionHorizon ? lost(anchor, found: place) : left(anchor)
   }
 

@@ -133,9 +133,7 @@ struct PageBuilder {
       epoch: space.epoch, head: space.head, retentionHorizon: space.retentionHorizon,
       timelineEnd: space.timelineEnd)
     if let problem = history.fault(of: cursor, anchored: space.anchored) { return problem }
-    guard
-      isKept(cursor, above: space.retentionHorizon) || PlantedFault.expiredCursorServed.isPlanted
-    else {
+    guard isKept(cursor, above: space.retentionHorizon) else {
       return Problem(
         .cursorExpired,
         "the cursor is at \(cursor.received), but the history begins at "

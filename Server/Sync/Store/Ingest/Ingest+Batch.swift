@@ -59,8 +59,7 @@ extension OperationID {
   /// operation has. It contains the batch's time, then bits of the SHA-256 of the batch's id, its
   /// place and the effect's number.
   init(ofEffect ordinal: Int, of batch: OperationID, at sequence: SequenceNumber) {
-    let place = PlantedFault.effectsNamedAlike.isPlanted ? 0 : sequence
-    let digest = SHA256.digest(of: "ferry batch \(batch) \(place) \(ordinal)")
+    let digest = SHA256.digest(of: "ferry batch \(batch) \(sequence) \(ordinal)")
     func bits(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
     self.init(
       UniqueID(

@@ -118,11 +118,6 @@ package struct SpaceState: Sendable, Equatable {
   package mutating func admit(
     _ time: HybridTimestamp, until limit: HybridTimestamp
   ) -> HybridTimestamp {
-    if PlantedFault.clampedBelowSeen.isPlanted {
-      guard time > limit else { return time }
-      clock = max(limit, clock).next
-      return min(time, clock)
-    }
     let newest = max(limit, clock)
     let admitted = time > newest ? newest.next : time
     clock = max(clock, admitted)

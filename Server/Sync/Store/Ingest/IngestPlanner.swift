@@ -172,7 +172,6 @@ struct IngestPlanner {
     case .next: return nil
     case .past:
       return isKnown(packet) || wasApplied(packet, tail)
-        || PlantedFault.noForkDetection.isPlanted
         ? .duplicate : .refused(forked(packet.device, packet.dependency))
     case .unknown where wasApplied(packet, tail): return .duplicate
     case .unknown:
@@ -282,11 +281,8 @@ struct IngestPlanner {
   private func completeRun(
     after tail: OperationID?, among links: [Link], _ used: inout Set<OperationID>
   ) -> [Link]? {
-    let ignoresDependency = PlantedFault.dependencyIgnored.isPlanted
-    for link in links
-    where (link.dependency == tail || ignoresDependency) && used.insert(link.key.tail).inserted {
-      let isTorn = PlantedFault.transactionTornOnServer.isPlanted
-      if !link.continues || link.isKnown || isTorn { return [link] }
+    for link in links where link.dependency == tail && used.insert(link.key.tail).inserted {
+      if !link.continues || link.isKnown { return [link] }
       if let rest = completeRun(after: link.key.tail, among: links, &used) {
         return [link] + rest
       }

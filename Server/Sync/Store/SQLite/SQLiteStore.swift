@@ -97,9 +97,6 @@ package final class SQLiteStore: SyncStore {
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
-    if PlantedFault.headBeforeChanges.isPlanted {
-      try await writer.run { try $0.tellHead(of: packets, in: space) }
-    }
     let (before, batch) = try await IngestAttempt.repeated {
       matches async throws(StoreError) in
       try await writer.run { try $0.ingest(packets, into: space, now: now, matches) }

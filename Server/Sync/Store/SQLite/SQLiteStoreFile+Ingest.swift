@@ -59,12 +59,9 @@ extension SQLiteStoreFile {
   }
 
   func spaceState(_ space: Int64) throws -> SpaceState {
-    let head =
-      PlantedFault.headBeforeChanges.isPlanted
-      ? "coalesce((SELECT max(sequence) FROM operations WHERE space = spaces.id), 0)" : "head"
     let state = try connection.first(
       """
-      SELECT epoch, \(head), clock, newest, schema_version, minimum_protocol, retention_horizon,
+      SELECT epoch, head, clock, newest, schema_version, minimum_protocol, retention_horizon,
         history_hash, timeline
       FROM spaces WHERE id = ?
       """, space

@@ -161,14 +161,3 @@ extension SQLiteStoreFile {
     try connection.first("SELECT head FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0
   }
 }
-
-// MARK: Planted faults
-
-extension SQLiteStoreFile {
-  /// Plants ``PlantedFault/headBeforeChanges``: reports places in the order before anything is in
-  /// them.
-  func tellHead(of packets: [IncomingPacket], in space: Int64) throws {
-    let count = packets.reduce(0) { $0 + $1.packet.operations.count }
-    try connection.execute("UPDATE spaces SET head = head + \(count) WHERE id = \(space)")
-  }
-}

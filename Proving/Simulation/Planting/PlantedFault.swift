@@ -1,10 +1,9 @@
-#if DEBUG
-  import Foundation
-#endif
-
-/// Known mistakes that a sync engine can make, planted one at a time to prove that the simulator
-/// finds them. A seam for tests: in optimised builds none can be planted, and nothing of them is
-/// left in the code.
+/// Known mistakes that a sync engine can make. A world makes one of them, to prove that the simulator
+/// finds it.
+///
+/// The product knows nothing of them. Each is planted at a seam: in SQL triggers of the device's file
+/// (``deviceStatements``) or of the server's (``serverStatements``), in requests and answers
+/// (``PlantedEndpoint``), in a device's transport, or in the files and rows of missions.
 package enum PlantedFault: String, Sendable, CaseIterable {
   /// The head is reported before the changes up to it are committed, as numbers from a sequence
   /// generator would be. So a puller's cursor passes changes that it never saw.
@@ -13,7 +12,7 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case cursorApartFromRows
   /// A receipt confirms everything pending for the records it names, later edits included.
   case acknowledgeByRecord
-  /// Rows are applied with INSERT OR REPLACE, which deletes rows that refer to them.
+  /// Rows are applied with INSERT OR REPLACE, which forgets columns that a change does not name.
   case replaceOnApply
   /// A page is shown as it comes, before the pull list has ended.
   case pageAppliedEarly
@@ -57,7 +56,7 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case valuesNotFollowed
   /// A mission is put in use before its content is there.
   case missionInUseEarly
-  /// A chunk counts as right with any content.
+  /// A chunk's bytes are written unchecked, and differ from the checked ones.
   case chunkUnchecked
   /// A mission is put in use before its content is on the disk.
   case contentNotSynced
@@ -69,38 +68,11 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case effectsNamedAlike
   /// Operations that a packet kept separate are merged when they are sent again.
   case packetsMergedAgain
-  /// Deletes that go along with parents in one pull count as one transaction of the user's, and
-  /// nobody deletes the orphans that its quarantine leaves.
+  /// Deletes that go along with parents in one pull count as one transaction of the user's, and the
+  /// orphans that its quarantine leaves are deleted on this device alone.
   case cascadesTogether
   /// A delete is refused if its row is larger than one operation.
   case deletesMeasured
   /// Writes to a table of another replica that is attached are recorded in this one.
   case attachedRecorded
-}
-
-extension PlantedFault {
-  #if DEBUG
-    private static let key: pthread_key_t = {
-      var key = pthread_key_t()
-      pthread_key_create(&key, nil)
-      return key
-    }()
-
-    /// Whether the code that asks is to make this mistake: on the thread that planted it.
-    package var isPlanted: Bool {
-      guard let value = pthread_getspecific(Self.key) else { return false }
-      return Self.allCases[Int(bitPattern: value) - 1] == self
-    }
-
-    /// Runs `body` with the mistake planted on this thread.
-    package func planted<T>(_ body: () throws -> T) rethrows -> T {
-      let number = (Self.allCases.firstIndex(of: self) ?? 0) + 1
-      pthread_setspecific(Self.key, UnsafeRawPointer(bitPattern: number))
-      defer { pthread_setspecific(Self.key, nil) }
-      return try body()
-    }
-  #else
-    /// Never, in an optimised build.
-    @inline(__always) package var isPlanted: Bool { false }
-  #endif
 }

@@ -1,0 +1,149 @@
+import FerryPersistence
+import FerrySQLite
+
+// Mistakes of a device, as temporary triggers on the connection that its process writes with. Like a
+// user's triggers, they act within Ferry's own statements, and go with the process.
+extension PlantedFault {
+  /// Plants the mistake in a device's process.
+  ///
+  /// - Parameter ledger: the process's connection, with the names of the space's ledger.
+  func plant(on ledger: SQLiteConnection) throws {
+    for statement in deviceStatements { try ledger.execute(statement) }
+  }
+
+  private var deviceStatements: [String] {
+    switch self {
+    case .acknowledgeByRecord:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF state ON main.ferry_packets
+        WHEN NEW.state = 'acknowledged' AND OLD.state <> 'acknowledged' BEGIN
+          DELETE FROM ferry_operations WHERE state = 0
+            AND seq > (SELECT max(to_order) FROM ferry_packets)
+            AND record IN (SELECT record FROM ferry_operations
+              WHERE seq BETWEEN NEW.from_order AND NEW.to_order);
+        END
+        """
+      ]
+    case .replaceOnApply:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF stars ON main.notes
+        WHEN ferry_applying('notes', NEW.id) AND NEW.body IS OLD.body AND NEW.body IS NOT NULL BEGIN
+          UPDATE notes SET body = NULL WHERE id = NEW.id;
+        END
+        """
+      ]
+    case .appliedChangesRecorded:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF title ON main.notes
+        WHEN ferry_applying('notes', NEW.id) BEGIN
+          INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data)
+          VALUES (ferry_operation(), ferry_group(), ferry_base(), 'notes', NEW.id, 'update',
+            json_object('title', NEW.title));
+        END
+        """
+      ]
+    case .archiveForgotten:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF state ON main.ferry_operations
+        WHEN NEW.state = 1 BEGIN DELETE FROM ferry_operations WHERE seq = NEW.seq; END
+        """
+      ]
+    case .packetsMergedAgain:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF apart ON main.ferry_operations
+        WHEN NEW.apart = 1 BEGIN UPDATE ferry_operations SET apart = 0 WHERE seq = NEW.seq; END
+        """
+      ]
+    case .packetNotFrozen: [Self.unfreezing]
+    case .pendingNotShielded: Self.hiding
+    case .valuesNotMoved:
+      ["slots", "labels"].map { table in
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted_\(table) BEFORE DELETE ON main.\(table)
+        WHEN ferry_aside('', '') BEGIN SELECT RAISE(IGNORE); END
+        """
+      }
+    case .valuesNotFollowed:
+      Self.pullMarks + [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted BEFORE UPDATE OF code ON main.tags
+        WHEN EXISTS (SELECT 1 FROM planted_pull) BEGIN SELECT RAISE(IGNORE); END
+        """
+      ]
+    case .cascadesTogether:
+      // The delete of an orphan is recorded as concurrent.
+      Self.pullMarks + [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER INSERT ON main.ferry_operations
+        WHEN NEW.kind = 'delete' AND EXISTS (SELECT 1 FROM planted_pull) BEGIN
+          UPDATE planted_pull SET grp = coalesce(grp, NEW.grp);
+          UPDATE ferry_operations SET grp = (SELECT grp FROM planted_pull) WHERE seq = NEW.seq;
+          DELETE FROM ferry_operations WHERE seq = NEW.seq AND concurrent = 1;
+        END
+        """
+      ]
+    case .migrationNotNoticed:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF since ON main.ferry_tables
+        WHEN NEW.since IS NOT NULL BEGIN
+          UPDATE ferry_tables SET since = NULL, remade = 0 WHERE name = NEW.name;
+        END
+        """
+      ]
+    case .deletesMeasured:
+      [
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted BEFORE DELETE ON main.essays
+        WHEN NOT ferry_applying('essays', OLD.id)
+          AND (SELECT sum(length(value)) FROM json_each(
+            json_array(OLD.a, OLD.b, OLD.c, OLD.d, OLD.e, OLD.f))) > 16000
+        BEGIN SELECT RAISE(ABORT, 'ferry: the row is too large'); END
+        """
+      ]
+    default: []
+    }
+  }
+
+  /// The newest packet is opened as soon as there are later edits, whether it was sent or not.
+  private static let unfreezing = """
+    CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER INSERT ON main.ferry_operations
+    WHEN 'frozen' = (SELECT state FROM ferry_packets ORDER BY number DESC LIMIT 1) BEGIN
+      UPDATE ferry_replica
+      SET tail = (SELECT dependency FROM ferry_packets ORDER BY number DESC LIMIT 1);
+      DELETE FROM ferry_packets WHERE number = (SELECT max(number) FROM ferry_packets);
+    END
+    """
+
+  /// A pull finds no pending operations: they have a state of their own while it moves the cursor
+  /// and applies its pages.
+  private static let hiding = [
+    """
+    CREATE TEMP TRIGGER IF NOT EXISTS planted_begin BEFORE UPDATE OF applied ON main.ferry_replica
+    BEGIN UPDATE ferry_operations SET state = 9 WHERE state = 0; END
+    """,
+    """
+    CREATE TEMP TRIGGER IF NOT EXISTS planted_end AFTER UPDATE OF clock, replacing
+    ON main.ferry_replica BEGIN UPDATE ferry_operations SET state = 0 WHERE state = 9; END
+    """,
+  ]
+
+  /// `planted_pull` has one row while a pull applies its pages: it moves the cursor first and the
+  /// clock last. The other statement that sets the cursor sets `replacing` as well.
+  private static let pullMarks = [
+    "CREATE TEMP TABLE IF NOT EXISTS planted_pull(grp INTEGER)",
+    """
+    CREATE TEMP TRIGGER IF NOT EXISTS planted_begin BEFORE UPDATE OF applied ON main.ferry_replica
+    BEGIN DELETE FROM planted_pull; INSERT INTO planted_pull VALUES (NULL); END
+    """,
+    """
+    CREATE TEMP TRIGGER IF NOT EXISTS planted_end AFTER UPDATE OF clock, replacing
+    ON main.ferry_replica BEGIN DELETE FROM planted_pull; END
+    """,
+  ]
+}

@@ -1,0 +1,18 @@
+import FerrySQLite
+
+// Mistakes of a device's missions, as triggers in the file of their rows.
+extension PlantedFault {
+  /// Plants the mistake in a mission store's file.
+  func plant(inMissionsOn connection: SQLiteConnection) throws {
+    guard self == .missionInUseEarly else { return }
+    try connection.execute(
+      """
+      CREATE TRIGGER IF NOT EXISTS planted AFTER INSERT ON files WHEN NEW.place = 0 BEGIN
+        UPDATE missions SET active = 0 WHERE mission = NEW.mission;
+        UPDATE missions SET state = 'done', complete = 1, active = 1,
+          activation = (SELECT coalesce(max(activation), 0) + 1 FROM missions)
+        WHERE mission = NEW.mission AND version = NEW.version;
+      END
+      """)
+  }
+}
