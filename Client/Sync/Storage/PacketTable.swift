@@ -115,19 +115,18 @@ struct PacketTable {
     }
   }
 
-  /// Gives a packet another predecessor and other operations, so that it is sent again.
-  func change(
-    _ number: Int64, dependency: OperationID?, tail: OperationID, operations: Int
-  ) throws {
-    try connection.run(
-      """
-      UPDATE ferry_packets SET dependency = ?, tail = ?, operations = ?, state = 'frozen'
-      WHERE number = ?
-      """, dependency, tail, operations, number)
-  }
-
-  func remove(_ number: Int64) throws {
-    try connection.run("DELETE FROM ferry_packets WHERE number = ?", number)
+  /// Changes a packet that lost operations, so that it is sent again.
+  func perform(_ change: PacketGaps.Change) throws {
+    switch change {
+    case .replace(let number, let dependency, let tail, let operations):
+      try connection.run(
+        """
+        UPDATE ferry_packets SET dependency = ?, tail = ?, operations = ?, state = 'frozen'
+        WHERE number = ?
+        """, dependency, tail, operations, number)
+    case .remove(let number):
+      try connection.run("DELETE FROM ferry_packets WHERE number = ?", number)
+    }
   }
 
   func remove(from number: Int64) throws {

@@ -47,7 +47,8 @@ extension ReplicaFile {
   /// had seen both sides.
   func settleQuestions(by state: RecordState, on key: RecordKey) throws {
     let settle = try connection.statement("UPDATE ferry_conflicts SET resolved = ? WHERE seq = ?")
-    for question in try openQuestions(on: key) where Self.answers(state, question.conflict) {
+    for question in try openQuestions(on: key)
+    where ConflictDecision.isAnswered(question.conflict, by: state) {
       try settle.run(wallClock(), question.number)
     }
   }
@@ -58,15 +59,6 @@ extension ReplicaFile {
       "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND resolved IS NULL",
       key.record, key.table
     ) { try keptConflict($0, names) }
-  }
-
-  private static func answers(_ state: RecordState, _ question: Conflict) -> Bool {
-    let newest = max(question.loser, question.winner)
-    if let deleted = state.deleted?.stamp, !state.isAlive { return deleted > newest }
-    guard let name = question.column else {
-      return (state.inserted?.stamp).map { $0 > newest } ?? false
-    }
-    return state.columns.contains { $0.name == name && $0.stamp > newest }
   }
 
   // MARK: Looking
@@ -145,19 +137,33 @@ extension ReplicaFile {
       try keptConflict($0, names)
     }
     guard let kept = found else { throw ReplicaError.notFound("there is no conflict \(number)") }
+    var answer = answer
+    if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
     _ = try write { _ in
-      let isLost = (answer == .keepLocal) == kept.isLosersOwn
-      if case .set(let columns) = answer {
-        try self.write(named(columns, in: kept.key.table), to: kept.key)
-      } else if let column = kept.conflict.column {
-        let current = try value(of: column, in: kept.key)
-        let value = isLost ? kept.conflict.lost : current ?? .null
-        try self.write([Column(column, value)], to: kept.key)
-      } else if isLost {
-        try insist(on: kept)
+      switch ConflictDecision(answer, to: kept, try conflictFacts(kept, names)) {
+      case .write(let columns): try self.write(columns, to: kept.key)
+      case .delete:
+        let table = try schema(of: kept.key.table)
+        try ApplyPlan(table: table, rules: .standard, connection: connection)
+          .delete(kept.key.record)
+      case .leave: break
       }
       try markResolved(kept)
     }
+  }
+
+  private func conflictFacts(
+    _ kept: KeptConflict, _ names: OwnNames
+  ) throws -> ConflictDecision.Facts {
+    if let column = kept.conflict.column {
+      return ConflictDecision.Facts(current: try value(of: column, in: kept.key) ?? .null)
+    }
+    return ConflictDecision.Facts(
+      lost: try connection.rows(
+        """
+        \(Self.selectConflicts) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL
+        """, kept.operation, kept.key.record, kept.key.table
+      ) { try keptConflict($0, names).conflict })
   }
 
   private func markResolved(_ kept: KeptConflict) throws {
@@ -192,24 +198,5 @@ extension ReplicaFile {
       INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data)
       VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
       """, table.name, key.record, SQLiteText(json.finish()))
-  }
-
-  /// Repeats the losing operation on the record's existence. An edit of a deleted record
-  /// restores it with its lost values; a delete deletes it.
-  private func insist(on kept: KeptConflict) throws {
-    let names = try ownNames()
-    let lost = try connection.rows(
-      """
-      \(Self.selectConflicts) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL
-      """, kept.operation, kept.key.record, kept.key.table
-    ) { try keptConflict($0, names).conflict }
-    .filter { $0.loser.device == kept.conflict.loser.device }
-    if lost.isEmpty {
-      try ApplyPlan(
-        table: schema(of: kept.key.table), rules: .standard, connection: connection
-      ).delete(kept.key.record)
-    } else {
-      try write(lost.compactMap { lost in lost.column.map { Column($0, lost.lost) } }, to: kept.key)
-    }
   }
 }

@@ -55,52 +55,32 @@ extension ReplicaFile {
   }
 
   private func takeBack(_ own: OwnOperation) throws -> Int {
-    let operation = own.operation
-    let key = operation.key
-    let table = try schema(of: key.table)
-    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
-    switch operation.kind {
-    case .batch:
-      throw ReplicaError.notFound("the replica has no former values of a batch: make another batch")
-    case .delete:
-      guard try !plan.exists(key.record) else { throw changedSince(key) }
-      let columns = plan.unstamped(operation.columns)
-      try plan.upsert(key.record, columns, isWhole: true, kept: [])
-      return operation.columns.count
-    case .insert:
-      for column in operation.columns where plan.known.contains(column.name) {
-        guard try value(of: column.name, in: key) == column.value else { throw changedSince(key) }
-      }
-      guard try plan.exists(key.record) else { throw changedSince(key) }
-      try plan.delete(key.record)
-      return operation.columns.count
-    case .update:
-      let former = try standing(own, plan)
-      guard !former.isEmpty else { throw changedSince(key) }
+    let (operation, key) = (own.operation, own.operation.key)
+    let plan = ApplyPlan(
+      table: try schema(of: key.table), rules: .standard, connection: connection)
+    switch UndoDecision(own, on: try row(of: key, with: operation.columns, plan)) {
+    case .restore(let columns):
+      try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
+    case .delete: try plan.delete(key.record)
+    case .set(let former):
       _ = try plan.update(key.record, plan.unstamped(former))
       return former.count
+    case .replaced:
+      throw ReplicaError.notFound(
+        "later changes of \(key.table) \(key.record) replaced the operation's values")
+    case .batch:
+      throw ReplicaError.notFound("the replica has no former values of a batch: make another batch")
     }
+    return operation.columns.count
   }
 
-  /// Returns the former values of the columns that still have the operation's values.
-  private func standing(_ own: OwnOperation, _ plan: ApplyPlan) throws -> [Column] {
-    let operation = own.operation
-    return try operation.columns.compactMap { column -> Column? in
-      guard plan.known.contains(column.name),
-        let current = try value(of: column.name, in: operation.key)
-      else { return nil }
-      if operation.increments.contains(column.name) {
-        guard case .integer(let sum) = current, case .integer(let added) = column.value else {
-          return nil
-        }
-        return Column(column.name, .integer(sum &- added))
-      }
-      guard current == column.value else { return nil }
-      return own.former.first { $0.name == column.name }
+  /// Returns the present values of columns, without those that the table lacks; `nil` without a row.
+  private func row(
+    of key: RecordKey, with columns: [Column], _ plan: ApplyPlan
+  ) throws -> [Column]? {
+    guard try plan.exists(key.record) else { return nil }
+    return try columns.filter { plan.known.contains($0.name) }.map {
+      Column($0.name, try value(of: $0.name, in: key) ?? .null)
     }
-  }
-
-  private func changedSince(_ key: RecordKey) -> ReplicaError {
-    .notFound("later changes of \(key.table) \(key.record) replaced the operation's values")
   }
 }

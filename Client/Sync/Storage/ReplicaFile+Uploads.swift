@@ -11,27 +11,40 @@ import FerryStoredValues
 /// - Operations that the server rejects go to the quarantine like all others, and return in the
 ///   same way.
 ///
-/// A transaction stays whole. If it also wrote to a two-way or an automatic table, it is retried by
-/// itself, as that table's operations are. Later operations on a record with a failed one wait with
-/// it.
+/// ``UploadQueue`` decides which operations leave and return together.
 extension ReplicaFile {
-  private static let isConfirmed = """
-    seq <= coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'), 0)
-    """
-
   private static let followsText = "it follows a change that failed"
 
-  /// Returns SQL that selects pending transactions that wrote only to tables whose direction is
-  /// like `pattern`.
-  private static func groups(_ pattern: String) -> String {
-    """
-    (SELECT grp FROM ferry_pending GROUP BY grp HAVING sum(tbl NOT IN
-      (SELECT name FROM ferry_tables WHERE direction LIKE '\(pattern)')) = 0)
-    """
+  /// Returns the upload-only tables of one kind.
+  private func uploadTables(automatic: Bool) throws -> Set<Name> {
+    let direction = TrackDirection.uploadOnly(automatic: automatic).kept
+    return Set(
+      try connection.rows("SELECT name FROM ferry_tables WHERE direction = ?", direction) {
+        $0.name(0)
+      })
   }
 
-  private func exists(_ query: String) throws -> Bool {
-    try connection.exists("\(query) LIMIT 1")
+  /// Loads operations, in the order of their places.
+  private func uploadQueue(of source: String = "ferry_pending") throws -> UploadQueue {
+    UploadQueue(
+      try connection.rows("SELECT seq, grp, tbl, record FROM \(source) ORDER BY seq") { row in
+        UploadQueue.Operation(
+          order: row.int64(0), group: row.int64(1),
+          key: RecordKey(table: row.name(2), record: row.name(3)))
+      })
+  }
+
+  /// Returns a place in the queue that SQL computes.
+  private func place(_ expression: String) throws -> Int64 {
+    try connection.first("SELECT \(expression)") { $0.int64(0) } ?? 0
+  }
+
+  /// Returns the last place that the server has confirmed.
+  private func confirmedPlace() throws -> Int64 {
+    try place(
+      """
+      coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'), 0)
+      """)
   }
 
   // MARK: Failing
@@ -39,15 +52,18 @@ extension ReplicaFile {
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
   /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
-    guard try exists("SELECT 1 FROM ferry_tables WHERE direction = 'upload-only'") else { return }
+    let tables = try uploadTables(automatic: false)
+    if tables.isEmpty { return }
     try connection.transaction {
-      try connection.run(
-        """
-        INSERT OR IGNORE INTO ferry_failed(seq, detail) SELECT seq, ?2 FROM ferry_pending
-        WHERE seq <= max(?1, \(PacketTable.frozenOrder))
-          AND NOT \(Self.isConfirmed) AND grp IN \(Self.groups("upload-only"))
-        """, order, detail)
-      let count = connection.changes
+      let first = try confirmedPlace() + 1
+      let last = max(order, try place(PacketTable.frozenOrder))
+      guard first <= last else { return }
+      let mark = try connection.statement(
+        "INSERT OR IGNORE INTO ferry_failed(seq, detail) VALUES (?, ?)")
+      var count = 0
+      for order in try uploadQueue().failed(in: first...last, of: tables) {
+        count += try mark.run(order, detail)
+      }
       if count > 0 {
         try note("unsent", "\(count) operations of upload-only tables could not be delivered")
       }
@@ -55,7 +71,7 @@ extension ReplicaFile {
   }
 
   /// Whether a pull has to show the state of marked operations.
-  func hasFailed() throws -> Bool { try exists("SELECT 1 FROM ferry_failed") }
+  func hasFailed() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_failed LIMIT 1") }
 
   // MARK: Before a push
 
@@ -68,20 +84,15 @@ extension ReplicaFile {
       try withholdFollowers()
     }
     for entry in try automaticEntries() { try retryQuarantined(entry, changing: []) }
-    guard try exists("SELECT 1 FROM ferry_unsent") else { return }
-    try connection.transaction {
-      let automatic = "SELECT name FROM ferry_tables WHERE direction = 'upload-only-automatic'"
-      try choose(from: "ferry_unsent", where: "tbl IN (\(automatic))")
-      try requeueChosen()
-    }
+    guard try connection.exists("SELECT 1 FROM ferry_unsent LIMIT 1") else { return }
+    let automatic = try uploadTables(automatic: true)
+    try connection.transaction { try requeueUnsent { automatic.contains($0.table) } }
   }
 
   private func withdrawFailed() throws {
-    try connection.execute(
-      """
-      DELETE FROM ferry_failed
-      WHERE \(Self.isConfirmed) OR seq NOT IN (SELECT seq FROM ferry_pending)
-      """)
+    try connection.run(
+      "DELETE FROM ferry_failed WHERE seq <= ? OR seq NOT IN (SELECT seq FROM ferry_pending)",
+      try confirmedPlace())
     guard try hasFailed() else { return }
     let first = try connection.first(
       """
@@ -89,7 +100,8 @@ extension ReplicaFile {
       ON ferry_failed.seq BETWEEN from_order AND to_order WHERE state <> 'acknowledged'
       """
     ) { $0.optionalInt64(0) }
-    try withhold("SELECT seq, detail FROM ferry_failed")
+    try withhold(
+      connection.rows("SELECT seq, detail FROM ferry_failed") { ($0.int64(0), $0.text(1)) })
     try connection.execute("DELETE FROM ferry_failed")
     if let first = first ?? nil { try closeGaps(from: first) }
   }
@@ -97,56 +109,48 @@ extension ReplicaFile {
   /// Removes later operations on records with a failed one from the queue, unless they are in a
   /// packet.
   func withholdFollowers() throws {
-    guard try !uploadTables().isEmpty else { return }
-    let found = ["ferry_unsent", "ferry_quarantine"].map { failed in
-      """
-      SELECT p.grp FROM \(failed) AS f JOIN ferry_pending AS p
-      ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(PacketTable.frozenOrder)
-      """
-    }.joined(separator: " UNION ALL ")
-    let followers = """
-      SELECT seq, '\(Self.followsText)' AS detail FROM ferry_pending
-      WHERE grp IN (\(found)) AND grp IN \(Self.groups("upload-only%"))
-      """
-    while try exists(found) && withhold(followers) > 0 {}
+    let tables = Set(try uploadTables())
+    guard !tables.isEmpty else { return }
+    // Mostly no record with a failed operation is in the queue, and the queue need not be loaded.
+    let failed = try ["ferry_unsent", "ferry_quarantine"].flatMap { source in
+      try connection.rows(
+        """
+        SELECT DISTINCT f.tbl, f.record FROM \(source) AS f JOIN ferry_pending AS p
+        ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(PacketTable.frozenOrder)
+        """
+      ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
+    }
+    guard !failed.isEmpty else { return }
+    let followers = try uploadQueue().followers(
+      of: Set(failed), after: place(PacketTable.frozenOrder), of: tables)
+    try withhold(followers.map { ($0, Self.followsText) })
   }
 
-  /// Moves operations out of the queue; `selection` returns their places and the reason.
-  @discardableResult
-  private func withhold(_ selection: String) throws -> Int {
-    try connection.execute(
-      """
-      INSERT INTO ferry_failures(seq, detail)
-      SELECT p.seq, s.detail FROM ferry_pending AS p JOIN (\(selection)) AS s ON s.seq = p.seq
-      """)
-    let count = connection.changes
-    guard count > 0 else { return 0 }
+  /// Moves operations out of the queue, with the reasons.
+  private func withhold(_ operations: [(order: Int64, detail: String)]) throws {
+    if operations.isEmpty { return }
     try rememberClock()
-    try connection.execute(
-      """
-      UPDATE ferry_operations SET state = 2
-      WHERE state = 0 AND seq IN (SELECT seq FROM ferry_failures WHERE entry IS NULL)
-      """)
-    return count
+    let note = try connection.statement("INSERT INTO ferry_failures(seq, detail) VALUES (?, ?)")
+    let move = try connection.statement("UPDATE ferry_operations SET state = 2 WHERE seq = ?")
+    for (order, detail) in operations {
+      try note.run(order, detail)
+      try move.run(order)
+    }
   }
 
-  /// Closes the gaps in packets that lost operations. Their other operations stay merged, since the
-  /// server may know them by these identifiers; the chain skips the removed ones.
+  /// Closes the gaps in packets that lost operations.
   private func closeGaps(from number: Int64) throws {
     let rows = try packets.current().filter { $0.number >= number }
-    var previous = rows.first?.dependency
-    for row in rows {
-      let operations = try operations(of: row)
-      if let tail = operations.last?.id {
-        try packets.change(
-          row.number, dependency: previous, tail: tail, operations: operations.count)
-        previous = tail
-      } else {
-        try packets.remove(row.number)
-        try forget(row.orders)
-      }
-    }
-    try connection.run("UPDATE ferry_replica SET tail = ?", previous)
+    let gaps = PacketGaps(
+      in: try rows.map { row in
+        PacketGaps.Packet(
+          number: row.number, dependency: row.dependency,
+          operations: try operations(of: row).map(\.id))
+      })
+    for change in gaps.changes { try packets.perform(change) }
+    // Operations that cancel each other out are left in no packet.
+    for row in rows where gaps.changes.contains(.remove(row.number)) { try forget(row.orders) }
+    try connection.run("UPDATE ferry_replica SET tail = ?", gaps.tail)
   }
 
   // MARK: Trying again
@@ -157,67 +161,40 @@ extension ReplicaFile {
     if let table, let record, try failedCount(table, record) == 0 {
       throw ReplicaError.notFound("\(table) \(record) has no failed change")
     }
+    let isChosen = { (key: RecordKey) in
+      (table == nil || key.table == table) && (record == nil || key.record == record)
+    }
     try connection.transaction {
-      try choose(from: Self.marked, table, record)
-      try connection.execute(
-        "DELETE FROM ferry_failed WHERE seq IN (SELECT seq FROM temp.ferry_chosen)")
+      try unmark(isChosen)
       try withholdFollowers()
     }
     for entry in try entries(table, record) { try retryQuarantined(entry, changing: []) }
-    try connection.transaction {
-      try choose(from: "ferry_unsent", table, record)
-      try requeueChosen()
-    }
+    try connection.transaction { try requeueUnsent(isChosen) }
     return try max(0, before - failedCount())
   }
 
   /// Makes the next sync send failed operations of a table from now on.
   func releaseUnsent(of table: Name) throws {
-    try choose(from: Self.marked, table, nil)
-    try connection.execute(
-      "DELETE FROM ferry_failed WHERE seq IN (SELECT seq FROM temp.ferry_chosen)")
-    try choose(from: "ferry_unsent", table, nil)
-    try requeueChosen()
+    try unmark { $0.table == table }
+    try requeueUnsent { $0.table == table }
   }
-
-  private static let marked =
-    "(SELECT p.* FROM ferry_pending AS p JOIN ferry_failed AS f ON f.seq = p.seq)"
 
   private static let matches = "(?1 IS NULL OR tbl = ?1) AND (?2 IS NULL OR record = ?2)"
 
-  private func choose(from source: String, _ table: Name?, _ record: Name?) throws {
-    try choose(from: source, where: Self.matches, [table, record])
-  }
-
-  /// Notes operations in the temporary table `ferry_chosen`, with the rest of their transactions
-  /// and later operations on the same records.
-  private func choose(
-    from source: String, where condition: String, _ values: [Name?] = []
-  ) throws {
-    try connection.execute(
-      """
-      CREATE TABLE IF NOT EXISTS temp.ferry_chosen(seq INTEGER PRIMARY KEY);
-      DELETE FROM temp.ferry_chosen
-      """)
-    try connection.run(
-      "INSERT INTO temp.ferry_chosen SELECT seq FROM \(source) WHERE \(condition)",
-      SQLiteList(values))
-    let chosen = "FROM \(source) WHERE seq IN (SELECT seq FROM temp.ferry_chosen)"
-    let add = try connection.statement(
-      """
-      INSERT INTO temp.ferry_chosen SELECT seq FROM \(source)
-      WHERE (grp IN (SELECT grp \(chosen)) OR (tbl, record) IN (SELECT tbl, record \(chosen)))
-        AND seq NOT IN (SELECT seq FROM temp.ferry_chosen)
-      """)
-    while try add.run() > 0 {}
-  }
-
-  /// Moves the chosen operations to the queue's end with their identifiers. The server may know
-  /// them, so an insert and its delete do not cancel each other out.
-  private func requeueChosen() throws {
-    let chosen = try connection.rows("SELECT seq FROM temp.ferry_chosen ORDER BY seq") {
-      $0.int64(0)
+  /// Removes the marks of pending operations on these records, and of those that go with them.
+  private func unmark(_ isChosen: (RecordKey) -> Bool) throws {
+    let marked = "ferry_pending WHERE seq IN (SELECT seq FROM ferry_failed)"
+    let remove = try connection.statement("DELETE FROM ferry_failed WHERE seq = ?")
+    for order in try uploadQueue(of: marked).returning(where: { isChosen($0.key) }) {
+      try remove.run(order)
     }
+  }
+
+  /// Moves unsent operations on these records, and those that go with them, to the queue's end with
+  /// their identifiers. The server may know them, so an insert and its delete do not cancel each
+  /// other out.
+  private func requeueUnsent(_ isChosen: (RecordKey) -> Bool) throws {
+    let chosen = try uploadQueue(of: "ferry_unsent").returning { isChosen($0.key) }
     try rememberClock()
     for order in chosen {
       try requeue(order, "base = min(base, (SELECT applied FROM ferry_replica))")
@@ -252,13 +229,12 @@ extension ReplicaFile {
 
   /// Returns rejected transactions that each sync retries.
   private func automaticEntries() throws -> [Int64] {
-    try connection.rows(
-      """
-      SELECT entry FROM ferry_quarantine GROUP BY entry HAVING sum(tbl NOT IN
-        (SELECT name FROM ferry_tables WHERE direction = 'upload-only-automatic')) = 0
-      ORDER BY entry
-      """
-    ) { $0.int64(0) }
+    let automatic = try uploadTables(automatic: true)
+    let entries = try connection.rows("SELECT DISTINCT entry, tbl FROM ferry_quarantine") {
+      (entry: $0.int64(0), table: $0.name(1))
+    }
+    let others = Set(entries.filter { !automatic.contains($0.table) }.map(\.entry))
+    return Set(entries.map(\.entry)).subtracting(others).sorted()
   }
 
   /// Sends a rejected operation of an upload-only table again unchanged: its row is still there.

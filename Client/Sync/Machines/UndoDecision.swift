@@ -1,0 +1,49 @@
+import FerryProtocol
+
+/// Decides how one of this device's own operations is undone. Values that nothing has changed since
+/// become the former values again.
+///
+/// A pure machine: the replica's file loads the row once, and executes the decision.
+enum UndoDecision: Equatable {
+  /// Insert the deleted row again.
+  case restore([Column])
+  /// Delete the inserted row.
+  case delete
+  /// Set columns to their former values.
+  case set([Column])
+  /// Nothing: later changes replaced all of the operation's values.
+  case replaced
+  /// Nothing: the replica has no former values of a batch.
+  case batch
+
+  /// - Parameter row: the present values of the operation's columns, without columns that the table
+  ///   lacks; `nil` if there is no row.
+  init(_ own: OwnOperation, on row: [Column]?) {
+    let operation = own.operation
+    switch operation.kind {
+    case .batch: self = .batch
+    case .delete: self = row == nil ? .restore(operation.columns) : .replaced
+    case .insert:
+      let isUnchanged = row?.allSatisfy { operation.columns.contains($0) } ?? false
+      self = isUnchanged ? .delete : .replaced
+    case .update:
+      let former = operation.columns.compactMap { Self.former($0, of: own, on: row ?? []) }
+      self = former.isEmpty ? .replaced : .set(former)
+    }
+  }
+
+  /// Returns a column with its former value if it still has the operation's value.
+  private static func former(
+    _ column: Column, of own: OwnOperation, on row: [Column]
+  ) -> Column? {
+    guard let current = row.first(where: { $0.name == column.name })?.value else { return nil }
+    if own.operation.increments.contains(column.name) {
+      guard case .integer(let sum) = current, case .integer(let added) = column.value else {
+        return nil
+      }
+      return Column(column.name, .integer(sum &- added))
+    }
+    guard current == column.value else { return nil }
+    return own.former.first { $0.name == column.name }
+  }
+}

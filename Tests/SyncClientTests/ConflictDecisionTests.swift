@@ -1,0 +1,172 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncClient
+
+/// Answers to conflicts, and changes that answer questions (SPEC.md §6, §15): an answer in, the
+/// operation out.
+@Suite("Decisions about conflicts", .hangLimit)
+struct ConflictDecisionTests {
+  private static let (own, other) = (device(1), device(2))
+
+  private static func device(_ number: UInt64) -> DeviceID {
+    DeviceID(UniqueID(high: number, low: number))
+  }
+
+  private static func stamp(_ time: Int64, _ device: DeviceID) -> Stamp {
+    Stamp(time: HybridTimestamp(milliseconds: time), device: device)
+  }
+
+  /// A conflict that this device lost at time 1 against another one at time 2.
+  private static func conflict(
+    _ column: Name?, lost: Value = .null, by loser: DeviceID = own
+  ) -> Conflict {
+    Conflict(
+      column: column, lost: lost, loser: stamp(1, loser), winner: stamp(2, other),
+      isQuestion: true)
+  }
+
+  private static func kept(_ conflict: Conflict, isLosersOwn: Bool = true) -> KeptConflict {
+    KeptConflict(
+      number: 1, noticedAt: 0, operation: OperationID(UniqueID(high: 1, low: 1)),
+      key: RecordKey(table: "notes", record: "a"), conflict: conflict, isLosersOwn: isLosersOwn,
+      isWinnersOwn: !isLosersOwn, resolvedAt: nil)
+  }
+
+  private static func decision(
+    _ answer: ConflictAnswer, _ conflict: Conflict, isLosersOwn: Bool = true,
+    current: Value = .null, lost: [Conflict] = []
+  ) -> ConflictDecision {
+    ConflictDecision(
+      answer, to: kept(conflict, isLosersOwn: isLosersOwn),
+      ConflictDecision.Facts(current: current, lost: lost))
+  }
+
+  @Test("the local value is the lost one if this device lost, and else the present one")
+  func keepLocal() {
+    let title = Self.conflict("title", lost: .text("lost"))
+    for (answer, isLosersOwn, value) in [
+      (ConflictAnswer.keepLocal, true, "lost"), (.keepLocal, false, "present"),
+      (.keepRemote, true, "present"), (.keepRemote, false, "lost"),
+    ] {
+      #expect(
+        Self.decision(answer, title, isLosersOwn: isLosersOwn, current: .text("present"))
+          == .write([Column("title", .text(value))]))
+    }
+  }
+
+  @Test("other values are written, whatever the conflict is about")
+  func set() {
+    let columns = [Column("title", .text("new"))]
+    #expect(Self.decision(.set(columns), Self.conflict("title")) == .write(columns))
+    #expect(Self.decision(.set(columns), Self.conflict(nil)) == .write(columns))
+  }
+
+  @Test("an edit that lost against a delete is repeated with the values that it lost")
+  func existence() {
+    let lost = [
+      Self.conflict("title", lost: .text("mine")), Self.conflict("stars", lost: .integer(1)),
+      Self.conflict("body", lost: .text("another device's"), by: Self.other),
+    ]
+    #expect(
+      Self.decision(.keepLocal, Self.conflict(nil), lost: lost)
+        == .write([Column("title", .text("mine")), Column("stars", .integer(1))]))
+    #expect(Self.decision(.keepRemote, Self.conflict(nil), lost: lost) == .leave)
+  }
+
+  @Test("a delete that lost is repeated")
+  func deletion() {
+    #expect(Self.decision(.keepLocal, Self.conflict(nil)) == .delete)
+    #expect(Self.decision(.keepRemote, Self.conflict(nil)) == .leave)
+    #expect(Self.decision(.keepRemote, Self.conflict(nil), isLosersOwn: false) == .delete)
+  }
+
+  @Test("a later write to the column answers a question about it")
+  func answered() {
+    func state(_ column: Name, at time: Int64) -> RecordState {
+      RecordState(
+        inserted: SequencedStamp(stamp: Self.stamp(0, Self.other), sequence: 1),
+        columns: [
+          ColumnState(
+            name: column, value: .null, stamp: Self.stamp(time, Self.other), sequence: 2)
+        ])
+    }
+    let question = Self.conflict("title")
+    #expect(ConflictDecision.isAnswered(question, by: state("title", at: 3)))
+    #expect(!ConflictDecision.isAnswered(question, by: state("title", at: 2)))
+    #expect(!ConflictDecision.isAnswered(question, by: state("body", at: 3)))
+    #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: state("title", at: 3)))
+  }
+
+  @Test("a later delete answers every question about its record, and a later insert its existence")
+  func answeredByLife() {
+    func deleted(at time: Int64) -> RecordState {
+      RecordState(deleted: SequencedStamp(stamp: Self.stamp(time, Self.other), sequence: 2))
+    }
+    func inserted(at time: Int64) -> RecordState {
+      RecordState(inserted: SequencedStamp(stamp: Self.stamp(time, Self.other), sequence: 2))
+    }
+    for question in [Self.conflict("title"), Self.conflict(nil)] {
+      #expect(ConflictDecision.isAnswered(question, by: deleted(at: 3)))
+      #expect(!ConflictDecision.isAnswered(question, by: deleted(at: 1)))
+    }
+    #expect(ConflictDecision.isAnswered(Self.conflict(nil), by: inserted(at: 3)))
+    #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: inserted(at: 1)))
+    #expect(!ConflictDecision.isAnswered(Self.conflict("title"), by: inserted(at: 3)))
+  }
+}
+
+/// Operations that are taken back: the operation and the present row in, the decision out.
+@Suite("Decisions about undoing", .hangLimit)
+struct UndoDecisionTests {
+  private static let columns = [Column("title", .text("new")), Column("stars", .integer(3))]
+
+  private static func own(
+    _ kind: OperationKind, increments: Set<Name> = [], former: [Column] = []
+  ) -> OwnOperation {
+    let operation = SyncOperation(
+      id: OperationID(UniqueID(high: 1, low: 1)), key: RecordKey(table: "notes", record: "a"),
+      kind: kind, time: .zero, columns: columns, increments: increments)
+    return OwnOperation(operation: operation, former: former, isConfirmed: false)
+  }
+
+  @Test("an insert is undone while the row has its values")
+  func insert() {
+    #expect(UndoDecision(Self.own(.insert), on: Self.columns) == .delete)
+    #expect(UndoDecision(Self.own(.insert), on: [Self.columns[0]]) == .delete)
+    let edited = [Self.columns[0], Column("stars", .integer(4))]
+    #expect(UndoDecision(Self.own(.insert), on: edited) == .replaced)
+    #expect(UndoDecision(Self.own(.insert), on: nil) == .replaced)
+  }
+
+  @Test("a delete is undone while there is no row")
+  func delete() {
+    #expect(UndoDecision(Self.own(.delete), on: nil) == .restore(Self.columns))
+    #expect(UndoDecision(Self.own(.delete), on: []) == .replaced)
+  }
+
+  @Test("an update is undone in the columns that still have its values")
+  func update() {
+    let former = [Column("title", .text("old")), Column("stars", .null)]
+    let own = Self.own(.update, former: former)
+    #expect(UndoDecision(own, on: Self.columns) == .set(former))
+    let edited = [Column("title", .text("newer")), Column("stars", .integer(3))]
+    #expect(UndoDecision(own, on: edited) == .set([former[1]]))
+    #expect(UndoDecision(own, on: [Column("title", .text("newer"))]) == .replaced)
+    #expect(UndoDecision(own, on: nil) == .replaced)
+  }
+
+  @Test("an increment is subtracted from the present sum")
+  func increment() {
+    let own = Self.own(.update, increments: ["stars"])
+    let row = [Column("title", .text("newer")), Column("stars", .integer(10))]
+    #expect(UndoDecision(own, on: row) == .set([Column("stars", .integer(7))]))
+    #expect(UndoDecision(own, on: [Column("stars", .text("ten"))]) == .replaced)
+  }
+
+  @Test("a batch has no former values")
+  func batch() {
+    #expect(UndoDecision(Self.own(.batch), on: nil) == .batch)
+  }
+}
