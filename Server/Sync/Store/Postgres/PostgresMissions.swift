@@ -16,24 +16,10 @@ struct PostgresMissions {
         WHERE space = $1 AND tbl = '\(MissionRecord.table)' AND record = $2)
     """)
 
-  private static let list = PostgresStatement(
-    "missions",
-    """
-    SELECT record, state FROM records
-    WHERE space = $1 AND tbl = '\(MissionRecord.table)' AND NOT dead ORDER BY record
-    """)
-
   func mission(_ id: MissionID, on connection: PostgresConnection) throws -> StoredMission? {
     let (last, state) = try stored(id, on: connection)
     return last == 0
       ? nil : StoredMission(lastVersion: last, record: MissionRecord(id, stored: state))
-  }
-
-  func missions(on connection: PostgresConnection) throws -> [MissionRecord] {
-    try connection.query(Self.list, [.int8(space)]).compactMap { row in
-      guard let id = MissionID(try row.text(0)) else { return nil }
-      return MissionRecord(id, stored: try row.bytes(1, Self.state))
-    }
   }
 
   private func stored(
@@ -82,7 +68,7 @@ struct PostgresMissions {
         pipeline.add(Self.version, [.int8(space), mission, .int8(record.version)])
         pipeline.add(Self.end, [.int8(space), mission, .int8(now)])
         add(blobs, of: record.id.value, ended: nil, to: &pipeline)
-        PostgresAccess.append(
+        PostgresAudit.append(
           mark, .missionPublished, of: space, "\(record.id) version \(record.version)",
           to: &pipeline)
         pipeline.commit()
@@ -104,7 +90,7 @@ struct PostgresMissions {
       _ = try connection.pipeline { pipeline in
         if !effects.isEmpty {
           PostgresIngestWrites(space: space, now: now).add(effects, to: &pipeline)
-          PostgresAccess.append(mark, .missionRetracted, of: space, id.value, to: &pipeline)
+          PostgresAudit.append(mark, .missionRetracted, of: space, id.value, to: &pipeline)
         }
         pipeline.add(Self.forget, [.int8(space), .text(id.value)])
         pipeline.commit()
@@ -139,19 +125,6 @@ struct PostgresMissions {
       ])
   }
 
-  private static let unpublished = PostgresStatement(
-    "mission_blobs_unpublished",
-    """
-    SELECT coalesce(sum(size), 0)::bigint FROM mission_blobs AS sent
-    WHERE space = $1 AND mission = '' AND NOT EXISTS (
-      SELECT 1 FROM mission_blobs AS named
-      WHERE named.sha256 = sent.sha256 AND named.space = $1 AND named.mission <> '')
-    """)
-
-  func unpublishedBytes(on connection: PostgresConnection) throws -> Int64 {
-    try connection.query(Self.unpublished, [.int8(space)])[0].int8(0)
-  }
-
   func noteUpload(_ blob: MissionBlob, on connection: PostgresConnection) throws {
     _ = try connection.pipeline { add([blob], of: "", ended: now, to: &$0) }
   }
@@ -182,37 +155,6 @@ struct PostgresMissions {
   }
 
   // MARK: Across spaces
-
-  private static let readable = PostgresStatement(
-    "mission_blob",
-    """
-    SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> ''
-      AND space IN (SELECT id FROM spaces WHERE name >= $2 AND name <= $3) LIMIT 1
-    """)
-
-  private static let readableAnywhere = PostgresStatement(
-    "mission_blob_any", "SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> '' LIMIT 1"
-  )
-
-  static func readable(
-    _ hash: ContentHash, in pattern: SpacePattern, on connection: PostgresConnection
-  ) throws -> MissionBlob? {
-    let rows =
-      if pattern == .everything {
-        try connection.query(readableAnywhere, [.bytea(hash.bytes)])
-      } else {
-        try connection.query(
-          readable, [.bytea(hash.bytes), .text(pattern.first), .text(pattern.last)])
-      }
-    return try rows.first.map { MissionBlob(hash: hash, size: try $0.int8(0)) }
-  }
-
-  private static let forgetEnded = PostgresStatement(
-    "mission_blobs_end", "DELETE FROM mission_blobs WHERE ended < $1")
-
-  static func endBlobs(before moment: Int64, on connection: PostgresConnection) throws -> Int {
-    try connection.query(forgetEnded, [.int8(moment)]).affected
-  }
 
   private static let needed = PostgresStatement(
     "mission_blobs_needed",

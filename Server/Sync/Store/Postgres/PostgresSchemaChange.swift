@@ -71,7 +71,7 @@ struct PostgresSchemaChange {
           .int8(space), .int8(effects.space.schemaVersion),
           .int8(Int64(effects.space.minimumProtocol)),
         ])
-      PostgresAccess.append(
+      PostgresAudit.append(
         mark, .schemaApplied, of: space, "version \(effects.space.schemaVersion)", to: &pipeline)
       pipeline.commit()
     }

@@ -8,10 +8,6 @@ extension PostgresStore {
     try await run { try PostgresMissions(space: space, now: 0).mission(id, on: $0) }
   }
 
-  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
-    try await run { try PostgresMissions(space: space, now: 0).missions(on: $0) }
-  }
-
   package func publishMission(
     _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
     by mark: AuditMark?
@@ -42,10 +38,6 @@ extension PostgresStore {
     }
   }
 
-  package func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
-    try await run { try PostgresMissions(space: space, now: 0).unpublishedBytes(on: $0) }
-  }
-
   package func noteUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {
@@ -56,16 +48,6 @@ extension PostgresStore {
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob] {
     try await run { try PostgresMissions(space: space, now: 0).held(among: hashes, on: $0) }
-  }
-
-  package func readableBlob(
-    _ hash: ContentHash, in pattern: SpacePattern
-  ) async throws(StoreError) -> MissionBlob? {
-    try await run { try PostgresMissions.readable(hash, in: pattern, on: $0) }
-  }
-
-  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
-    try await run { try PostgresMissions.endBlobs(before: moment, on: $0) }
   }
 
   package func neededBlobs(

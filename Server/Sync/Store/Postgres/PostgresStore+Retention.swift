@@ -13,7 +13,7 @@ extension PostgresStore {
       try connection.transaction { connection in
         _ = try connection.pipeline { pipeline in
           pipeline.add(save, parameters)
-          PostgresAccess.append(
+          PostgresAudit.append(
             mark, .retentionSet, of: space, retention.detail, to: &pipeline)
           pipeline.commit()
         }

@@ -21,7 +21,7 @@ extension PostgresStore {
     ]
     parameters.append(Retention.standard.milliseconds)
     guard try connection.query(insert, parameters).first != nil, let mark else { return }
-    try PostgresAccess.note(mark.entry(.spaceCreated, space: name), on: connection)
+    try connection.append(mark.entry(.spaceCreated, space: name))
   }
 
   package func createSpace(
@@ -63,7 +63,7 @@ extension PostgresStore {
         """)
       try connection.transaction { connection in
         if try connection.query(own, parameters).first != nil {
-          try PostgresAccess.note(mark.entry(.spaceCreated, space: name), on: connection)
+          try connection.append(mark.entry(.spaceCreated, space: name))
         }
         _ = try connection.pipeline { $0.commit() }
       }

@@ -7,10 +7,6 @@ extension SQLiteStore {
     try await read { try $0.mission(id, in: space) }
   }
 
-  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
-    try await read { try $0.missions(in: space) }
-  }
-
   package func publishMission(
     _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64,
     by mark: AuditMark?
@@ -40,10 +36,6 @@ extension SQLiteStore {
     return answer
   }
 
-  package func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
-    try await read { try $0.unpublishedBytes(in: space) }
-  }
-
   package func noteUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {
@@ -54,16 +46,6 @@ extension SQLiteStore {
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob] {
     try await read { try $0.heldBlobs(among: hashes, in: space) }
-  }
-
-  package func readableBlob(
-    _ hash: ContentHash, in pattern: SpacePattern
-  ) async throws(StoreError) -> MissionBlob? {
-    try await read { try $0.readableBlob(hash, in: pattern) }
-  }
-
-  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
-    try await write { try $0.endBlobs(before: moment) }
   }
 
   package func neededBlobs(

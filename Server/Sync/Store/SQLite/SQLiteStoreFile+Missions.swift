@@ -11,17 +11,6 @@ extension SQLiteStoreFile {
     }
   }
 
-  func missions(in space: Int64) throws -> [MissionRecord] {
-    try connection.rows(
-      "SELECT record, state FROM records WHERE space = ? AND tbl = ? AND NOT dead ORDER BY record",
-      space, MissionRecord.table
-    ) { row in
-      guard let id = MissionID(row.text(0)) else { return nil }
-      return MissionRecord(
-        id, stored: try RecordState(decoding: row.textBytes(1), limits: .stored))
-    }.compactMap { $0 }
-  }
-
   private func lastVersion(of id: MissionID, in space: Int64) throws -> Int64 {
     try connection.first(
       "SELECT version FROM missions WHERE space = ? AND mission = ?", space, id.value
@@ -74,17 +63,6 @@ extension SQLiteStoreFile {
 
   // MARK: Content
 
-  func unpublishedBytes(in space: Int64) throws -> Int64 {
-    try connection.first(
-      """
-      SELECT coalesce(sum(size), 0) FROM mission_blobs AS sent
-      WHERE space = ?1 AND mission = '' AND NOT EXISTS (
-        SELECT 1 FROM mission_blobs AS named
-        WHERE named.sha256 = sent.sha256 AND named.space = ?1 AND named.mission <> '')
-      """, space
-    ) { $0.int64(0) } ?? 0
-  }
-
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) throws {
     try connection.transaction { try saveBlobs([blob], of: "", in: space, ended: now) }
   }
@@ -106,21 +84,6 @@ extension SQLiteStoreFile {
     return try hashes.sorted().compactMap { hash in
       try find.first(hash.bytes, space) { MissionBlob(hash: hash, size: $0.int64(0)) }
     }
-  }
-
-  func readableBlob(_ hash: ContentHash, in pattern: SpacePattern) throws -> MissionBlob? {
-    try connection.first(
-      pattern == .everything
-        ? "SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> '' LIMIT 1"
-        : """
-        SELECT size FROM mission_blobs WHERE sha256 = ?1 AND mission <> ''
-          AND space IN (SELECT id FROM spaces WHERE name >= ?2 AND name <= ?3) LIMIT 1
-        """, hash.bytes, SQLiteList(pattern == .everything ? [] : [pattern.first, pattern.last])
-    ) { MissionBlob(hash: hash, size: $0.int64(0)) }
-  }
-
-  func endBlobs(before moment: Int64) throws -> Int {
-    try connection.run("DELETE FROM mission_blobs WHERE ended < ?", moment)
   }
 
   func neededBlobs(among hashes: [ContentHash]) throws -> [ContentHash] {

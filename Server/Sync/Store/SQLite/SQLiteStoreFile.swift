@@ -156,6 +156,9 @@ extension HistoryPlace {
 }
 
 extension SQLiteStoreFile {
+  /// Throws unless the file can be read.
+  func check() throws { try connection.execute("SELECT 1 FROM spaces LIMIT 1") }
+
   /// Returns the newest sequence given; 0 for a space that is gone.
   func head(of space: Int64) throws -> SequenceNumber {
     try connection.first("SELECT head FROM spaces WHERE id = ?", space) { $0.int64(0) } ?? 0

@@ -1,0 +1,76 @@
+import FerryProtocol
+
+/// A statement that is written once for both stores.
+///
+/// It names its parameters `$1`, `$2` … in the order in which they first occur: SQLite numbers named
+/// parameters by that order. It contains only SQL that both databases know.
+struct PlainStatement: Sendable {
+  /// Unique among all statements, at most 63 bytes.
+  let name: String
+  let sql: String
+
+  init(_ name: String, _ sql: String) { (self.name, self.sql) = (name, sql) }
+}
+
+/// A parameter of such a statement; `nil` is NULL.
+enum PlainValue: Sendable {
+  case integer(Int64?)
+  case text(String?)
+  case bytes([UInt8])
+}
+
+/// A row of a result. Columns are counted from 0.
+protocol PlainRow {
+  func isNull(_ column: Int) -> Bool
+  func integer(_ column: Int) throws -> Int64
+  func text(_ column: Int) throws -> String
+  func bytes(_ column: Int) throws -> [UInt8]
+}
+
+extension PlainRow {
+  func optionalInteger(_ column: Int) throws -> Int64? {
+    isNull(column) ? nil : try integer(column)
+  }
+
+  func optionalText(_ column: Int) throws -> String? { isNull(column) ? nil : try text(column) }
+}
+
+/// A connection of either store, for queries that are rare enough to be written once.
+///
+/// A query that every pull or packet makes is written for each database.
+protocol PlainConnection {
+  /// Runs a query, and passes each row to `read`.
+  func rows<T>(
+    _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
+  ) throws -> [T]
+
+  /// Runs a statement. Returns the number of changed rows.
+  @discardableResult
+  func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int
+
+  /// Runs a statement with each of these lists of parameters.
+  func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws
+
+  /// Runs `body` in one transaction.
+  func together<T>(_ body: () throws -> T) throws -> T
+
+  /// Makes a space if it is not there.
+  func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws
+}
+
+/// A store that lends its connections for such queries.
+protocol PlainStore: Sendable {
+  var makeEpoch: @Sendable () -> Epoch { get }
+
+  func plain<T: Sendable>(
+    _ use: PlainUse, _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  ) async throws(StoreError) -> T
+}
+
+/// The purpose of a connection.
+enum PlainUse: Sendable {
+  case reading
+  case writing
+  /// Reading before a request is admitted.
+  case authenticating
+}

@@ -1,0 +1,58 @@
+import FerryPostgres
+import FerryProtocol
+
+extension PostgresConnection: PlainConnection {
+  func rows<T>(
+    _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
+  ) throws -> [T] {
+    try query(PostgresStatement(statement), PostgresParameters(values)).map { try read($0) }
+  }
+
+  @discardableResult
+  func run(_ statement: PlainStatement, _ values: [PlainValue]) throws -> Int {
+    try query(PostgresStatement(statement), PostgresParameters(values)).affected
+  }
+
+  func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
+    _ = try pipeline { pipeline in
+      for values in lists {
+        pipeline.add(PostgresStatement(statement), PostgresParameters(values))
+      }
+    }
+  }
+
+  func together<T>(_ body: () throws -> T) throws -> T { try transaction { _ in try body() } }
+
+  func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
+    try PostgresStore.insertSpace(name, epoch: epoch, by: mark, on: self)
+  }
+}
+
+extension PostgresStore: PlainStore {
+  func plain<T: Sendable>(
+    _ use: PlainUse, _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  ) async throws(StoreError) -> T {
+    try await run(in: use == .authenticating ? .authentication : .push) { try body($0) }
+  }
+}
+
+extension PostgresRow: PlainRow {
+  func integer(_ column: Int) throws -> Int64 { try int8(column) }
+}
+
+extension PostgresStatement {
+  init(_ statement: PlainStatement) { self.init(statement.name, statement.sql) }
+}
+
+extension PostgresParameters {
+  init(_ values: [PlainValue]) {
+    self.init()
+    for value in values {
+      switch value {
+      case .integer(let value): append(value)
+      case .text(let value): append(value)
+      case .bytes(let value): append(bytes: value)
+      }
+    }
+  }
+}
