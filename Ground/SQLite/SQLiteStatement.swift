@@ -136,6 +136,9 @@ package final class SQLiteStatement {
 
   package func blob(_ index: Int32) -> [UInt8] { Array(blobBytes(index)) }
 
+  /// The columns of the current row, without a reference to count.
+  package var columns: SQLiteColumns { SQLiteColumns(handle) }
+
   /// Whether the statement is one of those that change tables, indexes or triggers.
   package var changesSchema: Bool { ["ALTER", "DROP", "CREATE"].contains(firstWord) }
 
@@ -166,4 +169,39 @@ package final class SQLiteStatement {
 
   /// Whether the statement only reads (https://sqlite.org/c3ref/stmt_readonly.html).
   package var isReadOnly: Bool { sqlite3_stmt_readonly(handle) != 0 }
+}
+
+/// The columns of a statement's current row. Valid as long as the statement is.
+///
+/// Each call looks a column up once. SQLite allows that on one thread
+/// (https://sqlite.org/c3ref/column_blob.html).
+package struct SQLiteColumns {
+  private let handle: OpaquePointer
+
+  fileprivate init(_ handle: OpaquePointer) { self.handle = handle }
+
+  package func isNull(_ index: Int32) -> Bool {
+    sqlite3_column_type(handle, index) == SQLITE_NULL
+  }
+
+  /// Returns the column's integer; `nil` for a value of another storage class.
+  package func integer(_ index: Int32) -> Int64? {
+    let value = sqlite3_column_value(handle, index)
+    return sqlite3_value_type(value) == SQLITE_INTEGER ? sqlite3_value_int64(value) : nil
+  }
+
+  /// Returns the column's real; `nil` for a value of another storage class.
+  package func real(_ index: Int32) -> Double? {
+    let value = sqlite3_column_value(handle, index)
+    return sqlite3_value_type(value) == SQLITE_FLOAT ? sqlite3_value_double(value) : nil
+  }
+
+  /// Returns the column's text; `nil` for a value of another storage class.
+  package func text(_ index: Int32) -> String? {
+    let value = sqlite3_column_value(handle, index)
+    guard sqlite3_value_type(value) == SQLITE_TEXT else { return nil }
+    let start = sqlite3_value_text(value)
+    let bytes = UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
+    return String(decoding: bytes, as: UTF8.self)
+  }
 }

@@ -1,24 +1,53 @@
 import FerryProtocol
 
 /// A row as a decoder: each key is a column.
+@usableFromInline
 struct RowDecoder: Decoder {
-  let row: RecordRow
+  @usableFromInline let row: RecordRow
 
-  var codingPath: [any CodingKey] { [] }
-  var userInfo: [CodingUserInfoKey: Any] { [:] }
+  @usableFromInline var codingPath: [any CodingKey] { [] }
+  @usableFromInline var userInfo: [CodingUserInfoKey: Any] { [:] }
 
+  @inlinable
+  init(row: RecordRow) { self.row = row }
+
+  @usableFromInline
   func container<Key: CodingKey>(keyedBy: Key.Type) throws -> KeyedDecodingContainer<Key> {
     row.restart()
-    return KeyedDecodingContainer(RowContainer<Key>(row: row))
+    if let kept = row.kept, kept.key == ObjectIdentifier(keyedBy) {
+      return unsafeDowncast(kept, to: KeptContainer<Key>.self).container
+    }
+    let kept = KeptContainer<Key>(KeyedDecodingContainer(RowContainer<Key>(row: row)))
+    if row.keepsContainers { row.kept = kept }
+    return kept.container
   }
 
+  @usableFromInline
   func unkeyedContainer() throws -> any UnkeyedDecodingContainer { throw noKeys() }
+  @usableFromInline
   func singleValueContainer() throws -> any SingleValueDecodingContainer { throw noKeys() }
 
   private func noKeys() -> RecordError {
     RecordError(
       .invalid, table: row.table,
       "a row of table \(row.table) fills types with properties, not a list or a single value")
+  }
+}
+
+/// A container that a row keeps for the next record: its type costs more to make than to use.
+class KeptContainers {
+  /// The type of the keys.
+  let key: ObjectIdentifier
+  init(_ key: ObjectIdentifier) { self.key = key }
+}
+
+/// The container for one type of keys.
+private final class KeptContainer<Key: CodingKey>: KeptContainers {
+  let container: KeyedDecodingContainer<Key>
+
+  init(_ container: KeyedDecodingContainer<Key>) {
+    self.container = container
+    super.init(ObjectIdentifier(Key.self))
   }
 }
 

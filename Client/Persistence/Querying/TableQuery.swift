@@ -26,6 +26,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
   ///
   /// - Throws: ``RecordError`` for a column that the table does not have, or a value that does not
   ///   fit its property; ``DatabaseError``.
+  @inlinable
   public func fetch(_ database: Database) throws -> [R] {
     var records: [R] = []
     try rows(database, isShared: true) { records.append(try R(row: $0)) }
@@ -40,6 +41,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
   }
 
   /// Calls a closure with each record, so that a large result needs little memory.
+  @inlinable
   public func forEach(_ database: Database, _ body: (R) throws -> Void) throws {
     try rows(database, isShared: false) { try body(try R(row: $0)) }
   }
@@ -83,7 +85,8 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
   ///
   /// - Parameter isShared: whether the statement is kept for the next call. `body` must not run the
   ///   same query then.
-  private func rows(
+  @usableFromInline
+  func rows(
     _ database: Database, isShared: Bool, _ body: (RecordRow) throws -> Void
   ) throws {
     try database.typed {
@@ -98,7 +101,9 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
         : try database.ownStatement(sql)
       let row = RecordRow(statement, of: info.name)
       guard database.intercepts(.after, .query, on: info, with: table.interceptors) else {
-        return try statement.forEach(SQLiteList(values)) { _ in try body(row) }
+        return try row.decodingRows {
+          try statement.forEach(SQLiteList(values)) { _ in try body(row) }
+        }
       }
       var action = Interception(action: .query, table: info)
       action.query = query

@@ -78,6 +78,7 @@ extension Record where Self: AnyObject {
 }
 
 extension Record where Self: Decodable {
+  @inlinable
   public init(row: RecordRow) throws {
     do { self = try Self(from: RowDecoder(row: row)) } catch let error as DecodingError {
       throw row.error(for: error)

@@ -17,7 +17,10 @@ public final class RecordRow {
   public let table: Name
   /// The names of the columns.
   public let names: [Name]
+  /// Keeps the columns valid.
   private let statement: SQLiteStatement?
+  /// The columns of the statement's current row; `nil` for a row of values.
+  private let current: SQLiteColumns?
   private let values: [Value]
   private var places: [Name: Int] = [:]
   /// The names in the order in which the last record asked for them, with their places. Records of
@@ -30,12 +33,18 @@ public final class RecordRow {
     let type: ObjectIdentifier
   }
 
+  /// The container of the last record, which refers to this row.
+  @exclusivity(unchecked) var kept: KeptContainers?
+  /// Whether the next row is decoded by this object. Then ``decodingRows(_:)`` lets the container go.
+  @exclusivity(unchecked) private(set) var keepsContainers = false
+
   /// Properties that take JSON.
   var nested: Set<Property> = []
 
   init(_ statement: SQLiteStatement, of table: Name) {
     self.table = table
     self.statement = statement
+    current = statement.columns
     names = (0..<statement.columnCount).map { Name(statement.columnName($0)) }
     values = []
     index()
@@ -43,7 +52,7 @@ public final class RecordRow {
 
   init(_ columns: RecordColumns, of table: Name = "") {
     self.table = table
-    statement = nil
+    (statement, current) = (nil, nil)
     names = columns.names
     values = columns.all.map(\.value)
     index()
@@ -81,6 +90,16 @@ public final class RecordRow {
       columns.append(name, value(place))
     }
     return columns
+  }
+
+  /// Runs `body`, which decodes one row after another.
+  func decodingRows<T>(_ body: () throws -> T) rethrows -> T {
+    keepsContainers = true
+    defer {
+      keepsContainers = false
+      kept = nil
+    }
+    return try body()
   }
 
   // MARK: Places
@@ -130,21 +149,17 @@ public final class RecordRow {
   func value(_ place: Int) -> Value { statement?.value(Int32(place)) ?? values[place] }
 
   func isNull(_ place: Int) -> Bool {
-    statement?.isNull(Int32(place)) ?? (values[place] == .null)
+    current?.isNull(Int32(truncatingIfNeeded: place)) ?? (values[place] == .null)
   }
 
   func int64(_ place: Int, as type: String = "an integer") throws -> Int64 {
-    if let statement, case .integer = statement.type(Int32(place)) {
-      return statement.int64(Int32(place))
-    }
+    if let integer = current?.integer(Int32(truncatingIfNeeded: place)) { return integer }
     guard case .integer(let integer) = value(place) else { throw wrong(place, isNot: type) }
     return integer
   }
 
   func double(_ place: Int) throws -> Double {
-    if let statement, case .real = statement.type(Int32(place)) {
-      return statement.double(Int32(place))
-    }
+    if let real = current?.real(Int32(truncatingIfNeeded: place)) { return real }
     switch value(place) {
     case .real(let real): return real
     // A column without a type stores 3.0 from elsewhere as 3.
@@ -156,9 +171,7 @@ public final class RecordRow {
   }
 
   func text(_ place: Int, as type: String = "a text") throws -> String {
-    if let statement, case .text = statement.type(Int32(place)) {
-      return statement.text(Int32(place))
-    }
+    if let text = current?.text(Int32(truncatingIfNeeded: place)) { return text }
     guard case .text(let text) = value(place) else { throw wrong(place, isNot: type) }
     return text
   }
@@ -170,6 +183,7 @@ public final class RecordRow {
   }
 
   /// Returns the error for one that a type's own `init(from:)` has thrown.
+  @usableFromInline
   func error(for error: DecodingError) -> RecordError {
     let context: DecodingError.Context? =
       switch error {
