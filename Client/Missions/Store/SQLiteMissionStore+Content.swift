@@ -101,8 +101,7 @@ extension SQLiteMissionStore {
   }
 
   public func refers(to hash: ContentHash) async throws(MissionError) -> Bool {
-    if PlantedFault.sharedContentRemoved.isPlanted { return false }
-    return try await read { try $0.exists("SELECT 1 FROM files WHERE hash = ?", hash.bytes) }
+    try await read { try $0.exists("SELECT 1 FROM files WHERE hash = ?", hash.bytes) }
   }
 
   public func removeObject(_ hash: ContentHash) async throws(MissionError) {

@@ -18,6 +18,7 @@ extension PlantedFault {
         """
         CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF state ON main.ferry_packets
         WHEN NEW.state = 'acknowledged' AND OLD.state <> 'acknowledged' BEGIN
+          UPDATE ferry_replica SET removed_order = (SELECT max(seq) FROM ferry_operations);
           DELETE FROM ferry_operations WHERE state = 0
             AND seq > (SELECT max(to_order) FROM ferry_packets)
             AND record IN (SELECT record FROM ferry_operations
@@ -49,7 +50,10 @@ extension PlantedFault {
       [
         """
         CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF state ON main.ferry_operations
-        WHEN NEW.state = 1 BEGIN DELETE FROM ferry_operations WHERE seq = NEW.seq; END
+        WHEN NEW.state = 1 BEGIN
+          UPDATE ferry_replica SET removed_order = max(removed_order, NEW.seq);
+          DELETE FROM ferry_operations WHERE seq = NEW.seq;
+        END
         """
       ]
     case .packetsMergedAgain:
