@@ -22,8 +22,8 @@ public final class Database {
   /// The owner of the file, if it takes part in the statements.
   package let owner: (any DatabaseOwner)?
 
-  /// The tables whose content the statements have read.
-  package private(set) var tablesRead: Set<String> = []
+  /// The part of the file that the statements have read.
+  package private(set) var region = ReadRegion()
   /// The tables that the statements may have written to.
   package private(set) var tablesWritten: Set<String> = []
   /// Tables that were read in this transaction, until a statement changes the schema.
@@ -170,26 +170,30 @@ public final class Database {
   // MARK: Statements of the record layer
 
   /// Returns a statement that is kept for the next call.
-  func statement(_ sql: String) throws -> SQLiteStatement {
+  ///
+  /// - Parameter query: the query of which the statement reads the rows, if it is one.
+  func statement(_ sql: String, of query: SourceQuery? = nil) throws -> SQLiteStatement {
     if !hasCheckedSchema {
       try connection.forgetStatementsOfOldSchema()
       hasCheckedSchema = true
     }
     let statement = try connection.guardedStatement(sql)
-    note(statement)
+    note(statement, of: query)
     return statement
   }
 
   /// Returns a statement that nobody else uses.
-  func ownStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+  func ownStatement(
+    _ sql: String, of query: SourceQuery
+  ) throws(SQLiteError) -> SQLiteStatement {
     let statement = try connection.prepareGuarded(sql)
-    note(statement)
+    note(statement, of: query)
     return statement
   }
 
   /// Notes that the result depends on tables that are absent.
   func noteAbsent(_ parts: [TableInfo]) {
-    for part in parts where !part.exists { tablesRead.insert(part.name.text) }
+    region.add(parts.lazy.filter { !$0.exists }.map(\.name.text))
   }
 
   /// Reads tables and prepares statements again: the schema may be another one now.
@@ -200,8 +204,12 @@ public final class Database {
   }
 
   /// Notes the tables that a statement reads and writes, for live queries.
-  private func note(_ statement: SQLiteStatement) {
-    tablesRead.formUnion(statement.tables.read)
+  private func note(_ statement: SQLiteStatement, of query: SourceQuery? = nil) {
+    if let query, let table = query.onlyTable(of: statement) {
+      region.add(table, where: query.condition)
+    } else {
+      region.add(statement.tables.read)
+    }
     tablesWritten.formUnion(statement.tables.written)
     connection.noteChanges(of: statement.tables.written)
   }

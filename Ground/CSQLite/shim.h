@@ -48,6 +48,51 @@ static inline char *ferry_host_text(const void *routines, const char *text) {
   return ((const sqlite3_api_routines *)routines)->mprintf("%s", text);
 }
 
+// The hook that sees each row before it changes (https://sqlite.org/c3ref/preupdate_blobwrite.html).
+// Only some builds of SQLite have it, and the header declares it only if it is asked to. Apple's has
+// no declaration of it at all.
+#if defined(__ELF__)
+extern void *sqlite3_preupdate_hook(
+    sqlite3 *, void (*)(void *, sqlite3 *, int, const char *, const char *, sqlite3_int64, sqlite3_int64),
+    void *) __attribute__((weak));
+extern int sqlite3_preupdate_old(sqlite3 *, int, sqlite3_value **) __attribute__((weak));
+extern int sqlite3_preupdate_new(sqlite3 *, int, sqlite3_value **) __attribute__((weak));
+extern int sqlite3_preupdate_count(sqlite3 *) __attribute__((weak));
+#endif
+
+// Sets the hook. Returns 0 if this SQLite has none.
+static inline int ferry_row_hook(
+    sqlite3 *connection,
+    void (*hook)(void *, sqlite3 *, int, const char *, const char *, sqlite3_int64, sqlite3_int64),
+    void *object) {
+#if defined(__ELF__)
+  if (sqlite3_preupdate_hook && sqlite3_preupdate_old && sqlite3_preupdate_new
+      && sqlite3_preupdate_count) {
+    sqlite3_preupdate_hook(connection, hook, object);
+    return 1;
+  }
+#endif
+  return 0;
+}
+// Within the hook: returns the number of the row's columns.
+static inline int ferry_row_count(sqlite3 *connection) {
+#if defined(__ELF__)
+  return sqlite3_preupdate_count(connection);
+#else
+  return 0;
+#endif
+}
+// Within the hook: returns a value of the row before (0) or after the change; NULL if SQLite fails.
+static inline sqlite3_value *ferry_row_value(sqlite3 *connection, int column, int after) {
+  sqlite3_value *value = 0;
+#if defined(__ELF__)
+  int code = after ? sqlite3_preupdate_new(connection, column, &value)
+                   : sqlite3_preupdate_old(connection, column, &value);
+  if (code != SQLITE_OK) return 0;
+#endif
+  return value;
+}
+
 #if defined(__linux__)
 // dladdr(3), which the system's header declares only for GNU sources.
 struct ferry_library {

@@ -45,6 +45,8 @@ final class SQLiteGuard {
   var tables = SQLiteStatement.Tables()
   /// Whether the tables of all statements are noted, and not only those of guarded ones.
   var notesAll = false
+  /// Whether a statement was prepared that makes, alters or drops a table or a view of a file.
+  var changesSchema = false
 
   init(_ refusal: @escaping (SQLiteAction) -> String?) { self.refusal = refusal }
 
@@ -87,6 +89,7 @@ extension SQLiteConnection {
         guard let pointer else { return SQLITE_OK }
         let keeper = Unmanaged<SQLiteGuard>.fromOpaque(pointer).takeUnretainedValue()
         if keeper.isAsked || keeper.notesAll { keeper.note(code, first, database) }
+        if changesSchema(code) { keeper.changesSchema = true }
         guard keeper.isAsked, let (kind, name, owner) = told(code, first, second) else {
           return SQLITE_OK
         }
@@ -128,6 +131,16 @@ extension SQLiteConnection {
       guard let reason = keeper.reason else { throw error }
       throw SQLiteError(code: SQLITE_AUTH, message: reason, sql: error.sql)
     }
+  }
+}
+
+/// Whether an action changes the content or the columns of a table or a view without changing rows.
+private func changesSchema(_ code: Int32) -> Bool {
+  switch code {
+  case SQLITE_CREATE_TABLE, SQLITE_CREATE_VIEW, SQLITE_CREATE_VTABLE, SQLITE_ALTER_TABLE,
+    SQLITE_DROP_TABLE, SQLITE_DROP_VIEW, SQLITE_DROP_VTABLE:
+    true
+  default: false
   }
 }
 

@@ -3,6 +3,7 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerryTestSupport
+import Synchronization
 import Testing
 
 @testable import FerrySyncClient
@@ -89,6 +90,39 @@ struct ObserveTests {
     #expect(try await counts.next() == 1)
   }
 
+  @Test("a query of one row is not run again for other rows, written here or pulled")
+  func otherRows() async throws {
+    struct Result: Sendable { let number: Int }
+    let replica = try await open()
+    try await replica.track("lists", "tasks")
+    try await add(replica, "INSERT INTO lists VALUES ('a', 'x')")
+    let (runs, rounds) = (Runs(), Runs())
+    let lists = Table<RecordColumns>("lists")
+    var results = replica.observe { database in
+      _ = try lists.find("a", in: database)
+      return Result(number: runs.add())
+    }.makeAsyncIterator()
+    var others = replica.observe { database in
+      _ = try database.query("SELECT * FROM lists WHERE id = 'a'")
+      return Result(number: rounds.add())
+    }.makeAsyncIterator()
+    #expect(try await results.next()?.number == 1)
+    _ = try await others.next()
+    for number in 1...10 {
+      try await add(replica, "REPLACE INTO lists VALUES ('b', 'y\(number)')")
+      _ = try await others.next()
+    }
+    let maker = PageMaker()
+    let page = maker.page([maker.change(1, "lists", "c", [Column("name", "x")])], head: 1)
+    try await replica.thread.run { file in
+      _ = try file.apply(last: page.body, try PageReader.head(of: page.body))
+    }
+    _ = try await others.next()
+    try await add(replica, "UPDATE lists SET name = 'z' WHERE id = 'a'")
+    #expect(try await results.next()?.number == 2)
+    #expect(rounds.add() > 3)
+  }
+
   @Test("a write of another process is noticed")
   func otherProcess() async throws {
     let replica = try await open()
@@ -147,5 +181,18 @@ struct ObserveTests {
     let broken = LiveQuery(replica.observe(Self.count("missing")))
     while broken.error == nil { await Task.yield() }
     #expect(broken.value == nil)
+  }
+}
+
+/// Counts the runs of a query.
+private final class Runs: Sendable {
+  private let count = Mutex(0)
+
+  /// Returns the count with the present run.
+  func add() -> Int {
+    count.withLock { count in
+      count += 1
+      return count
+    }
   }
 }

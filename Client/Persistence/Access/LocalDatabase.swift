@@ -27,20 +27,23 @@ public final class LocalDatabase: DatabaseAccess {
   /// - Throws: ``DatabaseError`` if the file cannot be opened or is not a SQLite database.
   public static func open(_ path: String) async throws -> LocalDatabase {
     let executor = ThreadExecutor(name: "ferry-database")
-    let writer = try await executor.run {
-      do { return try Writer(path: path) } catch let error as SQLiteError {
+    let (writer, version) = try await executor.run {
+      do {
+        let writer = try Writer(path: path)
+        return (writer, try writer.dataVersion())
+      } catch let error as SQLiteError {
         throw DatabaseError("\(path): \(error.message)", code: error.code)
       }
     }
-    return LocalDatabase(path: path, writer: writer, executor: executor)
+    return LocalDatabase(path: path, writer: writer, version: version, executor: executor)
   }
 
-  private init(path: String, writer: Writer, executor: ThreadExecutor) {
+  private init(path: String, writer: Writer, version: Int64?, executor: ThreadExecutor) {
     self.path = path
     self.writer = writer
     self.executor = executor
     readers = ReaderPool(path: path, gate: gate)
-    changes = ChangeHub {
+    changes = ChangeHub(seen: version) {
       try await executor.run { try writer.dataVersion() }
     } pause: {
       try await Task.sleep(for: Self.poll)
@@ -56,8 +59,8 @@ public final class LocalDatabase: DatabaseAccess {
   ) async throws -> T {
     try await typed {
       try await executor.run { [writer, changes] in
-        let connection = try writer.opened()
-        defer { writer.reporter?.report(to: changes) }
+        let connection = try writer.opened(for: changes)
+        defer { writer.report() }
         return try connection.transaction { try body(Database(connection: connection)) }
       }
     }
@@ -70,8 +73,12 @@ public final class LocalDatabase: DatabaseAccess {
   }
 
   /// Returns the results of a live query: the present one, and another one after each commit that
-  /// changed a table which the query reads, also by another process. Commits during a run count as
+  /// changed rows which the query reads, also by another process. Commits during a run count as
   /// one. The stream ends with the query's error, or when its consumer stops.
+  ///
+  /// The rows are known of ``TableQuery`` and of `find`, such as `Note.find("n1", in: $0)`: the query
+  /// does not run again if a commit changed only rows that its conditions rule out. Of plain SQL, only
+  /// the tables are known. Each commit of another process runs the query.
   ///
   /// ```swift
   /// for try await notes in database.observe({ try Note.all.fetch($0) }) { show(notes) }
@@ -116,8 +123,8 @@ public final class LocalDatabase: DatabaseAccess {
     } run: { step, earlier in
       try await typed {
         try await executor.run { [writer, changes] in
-          let connection = try writer.opened()
-          defer { writer.reporter?.report(to: changes) }
+          let connection = try writer.opened(for: changes)
+          defer { writer.report() }
           return try MigrationFile(connection: connection).run(step, after: earlier)
         }
       }
@@ -156,7 +163,7 @@ public final class LocalDatabase: DatabaseAccess {
 private final class Writer: @unchecked Sendable {
   private let path: String
   private var connection: SQLiteConnection?
-  private(set) var reporter: ChangeReporter?
+  private var reporter: ChangeReporter?
 
   init(path: String) throws {
     self.path = path
@@ -168,14 +175,21 @@ private final class Writer: @unchecked Sendable {
     }
     try connection.execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")
     connection.guardUserStatements()
-    self.connection = connection
     reporter = ChangeReporter(connection)
+    self.connection = connection
   }
 
-  func opened() throws -> SQLiteConnection {
+  /// Returns the connection.
+  ///
+  /// - Parameter hub: gets the changes; see ``report()``.
+  func opened(for hub: ChangeHub? = nil) throws -> SQLiteConnection {
     guard let connection else { throw DatabaseError.closed(path) }
+    if let hub { reporter?.hub = hub }
     return connection
   }
+
+  /// Reports the changes since the last call.
+  func report() { reporter?.report() }
 
   /// Returns the version of the file; `nil` when it is closed.
   func dataVersion() throws -> Int64? { try connection?.dataVersion() }

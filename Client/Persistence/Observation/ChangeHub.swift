@@ -6,6 +6,8 @@ package final class ChangeHub: Sendable {
   struct Listener: Sendable {
     /// Takes the tables that have changed.
     let report: @Sendable (ChangedTables) -> Void
+    /// Whether the content of a table's changed rows can spare a run.
+    let needsRows: @Sendable (_ table: String) -> Bool
     /// Ends the query, because the file was closed.
     let close: @Sendable () -> Void
   }
@@ -14,20 +16,24 @@ package final class ChangeHub: Sendable {
     var next = 0
     var listeners: [Int: Listener] = [:]
     var follower: Task<Void, Never>?
+    /// The version of the file at the last look.
+    var seen: Int64?
   }
 
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   private let version: @Sendable () async throws -> Int64?
   private let pause: @Sendable () async throws -> Void
 
   /// - Parameters:
+  ///   - seen: the version of the file before the first query.
   ///   - version: returns a number that changes when another process changes the file; `nil` when
   ///     the file is closed.
   ///   - pause: waits between two looks at it. It is called only while there are listeners.
   package init(
-    version: @escaping @Sendable () async throws -> Int64?,
+    seen: Int64? = nil, version: @escaping @Sendable () async throws -> Int64?,
     pause: @escaping @Sendable () async throws -> Void
   ) {
+    state = Mutex(State(seen: seen))
     self.version = version
     self.pause = pause
   }
@@ -36,6 +42,11 @@ package final class ChangeHub: Sendable {
 
   /// Whether there are live queries.
   package var hasListeners: Bool { state.withLock { !$0.listeners.isEmpty } }
+
+  /// Whether the content of a table's changed rows can spare a run of a live query.
+  func needsRows(of table: String) -> Bool {
+    state.withLock { Array($0.listeners.values) }.contains { $0.needsRows(table) }
+  }
 
   /// Reports tables that have changed.
   package func report(_ changed: ChangedTables) {
@@ -65,13 +76,15 @@ package final class ChangeHub: Sendable {
 
   /// Reports changes by other processes, until the task is cancelled.
   private func followFile() async {
-    var seen: Int64?
     while !Task.isCancelled {
       do {
         guard let now = try await version() else { return }
         // The first look may come after a commit that the first results lack.
-        if seen != now { report(.unknown) }
-        seen = now
+        let isNew = state.withLock { state in
+          defer { state.seen = now }
+          return state.seen != now
+        }
+        if isNew { report(.unknown) }
       } catch {
         // The next look may succeed.
       }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A query that runs again after each change of the tables that it reads.
+/// A query that runs again after each change of the rows that it reads, as far as they are known.
 package struct LiveRead: Sendable {
   package let readers: ReaderPool
   package let hub: ChangeHub
@@ -28,6 +28,8 @@ package struct LiveRead: Sendable {
       let number = hub.add(
         ChangeHub.Listener { changed in
           if plan.plan.withLock({ $0.change(changed) }) { plan.wake.yield() }
+        } needsRows: { table in
+          plan.plan.withLock { $0.needsRows(of: table) }
         } close: {
           continuation.finish()
         })
@@ -41,10 +43,10 @@ package struct LiveRead: Sendable {
           for await _ in plan.wakes {
             repeat {
               plan.plan.withLock { $0.begin() }
-              let (value, tables) = try await read(fetch)
+              let (value, region) = try await read(fetch)
               if last.map({ !isSame($0, value) }) ?? true { continuation.yield(value) }
               last = value
-              if !plan.plan.withLock({ $0.end(tables) }) { break }
+              if !plan.plan.withLock({ $0.end(region) }) { break }
             } while !Task.isCancelled
           }
         } catch StoppedWork.closed {
@@ -62,13 +64,13 @@ package struct LiveRead: Sendable {
     }
   }
 
-  /// Reads the value and the tables that it depends on. Reads again after a suspension.
+  /// Reads the value and the part of the file that it depends on. Reads again after a suspension.
   private func read<T: Sendable>(
     _ fetch: @escaping @Sendable (Database) throws -> T
-  ) async throws -> (T, Set<String>) {
+  ) async throws -> (T, ReadRegion) {
     while true {
       do {
-        return try await readers.read { (try fetch($0), $0.tablesRead) }
+        return try await readers.read { (try fetch($0), $0.region) }
       } catch StoppedWork.suspended {
         try await gate.opened()
       }

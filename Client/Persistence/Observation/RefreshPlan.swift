@@ -1,39 +1,18 @@
-/// Tables that have changed.
-package enum ChangedTables: Sendable, Equatable {
-  case some(Set<String>)
-  /// Another process has changed the file.
-  case unknown
-
-  /// Whether one of these tables may have changed.
-  func concern(_ tables: Set<String>) -> Bool {
-    switch self {
-    case .some(let changed): !changed.isDisjoint(with: tables)
-    case .unknown: true
-    }
-  }
-
-  mutating func add(_ other: ChangedTables) {
-    guard case .some(let new) = other, case .some(var known) = self else {
-      self = .unknown
-      return
-    }
-    known.formUnion(new)
-    self = .some(known)
-  }
-}
-
 /// Decides when a live query is run again; pure. At most one run is under way, and all changes
 /// during it count as one.
 struct RefreshPlan: Equatable {
-  /// The tables that the last run has read; `nil` before the first one.
-  private(set) var tables: Set<String>?
+  /// The part of the file that the last run has read; `nil` before the first one.
+  private(set) var region: ReadRegion?
   /// The changes since the current run began.
   private var missed: ChangedTables?
   private var isRunning = false
 
+  /// Whether the content of a table's changed rows can spare a run.
+  func needsRows(of table: String) -> Bool { region?.hasConditions(on: table) ?? true }
+
   /// Takes a change. Returns whether a run has to begin.
   mutating func change(_ changed: ChangedTables) -> Bool {
-    guard isRunning else { return tables.map(changed.concern) ?? false }
+    guard isRunning else { return region.map(changed.concern) ?? false }
     if missed == nil { missed = changed } else { missed?.add(changed) }
     return false
   }
@@ -44,11 +23,11 @@ struct RefreshPlan: Equatable {
     missed = nil
   }
 
-  /// Ends a run that has read these tables. Returns whether another run has to begin.
-  mutating func end(_ tables: Set<String>) -> Bool {
+  /// Ends a run that has read this part of the file. Returns whether another run has to begin.
+  mutating func end(_ region: ReadRegion) -> Bool {
     isRunning = false
-    self.tables = tables
+    self.region = region
     defer { missed = nil }
-    return missed?.concern(tables) ?? false
+    return missed?.concern(region) ?? false
   }
 }

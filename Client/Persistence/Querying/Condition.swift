@@ -63,7 +63,7 @@ public struct Field: Sendable {
 ///
 /// The meaning is SQLite's: a comparison with NULL is neither true nor false, and only rows for which
 /// the whole is true are found.
-public indirect enum Condition: Sendable, Equatable {
+public indirect enum Condition: Sendable, Hashable {
   case always
   case compare(Name, PredicateComparison, Value)
   case among(Name, [Value])

@@ -1,4 +1,5 @@
 import FerryProtocol
+import FerrySQLite
 
 /// A query as SQL over the rows of a source, with a question mark for each value. Every column is
 /// checked: SQLite would take an unknown name in quotes for a text.
@@ -128,5 +129,25 @@ struct QuerySQL {
     text += "("
     try body(&self)
     text += ")"
+  }
+}
+
+/// The rows that a query reads.
+struct SourceQuery {
+  private let source: TableSource
+  let condition: Condition
+
+  init(_ source: TableSource, _ condition: Condition) {
+    (self.source, self.condition) = (source, condition)
+  }
+
+  /// Returns the table from which its statement reads only rows that fulfil the condition; `nil` if it
+  /// reads other rows or several tables, such as those behind a view.
+  func onlyTable(of statement: SQLiteStatement) -> String? {
+    let read = statement.tables.read
+    guard condition != .always, source.parts.count == 1, read.count == 1, let table = read.first,
+      Name(table).folded == source.info.name.folded
+    else { return nil }
+    return table
   }
 }

@@ -53,7 +53,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
       let (sql, values) = try QuerySQL.count(query, from: source)
       database.noteAbsent(source.parts)
       guard source.info.exists else { return 0 }
-      let statement = try database.statement(sql)
+      let statement = try database.statement(sql, of: SourceQuery(source, query.condition))
       return try statement.first(SQLiteList(values)) { Int($0.int64(0)) } ?? 0
     }
   }
@@ -95,10 +95,11 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
       let (sql, values) = try QuerySQL.select(query, from: source)
       database.noteAbsent(source.parts)
       guard info.exists else { return }
+      let reading = SourceQuery(source, query.condition)
       let statement =
         isShared
-        ? try database.statement(sql)
-        : try database.ownStatement(sql)
+        ? try database.statement(sql, of: reading)
+        : try database.ownStatement(sql, of: reading)
       let row = RecordRow(statement, of: info.name)
       guard database.intercepts(.after, .query, on: info, with: table.interceptors) else {
         return try row.decodingRows {

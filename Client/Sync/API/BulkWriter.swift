@@ -4,12 +4,10 @@ import FerryPersistence
 /// Runs transactions one after another. Valid only inside the closure that receives it.
 public final class BulkWriter {
   private let file: ReplicaFile
-  private let changes: ChangeHub
   private let cancelled: CancellationFlag
 
-  init(file: ReplicaFile, changes: ChangeHub, cancelled: CancellationFlag) {
+  init(file: ReplicaFile, cancelled: CancellationFlag) {
     self.file = file
-    self.changes = changes
     self.cancelled = cancelled
   }
 
@@ -18,7 +16,7 @@ public final class BulkWriter {
 
   /// Runs `body` in one transaction, as ``Replica/write(_:)`` does.
   public func transaction<T>(_ body: (Database) throws -> T) throws -> T {
-    defer { file.reporter.report(to: changes) }
+    defer { file.reporter.report() }
     return try file.write(body)
   }
 }

@@ -2,8 +2,12 @@ import FerryPersistence
 
 extension Replica {
   /// Returns the results of a live query: the present one, and at least another one after each commit
-  /// that changed a table which the query reads. Local writes and syncs count. Each commit of another
+  /// that changed rows which the query reads. Local writes and syncs count. Each commit of another
   /// process runs the query, too, at most about 25 ms later.
+  ///
+  /// The rows are known of `TableQuery` and of `find`, such as `Note.find("n1", in: $0)`: the query does
+  /// not run again if a commit changed only rows that its conditions rule out. Of plain SQL, only the
+  /// tables are known.
   ///
   /// One run is under way at a time. Commits during a run count as one, and a consumer that is slow
   /// gets the newest result. The stream ends with the query's error, when its consumer stops, or

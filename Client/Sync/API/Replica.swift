@@ -168,8 +168,8 @@ public final class Replica: DatabaseAccess {
     defer { wakeWatchers() }
     return try await typed {
       try await CancellationFlag.whileRunning { cancelled in
-        try await thread.run { [thread] in
-          try body(BulkWriter(file: $0, changes: thread.changes, cancelled: cancelled))
+        try await thread.run {
+          try body(BulkWriter(file: $0, cancelled: cancelled))
         }
       }
     }

@@ -26,7 +26,7 @@ package final class ReplicaThread: Sendable {
   ) async throws -> ReplicaThread {
     let executor = surroundings.makeExecutor("ferry-replica")
     let joined = JoinedNumbers()
-    let (file, log) = try await executor.run {
+    let (file, version, log) = try await executor.run {
       let file = try ReplicaFile(
         path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
         random: surroundings.random, fileSystem: surroundings.fileSystem,
@@ -36,10 +36,11 @@ package final class ReplicaThread: Sendable {
           after: try file.newestLogNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)
       }
       joined.note(file.spaces)
-      return (FileBox(file), log)
+      return (FileBox(file), try file.dataVersion(), log)
     }
     return ReplicaThread(
-      executor: executor, file: file, joined: joined, log: log, in: surroundings)
+      executor: executor, file: file, version: version, joined: joined, log: log,
+      in: surroundings)
   }
 
   /// Returns this thread with the ledger of another space.
@@ -63,8 +64,8 @@ package final class ReplicaThread: Sendable {
   }
 
   private init(
-    executor: any WorkExecutor, file: FileBox, joined: JoinedNumbers, log: LogFeed?,
-    in surroundings: ReplicaSurroundings
+    executor: any WorkExecutor, file: FileBox, version: Int64, joined: JoinedNumbers,
+    log: LogFeed?, in surroundings: ReplicaSurroundings
   ) {
     self.executor = executor
     self.file = file
@@ -73,7 +74,7 @@ package final class ReplicaThread: Sendable {
     space = 1
     let gate = WorkGate()
     self.gate = gate
-    changes = ChangeHub { [weak file, gate] in
+    changes = ChangeHub(seen: version) { [weak file, gate] in
       guard let box = file else { return nil }
       return try await executor.run {
         if gate.isSuspended { throw StoppedWork.suspended }
@@ -98,9 +99,10 @@ package final class ReplicaThread: Sendable {
       // The call may have come just before the file was closed.
       guard let first = file.value else { throw StoppedWork.closed }
       let file = try space == 1 ? first : first.spaces.file(space)
+      file.reporter.hub = changes
       defer {
         joined.note(first.spaces)
-        file.reporter.report(to: changes)
+        file.reporter.report()
         if !gate.isSuspended { log?.follow(file) }
       }
       let due = { gate.isSuspended ? ReplicaError.suspended : nil }

@@ -71,7 +71,7 @@ extension RecordPredicate {
 
 extension PredicateComparison {
   /// Returns whether it holds for a left side that is less (−1), equal (0) or greater (1).
-  fileprivate func holds(_ order: Int) -> Bool {
+  package func holds(_ order: Int) -> Bool {
     switch self {
     case .equal: order == 0
     case .unequal: order != 0

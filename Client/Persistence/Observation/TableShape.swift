@@ -1,0 +1,69 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// The columns of a table, as far as they decide whether a changed row fulfils a condition.
+package struct TableShape: Sendable, Equatable {
+  /// The conversion of values that a column is compared with
+  /// (https://sqlite.org/datatype3.html#determination_of_column_affinity).
+  enum Affinity: Sendable, Equatable {
+    case text
+    case none
+    case real
+    /// To integers if they fit, else to reals.
+    case number
+
+    init(of type: String) {
+      let type = type.uppercased()
+      self =
+        if type.contains("INT") {
+          .number
+        } else if ["CHAR", "CLOB", "TEXT"].contains(where: type.contains) {
+          .text
+        } else if type.isEmpty || type.contains("BLOB") {
+          .none
+        } else if ["REAL", "FLOA", "DOUB"].contains(where: type.contains) { .real } else { .number }
+    }
+  }
+
+  struct Column: Sendable, Equatable {
+    let name: Name
+    let affinity: Affinity
+    /// Whether texts are the same only if their bytes are.
+    let isBinary: Bool
+    /// Whether rows from before the column have a value in it. Some versions of SQLite report NULL
+    /// for them.
+    let hasDefault: Bool
+  }
+
+  let columns: [Column]
+  /// Whether texts are ordered by their UTF-8.
+  let isUTF8: Bool
+  private let places: [Name: Int]
+
+  init(_ columns: [Column], isUTF8: Bool = true) {
+    self.columns = columns
+    self.isUTF8 = isUTF8
+    places = Dictionary(
+      columns.enumerated().map { ($0.element.name.folded, $0.offset) }, uniquingKeysWith: min)
+  }
+
+  /// Returns the shape of a table of the main database; `nil` for one with computed columns, whose
+  /// values SQLite does not report.
+  static func read(_ table: String, from connection: SQLiteConnection) throws -> TableShape? {
+    let rows = try connection.rows(
+      "SELECT name, type, dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?, 'main')", table
+    ) { ($0.text(0), $0.text(1), $0.int64(2) != 0, $0.int64(3)) }
+    guard !rows.isEmpty, rows.allSatisfy({ $0.3 == 0 }) else { return nil }
+    let encoding = try connection.first("PRAGMA encoding") { $0.text(0) }
+    return TableShape(
+      rows.map { name, type, hasDefault, _ in
+        Column(
+          name: Name(name), affinity: Affinity(of: type),
+          isBinary: connection.collation(of: name, in: table)?.uppercased() == "BINARY",
+          hasDefault: hasDefault)
+      }, isUTF8: encoding == "UTF-8")
+  }
+
+  func place(of name: Name) -> Int? { places[name.folded] }
+}
