@@ -42,6 +42,9 @@ package final class SQLiteStatement {
   /// The tables that the statement reads and writes, if it is guarded; see
   /// ``SQLiteConnection/noteTables()``.
   package let tables: Tables
+  /// The last complete run of a kept statement, as its user notes it: the hash of the values, and the
+  /// number of rows. The next run reserves memory for as many.
+  package var lastRun: (values: Int, rows: Int)?
 
   init(handle: OpaquePointer, connection: SQLiteConnection, tables: Tables) {
     self.handle = handle

@@ -71,11 +71,9 @@ private struct StoredField {
   let value: SQLiteRowImage.Value
   let affinity: TableShape.Affinity
   let isBinary: Bool
-  let isUTF8: Bool
 
   /// Finds the value; `nil` if it is unknown.
   init?(_ row: SQLiteRowImage, _ table: TableShape, _ name: Name) {
-    isUTF8 = table.isUTF8
     guard let place = table.place(of: name) else {
       guard name == QuerySQL.rowNumber else { return nil }
       (value, affinity, isBinary) = (.integer(row.number), .number, true)
@@ -89,51 +87,31 @@ private struct StoredField {
 
   func compared(_ comparison: PredicateComparison, with other: Value) -> Outcomes {
     if value == .null || other == .null { return .isNull }
-    switch order(other) {
-    case .order(let order): return .known(comparison.holds(order))
-    case .different:
-      switch comparison {
-      case .equal: return .isFalse
-      case .unequal: return .isTrue
-      default: return [.isTrue, .isFalse]
-      }
-    case nil: return [.isTrue, .isFalse]
-    }
+    return order(other).map { .known(comparison.holds($0)) } ?? [.isTrue, .isFalse]
   }
 
-  private enum Relation {
-    /// Negative, zero or positive if the stored value is before, at or after the other one.
-    case order(Int)
-    case different
-  }
-
-  /// Compares the value as SQLite does; `nil` if this type does not know how.
-  private func order(_ other: Value) -> Relation? {
+  /// Compares the value as SQLite does: negative, zero or positive if it is before, at or after the
+  /// other one; `nil` if this type does not know how.
+  private func order(_ other: Value) -> Int? {
     switch (value, other) {
     case (.integer(let stored), .integer(let other)) where affinity != .text:
       // Such a column stores a large integer as the nearest real.
       if affinity == .real && (Self.exact(stored) == nil || Self.exact(other) == nil) { return nil }
-      return .order(stored < other ? -1 : stored > other ? 1 : 0)
+      return stored < other ? -1 : stored > other ? 1 : 0
     case (.integer(let stored), .real(let other)) where affinity != .text:
-      return Self.exact(stored).map { .order(Self.order($0, other)) }
+      return Self.exact(stored).map { Self.order($0, other) }
     case (.real(let stored), .integer(let other)) where affinity != .text:
-      return Self.exact(other).map { .order(Self.order(stored, $0)) }
+      return Self.exact(other).map { Self.order(stored, $0) }
     case (.real(let stored), .real(let other)) where affinity != .text:
-      return .order(Self.order(stored, other))
+      return Self.order(stored, other)
     case (.text(let stored), .text(let other)) where affinity == .text || affinity == .none:
-      return order(stored, Array(other.utf8))
+      return isBinary ? Self.order(stored, Array(other.utf8)) : nil
     case (.text(let stored), .integer(let other)) where affinity == .text:
-      return order(stored, Array(String(other).utf8))
+      return isBinary ? Self.order(stored, Array(String(other).utf8)) : nil
     case (.blob(let stored), .blob(let other)):
-      return .order(Self.order(stored, other))
+      return Self.order(stored, other)
     default: return nil
     }
-  }
-
-  private func order(_ stored: [UInt8], _ other: [UInt8]) -> Relation? {
-    guard isBinary else { return nil }
-    if isUTF8 { return .order(Self.order(stored, other)) }
-    return stored == other ? .order(0) : .different
   }
 
   /// Returns a number that a real has room for.

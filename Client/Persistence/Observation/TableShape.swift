@@ -29,7 +29,7 @@ package struct TableShape: Sendable, Equatable {
   struct Column: Sendable, Equatable {
     let name: Name
     let affinity: Affinity
-    /// Whether texts are the same only if their bytes are.
+    /// Whether texts compare as the bytes of their UTF-8.
     let isBinary: Bool
     /// Whether rows from before the column have a value in it. Some versions of SQLite report NULL
     /// for them.
@@ -37,13 +37,10 @@ package struct TableShape: Sendable, Equatable {
   }
 
   let columns: [Column]
-  /// Whether texts are ordered by their UTF-8.
-  let isUTF8: Bool
   private let places: [Name: Int]
 
-  init(_ columns: [Column], isUTF8: Bool = true) {
+  init(_ columns: [Column]) {
     self.columns = columns
-    self.isUTF8 = isUTF8
     places = Dictionary(
       columns.enumerated().map { ($0.element.name.folded, $0.offset) }, uniquingKeysWith: min)
   }
@@ -55,14 +52,14 @@ package struct TableShape: Sendable, Equatable {
       "SELECT name, type, dflt_value IS NOT NULL, hidden FROM pragma_table_xinfo(?, 'main')", table
     ) { ($0.text(0), $0.text(1), $0.int64(2) != 0, $0.int64(3)) }
     guard !rows.isEmpty, rows.allSatisfy({ $0.3 == 0 }) else { return nil }
-    let encoding = try connection.first("PRAGMA encoding") { $0.text(0) }
+    let isUTF8 = try connection.first("PRAGMA encoding") { $0.text(0) } == "UTF-8"
     return TableShape(
       rows.map { name, type, hasDefault, _ in
         Column(
           name: Name(name), affinity: Affinity(of: type),
-          isBinary: connection.collation(of: name, in: table)?.uppercased() == "BINARY",
+          isBinary: isUTF8 && connection.collation(of: name, in: table)?.uppercased() == "BINARY",
           hasDefault: hasDefault)
-      }, isUTF8: encoding == "UTF-8")
+      })
   }
 
   func place(of name: Name) -> Int? { places[name.folded] }

@@ -29,7 +29,11 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
   @inlinable
   public func fetch(_ database: Database) throws -> [R] {
     var records: [R] = []
-    try rows(database, isShared: true) { records.append(try R(row: $0)) }
+    try rows(database, isShared: true) {
+      records.reserveCapacity($0)
+    } each: {
+      records.append(try R(row: $0))
+    }
     return records
   }
 
@@ -43,7 +47,10 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
   /// Calls a closure with each record, so that a large result needs little memory.
   @inlinable
   public func forEach(_ database: Database, _ body: (R) throws -> Void) throws {
-    try rows(database, isShared: false) { try body(try R(row: $0)) }
+    try rows(database, isShared: false) { _ in
+    } each: {
+      try body(try R(row: $0))
+    }
   }
 
   /// Returns the number of rows.
@@ -83,11 +90,14 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
 
   /// Calls `body` with each row.
   ///
-  /// - Parameter isShared: whether the statement is kept for the next call. `body` must not run the
-  ///   same query then.
+  /// - Parameters:
+  ///   - isShared: whether the statement is kept for the next call. `body` must not run the same
+  ///     query then.
+  ///   - begin: takes the number of rows of the last run with the same values, if it is known.
   @usableFromInline
   func rows(
-    _ database: Database, isShared: Bool, _ body: (RecordRow) throws -> Void
+    _ database: Database, isShared: Bool, begin: (Int) -> Void,
+    each body: (RecordRow) throws -> Void
   ) throws {
     try database.typed {
       let (source, query) = try prepared(database)
@@ -102,9 +112,16 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
         : try database.ownStatement(sql, of: reading)
       let row = RecordRow(statement, of: info.name)
       guard database.intercepts(.after, .query, on: info, with: table.interceptors) else {
-        return try row.decodingRows {
-          try statement.forEach(SQLiteList(values)) { _ in try body(row) }
+        var run = (values: values.hashValue, rows: 0)
+        if let last = statement.lastRun, last.values == run.values { begin(last.rows) }
+        try row.decodingRows {
+          try statement.forEach(SQLiteList(values)) { _ in
+            run.rows += 1
+            try body(row)
+          }
         }
+        statement.lastRun = run
+        return
       }
       var action = Interception(action: .query, table: info)
       action.query = query
