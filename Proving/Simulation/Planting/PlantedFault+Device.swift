@@ -2,7 +2,8 @@ import FerryPersistence
 import FerrySQLite
 
 // Mistakes of a device, as temporary triggers on the connection that its process writes with. Like a
-// user's triggers, they act within Ferry's own statements, and go with the process.
+// user's triggers, they act within Ferry's own statements, and go with the process. Triggers that call
+// Ferry's functions have names of Ferry's: the guard of users' statements permits no others.
 extension PlantedFault {
   /// Plants the mistake in a device's process.
   ///
@@ -29,20 +30,9 @@ extension PlantedFault {
     case .replaceOnApply:
       [
         """
-        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF stars ON main.notes
+        CREATE TEMP TRIGGER IF NOT EXISTS ferry_planted AFTER UPDATE OF stars ON main.notes
         WHEN ferry_applying('notes', NEW.id) AND NEW.body IS OLD.body AND NEW.body IS NOT NULL BEGIN
           UPDATE notes SET body = NULL WHERE id = NEW.id;
-        END
-        """
-      ]
-    case .appliedChangesRecorded:
-      [
-        """
-        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF title ON main.notes
-        WHEN ferry_applying('notes', NEW.id) BEGIN
-          INSERT INTO ferry_operations(id, grp, base, tbl, record, kind, data)
-          VALUES (ferry_operation(), ferry_group(), ferry_base(), 'notes', NEW.id, 'update',
-            json_object('title', NEW.title));
         END
         """
       ]
@@ -68,7 +58,7 @@ extension PlantedFault {
     case .valuesNotMoved:
       ["slots", "labels"].map { table in
         """
-        CREATE TEMP TRIGGER IF NOT EXISTS planted_\(table) BEFORE DELETE ON main.\(table)
+        CREATE TEMP TRIGGER IF NOT EXISTS ferry_planted_\(table) BEFORE DELETE ON main.\(table)
         WHEN ferry_aside('', '') BEGIN SELECT RAISE(IGNORE); END
         """
       }
@@ -103,7 +93,7 @@ extension PlantedFault {
     case .deletesMeasured:
       [
         """
-        CREATE TEMP TRIGGER IF NOT EXISTS planted BEFORE DELETE ON main.essays
+        CREATE TEMP TRIGGER IF NOT EXISTS ferry_planted BEFORE DELETE ON main.essays
         WHEN NOT ferry_applying('essays', OLD.id)
           AND (SELECT sum(length(value)) FROM json_each(
             json_array(OLD.a, OLD.b, OLD.c, OLD.d, OLD.e, OLD.f))) > 16000

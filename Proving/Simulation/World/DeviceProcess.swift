@@ -87,20 +87,10 @@ final class DeviceProcess: @unchecked Sendable {
 
   private var transport: any Transport {
     let transport = SimulatedTransport(setting.network, link: device.link)
-    guard setting.planted == .cursorApartFromRows else { return transport }
-    return PlantedTransport(inner: transport) { [self] in save($0) }
-  }
-
-  /// Saves the cursor of a list before its rows, as ``PlantedFault/cursorApartFromRows`` requires.
-  private func save(_ head: PageHead) {
-    guard let connection, !connection.isInTransaction else { return }
-    let anchor = head.cursor.anchor
-    _ = try? connection.run(
-      """
-      UPDATE ferry_replica SET epoch = ?1, applied = ?2, received = ?2, anchor_head = ?3,
-        anchor = ?4, anchor_history_hash = ?5, anchor_timeline = ?6
-      """, head.epoch.description, head.cursor.applied, anchor?.head, anchor?.operation,
-      anchor?.historyHash, anchor?.timeline?.value)
+    guard let planted = setting.planted else { return transport }
+    return PlantedTransport(
+      fault: planted, inner: transport, scheduler: setting.scheduler, limits: setting.limits
+    ) { [self] in connection }
   }
 
   private static let server = "http://ferry.test"
