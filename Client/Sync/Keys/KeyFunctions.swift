@@ -51,8 +51,7 @@ enum KeyFunctions {
 
   /// Registers those that change which number belongs to which record.
   static func install(
-    on connection: SQLiteConnection, _ context: CaptureContext, _ recorder: OperationRecorder,
-    callers: SQLiteFunctionCallers
+    on connection: SQLiteConnection, _ context: CaptureContext, callers: SQLiteFunctionCallers
   ) throws {
     try install(on: connection, callers: callers)
     let numbers = KeyNumbers(connection: connection)
@@ -67,7 +66,7 @@ enum KeyFunctions {
       }
       let (table, known) = try known(arguments, number)
       let state = NumberedRecord.inserted(
-        known, in: try context.transaction(recorder), fresh: context.newRecord)
+        known, in: try context.transaction(), fresh: context.newRecord)
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }
@@ -78,7 +77,7 @@ enum KeyFunctions {
       let (table, known) = try known(arguments, number)
       if let known, known.transaction == nil { return answer.set(optional: known.record) }
       let state = NumberedRecord.referred(
-        known, in: try context.transaction(recorder), fresh: context.newRecord)
+        known, in: try context.transaction(), fresh: context.newRecord)
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }
@@ -88,7 +87,7 @@ enum KeyFunctions {
       }
       let (table, known) = try known(arguments, number)
       guard let known else { return answer.setNull() }
-      let state = known.deleted(in: try context.transaction(recorder))
+      let state = known.deleted(in: try context.transaction())
       try numbers.set(state, of: number, in: table)
       answer.set(optional: state.record)
     }
@@ -96,7 +95,7 @@ enum KeyFunctions {
       guard let record = try arguments.record(1) else { return answer.setNull() }
       answer.set(
         try numbers.choose(
-          for: record, in: arguments.name(0), transaction: context.transaction(recorder)))
+          for: record, in: arguments.name(0), transaction: context.transaction()))
     }
     func known(
       _ arguments: SQLiteArguments, _ number: Int64
@@ -130,10 +129,9 @@ extension CaptureContext {
   /// Returns the transaction that reserves and releases numbers.
   ///
   /// - Throws: the reason why this connection cannot record a change now.
-  fileprivate func transaction(_ recorder: OperationRecorder) throws -> Int64 {
+  fileprivate func transaction() throws -> Int64 {
     try admission?()
-    if mode == .applying { return NumberedRecord.pull }
-    return try currentGroup(start: recorder.readStart).number
+    return mode == .applying ? NumberedRecord.pull : transactionMark()
   }
 }
 

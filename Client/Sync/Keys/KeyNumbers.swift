@@ -2,6 +2,9 @@ import FerryProtocol
 import FerrySQLite
 
 /// The numbers that this device gives to the records of mapped tables, in the table `ferry_keys`.
+///
+/// If a table has rows of several spaces, all of its numbers are in the first space's ledger: they are numbers of
+/// one table, and a row keeps its number and its record when it moves.
 struct KeyNumbers {
   static let schema = """
     CREATE TABLE ferry_keys(                  -- this device's numbers of records
@@ -18,23 +21,45 @@ struct KeyNumbers {
   // Unowned, since the connection owns the functions that own this.
   unowned let connection: SQLiteConnection
 
+  /// The place where the numbers of a table are kept.
+  private struct Book {
+    /// The table of numbers, as SQL.
+    var keys = "ferry_keys"
+    /// The table's name there.
+    var table: Name
+  }
+
+  private func book(_ table: Name) throws -> Book {
+    guard connection.namespace.number > 1 else { return Book(table: table) }
+    // In quotation marks, names are those of the first ledger.
+    let shared = try connection.first(
+      """
+      SELECT base.name FROM ferry_tables AS own JOIN \(quoted("ferry_tables")) AS base
+        ON base.local = own.local
+      WHERE own.name = ? AND own.space_column IS NOT NULL
+      """, table
+    ) { $0.name(0) }
+    return shared.map { Book(keys: quoted("ferry_keys"), table: $0) } ?? Book(table: table)
+  }
+
   /// Returns the record of a number; `nil` if it has none.
   func record(of number: Int64, in table: Name) throws -> NumberedRecord? {
-    try connection.first(
-      "SELECT record, grp FROM ferry_keys WHERE tbl = ? AND number = ?", table, number
+    let book = try book(table)
+    return try connection.first(
+      "SELECT record, grp FROM \(book.keys) WHERE tbl = ? AND number = ?", book.table, number
     ) { NumberedRecord(record: $0.text(0), transaction: $0.isNull(1) ? nil : $0.int64(1)) }
   }
 
   /// Returns the number of a record; `nil` if it has none.
   func number(of record: String, in table: Name) throws -> Int64? {
-    try place(of: record, in: table)?.number
+    try place(of: record, in: book(table))?.number
   }
 
   private func place(
-    of record: String, in table: Name
+    of record: String, in book: Book
   ) throws -> (number: Int64, state: NumberedRecord)? {
     try connection.first(
-      "SELECT number, grp FROM ferry_keys WHERE tbl = ? AND record = ?", table, record
+      "SELECT number, grp FROM \(book.keys) WHERE tbl = ? AND record = ?", book.table, record
     ) {
       let transaction = $0.isNull(1) ? nil : $0.int64(1)
       return ($0.int64(0), NumberedRecord(record: record, transaction: transaction))
@@ -43,9 +68,14 @@ struct KeyNumbers {
 
   /// Keeps the record of a number, instead of an earlier one.
   func set(_ state: NumberedRecord, of number: Int64, in table: Name) throws {
+    try set(state, of: number, in: book(table))
+  }
+
+  private func set(_ state: NumberedRecord, of number: Int64, in book: Book) throws {
     let lastRow = connection.lastInsertedRow
     try connection.run(
-      "INSERT OR REPLACE INTO ferry_keys(tbl, number, record, grp) VALUES (?, ?, ?, ?)", table,
+      "INSERT OR REPLACE INTO \(book.keys)(tbl, number, record, grp) VALUES (?, ?, ?, ?)",
+      book.table,
       number, state.record, state.transaction)
     connection.lastInsertedRow = lastRow
   }
@@ -55,13 +85,14 @@ struct KeyNumbers {
   /// - Parameter transaction: the transaction that inserts the row.
   /// - Throws: ``CaptureRefusal`` if all numbers are taken.
   func choose(for record: String, in table: Name, transaction: Int64) throws -> Int64 {
-    if let known = try place(of: record, in: table) {
+    let book = try book(table)
+    if let known = try place(of: record, in: book) {
       let state = NumberedRecord.chosen(known.state, for: record, in: transaction)
-      if state != known.state { try set(state, of: known.number, in: table) }
+      if state != known.state { try set(state, of: known.number, in: book) }
       return known.number
     }
     let newest = try max(
-      connection.first("SELECT max(number) FROM ferry_keys WHERE tbl = ?", table) {
+      connection.first("SELECT max(number) FROM \(book.keys) WHERE tbl = ?", book.table) {
         $0.int64(0)
       } ?? 0, newestRow(of: table))
     guard newest < .max else {
@@ -69,7 +100,7 @@ struct KeyNumbers {
     }
     let number = max(newest, 0) + 1
     try set(
-      NumberedRecord.chosen(nil, for: record, in: transaction), of: number, in: table)
+      NumberedRecord.chosen(nil, for: record, in: transaction), of: number, in: book)
     return number
   }
 
@@ -94,24 +125,25 @@ struct KeyNumbers {
   func takeRows(of table: TableSchema, fresh: () -> String) throws {
     guard table.identity == .mapped else { return }
     let (key, place) = (quoted(table.key), quoted(table.local))
+    let book = try book(table.name)
     try connection.run(
       """
-      UPDATE ferry_keys SET grp = \(NumberedRecord.pull) WHERE tbl = ?1 AND grp IS NULL
+      UPDATE \(book.keys) SET grp = \(NumberedRecord.pull) WHERE tbl = ?1 AND grp IS NULL
         AND NOT EXISTS (SELECT 1 FROM \(place) WHERE \(key) = number)
-      """, table.name)
+      """, book.table)
     try connection.run(
       """
-      DELETE FROM ferry_keys WHERE tbl = ?1 AND grp IS NOT NULL
+      DELETE FROM \(book.keys) WHERE tbl = ?1 AND grp IS NOT NULL
         AND EXISTS (SELECT 1 FROM \(place) WHERE \(key) = number)
-      """, table.name)
+      """, book.table)
     let numbers = try connection.rows(
       """
       SELECT \(key) FROM \(place) WHERE typeof(\(key)) = 'integer' AND \(key) NOT IN
-        (SELECT number FROM ferry_keys WHERE tbl = ?1) ORDER BY \(key)
-      """, table.name
+        (SELECT number FROM \(book.keys) WHERE tbl = ?1) ORDER BY \(key)
+      """, book.table
     ) { $0.int64(0) }
     for number in numbers {
-      try set(NumberedRecord(record: fresh(), transaction: nil), of: number, in: table.name)
+      try set(NumberedRecord(record: fresh(), transaction: nil), of: number, in: book)
     }
   }
 }

@@ -60,6 +60,8 @@ final class CaptureContext {
   /// Throws the reason why this connection cannot record a change now; for connections of other
   /// libraries.
   var admission: (() throws -> Void)?
+  /// The file's transaction under way, which all of its spaces share.
+  var fileTransaction = FileTransaction()
   /// Whether another space of the file applies a change that is no delete.
   var isOtherApplying: () -> Bool = { false }
   private(set) var clock = HybridClock()
@@ -135,6 +137,9 @@ final class CaptureContext {
       ? .rescue : clock.tick(wall: corrected(wallClock()))
     return OperationID(UniqueID(timestamp: time, random: random()))
   }
+
+  /// Returns the name of the user's transaction under way in the states of numbers (``NumberedRecord``).
+  func transactionMark() -> Int64 { fileTransaction.mark(random) }
 
   /// Returns the identifier of a new record of a mapped table.
   func newRecord() -> String {
@@ -220,6 +225,7 @@ final class CaptureContext {
   /// Ends the transaction; the next recorded operation begins a new group.
   func endTransaction() {
     endGroup()
+    fileTransaction.end()
     row.drop()
   }
 }

@@ -41,7 +41,7 @@ extension CaptureContext {
     try connection.addFunction("ferry_applying", argumentCount: 2, callers: callers) {
       [unowned self] in $1.set(mode == .applying && isAppliedRecord($0, table: 0) ? 1 : 0)
     }
-    try KeyFunctions.install(on: connection, self, recorder, callers: callers)
+    try KeyFunctions.install(on: connection, self, callers: callers)
     return recorder
   }
 

@@ -26,13 +26,15 @@ enum CaptureTriggers {
     // The rekey trigger records a changed key as a delete and an insert.
     let isSame = table.keyList.map { "OLD.\($0) IS NEW.\($0)" }.joined(separator: " AND ")
     let stays = table.own(table.own(isSame, in: "OLD"), in: "NEW")
-    // A remote change costs no arguments. Guards have to learn of it, though.
-    let unless = isGuarded ? "" : "ferry_records() AND "
+    // A remote change costs no arguments. Guards and numbers of rows have to learn of it, though.
+    let hasNumbers =
+      table.keys.contains { $0.numbers != nil } || table.columns.contains { $0.numbers != nil }
+    let unless = isGuarded || hasNumbers ? "" : "ferry_records() AND "
     return [
       trigger(
         "insert", table, space, when: unless + ownRow(table, "NEW", inserted(table))),
       trigger("update", table, space, when: "\(unless)\(stays) AND " + difference(table, rules)),
-      trigger("delete", table, space, when: ownRow(table, "OLD", deleted(table))),
+      trigger("delete", table, space, when: deletedRow(table)),
       rekey(table, space),
     ] + (isGuarded ? guards(table, space) : []) + limits(table, space)
   }
@@ -42,6 +44,20 @@ enum CaptureTriggers {
     _ table: TableSchema, _ side: String, _ condition: String
   ) -> String {
     table.share.map { "\($0.isOwn(side)) AND \(condition)" } ?? condition
+  }
+
+  /// Returns the condition that records a deleted row. A number is released with its row, whichever space the
+  /// row belonged to.
+  private static func deletedRow(_ table: TableSchema) -> String {
+    guard let share = table.share, let released = released(table) else {
+      return ownRow(table, "OLD", deleted(table))
+    }
+    return "CASE WHEN \(share.isOwn("OLD")) THEN \(deleted(table)) ELSE \(released) IS 0 END"
+  }
+
+  /// Returns the call that releases a row's number; `nil` if the table's rows have none.
+  private static func released(_ table: TableSchema) -> String? {
+    table.identity == .mapped ? table.recorded("OLD", by: "ferry_deleted") : nil
   }
 
   /// Returns the triggers that reject remote changes of rows that belong to another space: a member of
@@ -154,7 +170,15 @@ enum CaptureTriggers {
       // A row that moves to another space is deleted in this one, and inserted there.
       differs += " OR \(share.isOwn("OLD")) <> \(share.isOwn("NEW"))"
       columns.append(quoted(share.column))
-      before = "CASE WHEN \(share.isOwn("OLD")) THEN \(before) END"
+      let isMoved = table.keyList.map { "OLD.\($0) IS NOT NEW.\($0)" }.joined(separator: " OR ")
+      let rest = released(table).map { " WHEN \(isMoved) THEN \($0)" } ?? ""
+      if let released = released(table) {
+        // A row that only moves to another space keeps its number and its record.
+        let kept = table.recorded("OLD")
+        before = row(
+          "ferry_delete", table, "OLD", record: "iif(\(isMoved), \(released), \(kept))")
+      }
+      before = "CASE WHEN \(share.isOwn("OLD")) THEN \(before)\(rest) END"
       after = "CASE WHEN \(share.isOwn("NEW")) THEN \(after) END"
     }
     return """

@@ -63,6 +63,7 @@ final class FileSpaces {
       try joined.first { $0.number == number } ?? open(number, of: first)
     }
     for file in all {
+      file.capture.fileTransaction = first.capture.fileTransaction
       file.capture.isOtherApplying = { [weak self, unowned file] in
         self?.all.contains { $0 !== file && $0.capture.isApplyingValues } ?? false
       }

@@ -73,7 +73,7 @@ extension Replica {
   /// - Parameters:
   ///   - column: a column of each table, in this file; the key's is possible.
   ///   - direction: whether others' changes are applied here.
-  ///   - identity: how the tables' keys become identifiers; integers cannot be mapped.
+  ///   - identity: how the tables' keys become identifiers.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; some spaces may track the tables then, and the next
   ///   call continues.
   public func track(

@@ -74,12 +74,6 @@ extension ReplicaFile {
         throw ReplicaError.cannotTrack(table: table.local, fault)
       }
       let chosen = try identity ?? declaredIdentity(of: table)
-      guard shared == nil || chosen != .mapped else {
-        throw ReplicaError.cannotTrack(
-          table: table.local,
-          "its rows belong to several spaces, and each space would count its integers; give it a text key, "
-            + "or track it by its value")
-      }
       try connection.run(
         """
         INSERT INTO ferry_tables(name, local, identity, space_column, signature)
