@@ -12,6 +12,8 @@ extension Replica {
   /// Work that was under way when the last process ended continues. If `restores` is `false`, it
   /// waits for ``MissionManager/restore()``. The last ``sync(progress:)`` brought the catalogue.
   ///
+  /// The manager rests and is closed with the replica.
+  ///
   /// ```swift
   /// let missions = try await replica.missionManager()
   /// try await missions.download("handbook")
@@ -46,6 +48,7 @@ extension Replica {
       downloader: ChunkedDownloader(
         settings: settings, open: requests(over: transport, silence: options.silence)),
       catalogue: ReplicaCatalogue(replica: self), options: options)
+    accompany(with: manager)
     if restores { try await manager.restore() }
     return manager
   }
@@ -76,6 +79,8 @@ extension Replica {
     }
   }
 }
+
+extension MissionManager: ReplicaCompanion {}
 
 /// The catalogue of missions in a replica.
 private struct ReplicaCatalogue: MissionCatalogue {

@@ -1,6 +1,7 @@
 import Ferry
 import FerryCommandLine
 import Foundation
+import Synchronization
 
 extension FerryCommand {
   static let push = CommandSpec(
@@ -10,14 +11,22 @@ extension FerryCommand {
       operation takes effect exactly once, even if it is sent several times.
       """
   ) { arguments in
-    try await exchange(openForServer(arguments), arguments) { try await $0.push(progress: $1) }
+    try await exchangeSpaces(arguments) {
+      try await $0.push(progress: $1)
+    } all: {
+      try await $0.pushSpaces(progress: $1)
+    }
   }
 
   static let pull = CommandSpec(
     "pull", summary: "Apply the server's changes that this replica lacks.",
     discussion: "All changes appear at once when the last page has arrived, or not at all."
   ) { arguments in
-    try await exchange(openForServer(arguments), arguments) { try await $0.pull(progress: $1) }
+    try await exchangeSpaces(arguments) {
+      try await $0.pull(progress: $1)
+    } all: {
+      try await $0.pullSpaces(progress: $1)
+    }
   }
 
   static let sync = CommandSpec(
@@ -32,26 +41,46 @@ extension FerryCommand {
       """,
     flags: [FlagSpec("watch", short: "w", help: "Sync continuously until interrupted.")]
   ) { arguments in
-    guard arguments.flag("watch") else { return try await syncOnce(arguments) }
+    guard arguments.flag("watch") else {
+      return try await exchangeSpaces(arguments) {
+        try await $0.sync(progress: $1)
+      } all: {
+        try await $0.syncSpaces(progress: $1)
+      }
+    }
     let replica = try await openForServer(arguments)
     let asJSON = arguments.flag("json")
+    // A file with one space needs no name on each line.
+    let seen = Mutex(Set(try await replica.joinedSpaces()))
     do {
-      try await replica.watch(onEvent: { event in try? report(event, asJSON: asJSON) })
+      try await replica.watchSpaces { space, event in
+        let isOneOfSeveral = seen.withLock { seen in
+          if let space { seen.insert(space) }
+          return seen.count > 1
+        }
+        try? report(event, of: isOneOfSeveral ? space : nil, asJSON: asJSON)
+      }
     } catch ReplicaError.cancelled {
       // An interruption is the normal end of a watch.
     }
     return .done
   }
 
-  /// Syncs all spaces of the file, or the space that the command line names.
-  private static func syncOnce(_ arguments: ParsedArguments) async throws -> ExitStatus {
+  /// Exchanges all spaces of the file with a line for each, or the space that the command line names.
+  private static func exchangeSpaces(
+    _ arguments: ParsedArguments,
+    one:
+      @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws -> SyncReport,
+    all:
+      @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws -> [SpaceSync]
+  ) async throws -> ExitStatus {
     let replica = try await openForServer(arguments)
     let joined = try await replica.joinedSpaces()
     if arguments.stringIfPresent("in") != nil || joined.isEmpty {
-      return try await exchange(replica, arguments) { try await $0.sync(progress: $1) }
+      return try await exchange(replica, arguments, one)
     }
     let progress = ProgressBar("syncing", unit: .items("changes"))
-    let results = try await replica.syncSpaces {
+    let results = try await all(replica) {
       progress.update(completed: Int64($0.completed), total: Int64($0.total))
     }
     progress.finish()
@@ -62,7 +91,9 @@ extension FerryCommand {
       case .success(let report):
         try TextOutput.standardOutput.line(
           arguments.flag("json") ? report.json(of: name).text : "\(name): \(report.text)")
-        let verdict = try await verdict(replica.space(name), after: report)
+        let isJoined = joined.contains(name)
+        let verdict = try await verdict(
+          replica.space(name), after: report, in: isJoined ? name : nil)
         if status == .done { status = verdict }
       case .failure(let error):
         let failure = error.commandFailure
@@ -98,14 +129,16 @@ extension FerryCommand {
     }
     progress.finish()
     try TextOutput.standardOutput.line(arguments.flag("json") ? report.json.text : report.text)
-    return try await verdict(replica, after: report)
+    return try await verdict(replica, after: report, in: arguments.stringIfPresent("in"))
   }
 
   /// Returns `done`, unless records wait for the user or operations for the next sync.
+  ///
+  /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
   private static func verdict(
-    _ replica: Replica, after report: SyncReport
+    _ replica: Replica, after report: SyncReport, in space: String?
   ) async throws -> ExitStatus {
-    let verdict = try await verdict(replica)
+    let verdict = try await verdict(replica, in: space)
     guard report.left > 0 else { return verdict }
     try TextOutput.standardError.lines([
       "ferry: \(report.left.counted("operation")) did not reach the server yet",
@@ -116,36 +149,41 @@ extension FerryCommand {
   }
 
   /// Returns `done`, unless records wait for the user.
-  private static func verdict(_ replica: Replica) async throws -> ExitStatus {
+  private static func verdict(
+    _ replica: Replica, in space: String?
+  ) async throws -> ExitStatus {
+    func tell(_ lines: [String]) throws {
+      try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
+    }
     let status = try await replica.status()
     if status.toApply > status.deferred {
-      try TextOutput.standardError.lines(
+      try tell(
         WaitingTables(
           waitedFor: try await replica.tablesWaitedFor(), tracked: status.tables,
           existing: try await replica.tableNames()
         ).lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {
-      try TextOutput.standardError.lines([
+      try tell([
         "ferry: in quarantine: \(status.quarantined.counted("operation"))",
         "  why: the server can never apply it unchanged; all other changes are synced",
         "  next: `ferry quarantine list` shows the reason; retry, edit or discard the entries",
       ])
     }
     if status.questions > 0 {
-      try TextOutput.standardError.lines([
+      try tell([
         "ferry: \(status.questions.counted("conflict")) for you to decide",
         "  why: devices wrote the same values concurrently, and the schema lets you decide",
         "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
       ])
     }
-    try tell(status.tableFaults)
-    let isUnsent = try await tellUnsent(replica)
+    try Self.tell(status.tableFaults, in: space)
+    let isUnsent = try await tellUnsent(replica, in: space)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
     let refused = status.deferred
     guard refused > 0 else { return needsUser ? .needsUser : .done }
-    try TextOutput.standardError.lines([
+    try tell([
       "ferry: \(refused.counted("record")) could not be applied here",
       "  why: the tables of this replica reject it (a constraint or a foreign key)",
       "  next: `ferry to-apply` lists the reasons; repair the tables and sync again",
@@ -154,29 +192,37 @@ extension FerryCommand {
   }
 
   /// Names tables that cannot be synced or compared.
-  static func tell(_ faults: [TableFault]) throws {
+  ///
+  /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
+  static func tell(_ faults: [TableFault], in space: String? = nil) throws {
     for fault in faults {
-      try TextOutput.standardError.lines([
+      let lines = [
         "ferry: table \(fault.table) is not synced".escapedForTerminal,
         "  why: \(fault.reason)".escapedForTerminal,
         "  next: repair the table, or stop recording it: `ferry untrack \(fault.table)`"
           .escapedForTerminal,
-      ])
+      ]
+      try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     }
   }
 
-  private static func report(_ event: Replica.WatchEvent, asJSON: Bool) throws {
+  /// - Parameter space: the event's space; `nil` if the file has no other.
+  private static func report(
+    _ event: Replica.WatchEvent, of space: String?, asJSON: Bool
+  ) throws {
     let output = TextOutput.standardOutput
     let time = Presentation.time(Int64(Date().timeIntervalSince1970 * 1000))
+    let place = space.map { "\($0): " } ?? ""
     switch event {
     case .synced(let report):
       if report.summary == nil { return }
-      try output.line(asJSON ? report.json.text : "\(time)  \(report.text)")
+      let json = space.map { report.json(of: $0) } ?? report.json
+      try output.line(asJSON ? json.text : "\(time)  \(place)\(report.text)")
     case .offline(let error):
       let state = error.isTransient ? "offline" : "waiting"
-      try TextOutput.standardError.line("\(time)  \(state): \(error); trying again")
+      try TextOutput.standardError.line("\(time)  \(place)\(state): \(error); trying again")
     case .connected:
-      if !asJSON { try TextOutput.standardError.line("\(time)  connected") }
+      if !asJSON { try TextOutput.standardError.line("\(time)  \(place)connected") }
     case .stopped(let space, let error):
       try TextOutput.standardError.line(
         "\(time)  space \(space) has stopped: \(error)".escapedForTerminal)

@@ -64,14 +64,18 @@ extension FerryCommand {
   }
 
   /// Prints the records that wait for `ferry retry`. Returns whether there are any.
-  static func tellUnsent(_ replica: Replica) async throws -> Bool {
+  ///
+  /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
+  @discardableResult
+  static func tellUnsent(_ replica: Replica, in space: String? = nil) async throws -> Bool {
     let count = try await replica.status().unsent
     guard count > 0 else { return false }
-    try TextOutput.standardError.lines([
+    let lines = [
       "ferry: \(count.counted("record")) of upload-only tables could not be sent",
       "  why: `ferry uploads` shows the reasons; all other changes sync as usual",
       "  next: run `ferry retry`, or `ferry retry TABLE ID` for one record; then sync again",
-    ])
+    ]
+    try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     return true
   }
 }

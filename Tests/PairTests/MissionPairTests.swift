@@ -36,6 +36,32 @@ struct MissionPairTests {
     FileManager.default.contents(atPath: folder + "/" + name).map { Array($0) }
   }
 
+  @Test("a manager of missions rests with its replica, continues with it, and is closed with it")
+  func companion() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let draft = try Draft()
+    try draft.write("film.mp4", Draft.content(2, 400_000))
+    try await publish(draft, to: server, as: "tour")
+    let replica = try await device.open()
+    try await replica.sync()
+    let missions = try await replica.missionManager()
+    let events = missions.events()
+    await replica.suspend()
+    // A request waits until the replica may work again.
+    let request = Task { try await missions.download("tour") }
+    replica.resume()
+    try await request.value
+    #expect(try await missions.waitUntilIdle("tour").map(\.state) == [.done])
+    try await missions.download("tour")
+    await replica.suspend()
+    replica.resume()
+    #expect(try await missions.waitUntilIdle("tour").map(\.state) == [.done])
+    await replica.close()
+    // The stream ends only when the manager is closed.
+    for await _ in events {}
+  }
+
   @Test("a published mission arrives with a pull, is downloaded, checked, updated and retracted")
   func life() async throws {
     let server = try await Server.start()

@@ -121,6 +121,25 @@ struct SpaceTests {
     #expect(try await device.ferry("sync").output == "ada: 1 pushed\nfamily: 1 pushed\n")
   }
 
+  @Test("hints name the space, and so do the lines of push, pull and a watch")
+  func hints() async throws {
+    let server = try await Server.start(.embedded)
+    let ada = try await device(server, own: "ada")
+    try await ada.write("INSERT INTO shops VALUES (1, 'corner')")
+    #expect(try await ada.ferry("push").output == "ada: nothing to exchange\nfamily: 1 pushed\n")
+    let bob = try await Device.joined(server.url, space: "bob")
+    try await bob.ferry("join", "family")
+    let pull = try await bob.ferry("pull")
+    #expect(pull.output.contains("family: 1 pulled"))
+    #expect(pull.error.contains("`ferry track --create shops --in family`"), "\(pull.error)")
+    let watch = try ada.start("sync", "--watch")
+    _ = try await watch.line { $0.hasSuffix("family: connected") }
+    try await ada.write("INSERT INTO shops VALUES (2, 'market')")
+    _ = try await watch.line { $0.hasSuffix("family: 1 pushed") }
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+  }
+
   @Test("a process that is under way goes on when another one leaves a space")
   func leftElsewhere() async throws {
     let server = try await Server.start(.embedded)

@@ -26,6 +26,7 @@ public actor MissionManager {
   /// The states of missions whose rows could not be written.
   var unwritten: [MissionID: (MissionState, MissionError?)] = [:]
   private var isClosed = false
+  private var isSuspended = false
   /// Effects of the queue that are not executed yet.
   private var effects: [MissionQueue.Effect] = []
   private var isCarryingOut = false
@@ -94,6 +95,11 @@ public actor MissionManager {
   /// missions that are in the queue now.
   @discardableResult
   public func restore() async throws(MissionError) -> [MissionID] {
+    await whileSuspended()
+    return try await restoreNow()
+  }
+
+  private func restoreNow() async throws(MissionError) -> [MissionID] {
     try await collect()
     var entries: [MissionQueue.Entry] = []
     for row in try await store.missions() where runs[row.record.id] == nil {
@@ -130,6 +136,7 @@ public actor MissionManager {
   }
 
   private func download(_ ids: [MissionID], isPartial: Bool) async throws(MissionError) {
+    await whileSuspended()
     for id in ids { await waitIfCancelled(id) }
     var records: [MissionID: MissionRecord] = [:]
     for record in try await catalogue.missions() { records[record.id] = record }
@@ -161,6 +168,7 @@ public actor MissionManager {
   /// Pauses a mission and keeps its fetched parts (SPEC.md §21). Also if another process fetches
   /// it.
   public func pause(_ id: MissionID) async throws(MissionError) {
+    await whileSuspended()
     if let state = queue[id]?.state, !state.isFinal { return await handle(.pause(id)) }
     let row = try await incomplete(id)
     try await store.setState(.paused, reason: nil, of: row.version)
@@ -168,6 +176,7 @@ public actor MissionManager {
 
   /// Resumes a paused mission.
   public func resume(_ id: MissionID) async throws(MissionError) {
+    await whileSuspended()
     if queue[id]?.state == .paused { return await handle(.resume(id)) }
     if let state = queue[id]?.state, !state.isFinal { return }
     var row = try await incomplete(id)
@@ -183,6 +192,7 @@ public actor MissionManager {
 
   /// Cancels the download of a mission and removes its fetched parts. A version in use stays.
   public func cancel(_ id: MissionID) async throws(MissionError) {
+    await whileSuspended()
     if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
     let row = try await incomplete(id)
     await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
@@ -209,16 +219,41 @@ public actor MissionManager {
   public func close() async {
     isClosed = true
     for run in runs.values { run.task.cancel() }
+    wake()
     // An interrupted caller closes, too: its cancellation must not end the wait, or it would spin.
     while !runs.isEmpty { await nextChange() }
     hub.end()
+  }
+
+  /// Stops all work for a while and waits for its end, so that this process holds no lock of the missions' files.
+  /// Until ``resume()``, calls that change missions wait.
+  public func suspend() async {
+    guard !isClosed, !isSuspended else { return }
+    isSuspended = true
+    for run in runs.values { run.task.cancel() }
+    while !runs.isEmpty { await nextChange() }
+  }
+
+  /// Continues the work of a suspended manager, as ``restore()`` continues that of another process.
+  public func resume() async {
+    guard !isClosed, isSuspended else { return }
+    while !runs.isEmpty { await nextChange() }
+    queue = MissionQueue(limit: options.missionsAtOnce)
+    isSuspended = false
+    wake()
+    // If the rows cannot be read now, the next request continues.
+    _ = try? await restoreNow()
+  }
+
+  private func whileSuspended() async {
+    while isSuspended, !isClosed, !Task.isCancelled { await change() }
   }
 
   // MARK: The queue
 
   /// Passes an event to the queue, and executes the effects one after another.
   func handle(_ event: MissionQueue.Event) async {
-    if isClosed { return }
+    if isClosed || isSuspended { return }
     for effect in queue.handle(event) {
       // A stop takes effect at once, whatever else is being written.
       if case .stop(let id) = effect { runs[id]?.task.cancel() } else { effects.append(effect) }
@@ -233,7 +268,7 @@ public actor MissionManager {
   private func carryOut(_ effect: MissionQueue.Effect) async {
     switch effect {
     case .start(let id):
-      if isClosed { return }
+      if isClosed || isSuspended { return }
       let task = Task(executorPreference: surroundings.executor) { await self.run(id) }
       runs[id] = Run(task: task)
       // Stopped before its start: there was no task to cancel.
@@ -273,7 +308,9 @@ public actor MissionManager {
   private func run(_ id: MissionID) async {
     let ending = await work(id)
     space.release(id)
-    if !isClosed, ending != .done, queue[id]?.state == .cancelled, let version = versions[id] {
+    if !isClosed, !isSuspended, ending != .done, queue[id]?.state == .cancelled,
+      let version = versions[id]
+    {
       let rows = (try? await store.missions()) ?? []
       if let row = rows.first(where: { $0.version == version }) {
         await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))

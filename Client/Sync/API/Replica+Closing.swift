@@ -11,8 +11,8 @@ extension Replica {
   /// The last connection to a file moves the write-ahead log into it, and removes the files `-wal`
   /// and `-shm`. They stay if another process or another `Replica` has the file open.
   ///
-  /// Later calls throw ``ReplicaError/closed``. To close a closed replica has no effect. Missions
-  /// have files of their own, and their manager stays open.
+  /// Later calls throw ``ReplicaError/closed``. To close a closed replica has no effect. The managers of
+  /// its missions are closed, too.
   ///
   /// ```swift
   /// await replica.close()
@@ -23,6 +23,7 @@ extension Replica {
   /// other. A ``TokenSource`` or a transport of the app delays it if it ignores its task's
   /// cancellation.
   public func close() async {
+    for companion in companions.all { await companion.close() }
     thread.gate.close()
     await thread.gate.ended()
     await thread.finish()

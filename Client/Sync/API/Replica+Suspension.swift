@@ -16,7 +16,7 @@ extension Replica {
   /// has begun is completed. It cannot interrupt a closure between two statements. A write that
   /// waits for another process's lock may need up to 10 seconds to end; it holds no lock meanwhile.
   /// A ``TokenSource`` or a transport of the app delays it if it ignores its task's cancellation.
-  /// The managers of missions have files of their own, and are not suspended.
+  /// The managers of the replica's missions are suspended, too.
   ///
   /// ```swift
   /// func applicationDidEnterBackground(_ application: UIApplication) {
@@ -29,6 +29,7 @@ extension Replica {
   /// func applicationWillEnterForeground(_ application: UIApplication) { replica.resume() }
   /// ```
   public func suspend() async {
+    for companion in companions.all { await companion.suspend() }
     thread.gate.suspend()
     await thread.gate.ended()
     await thread.finish()
@@ -37,5 +38,10 @@ extension Replica {
 
   /// Lets a suspended replica work again. It has no effect on one that is not suspended or that is
   /// closed.
-  public func resume() { thread.gate.resume() }
+  public func resume() {
+    thread.gate.resume()
+    let resting = companions.all
+    if resting.isEmpty { return }
+    Task { for companion in resting { await companion.resume() } }
+  }
 }

@@ -27,6 +27,8 @@ public final class Replica: DatabaseAccess {
   let number: Int
   /// The watches of all spaces of the file.
   let watches: WatchList
+  /// Work beside the file, of all of its spaces.
+  let companions: ReplicaCompanions
   /// The replicas of joined spaces, by number; only the first space's replica keeps them.
   let joined = Mutex<[Int: Replica]>([:])
 
@@ -119,7 +121,7 @@ public final class Replica: DatabaseAccess {
     self.path = path
     self.thread = thread
     number = 1
-    watches = WatchList()
+    (watches, companions) = (WatchList(), ReplicaCompanions())
     readers = ReaderPool(
       path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
       prepare: { try KeyFunctions.install(on: $0) }, makeExecutor: surroundings.makeExecutor)
@@ -139,6 +141,7 @@ public final class Replica: DatabaseAccess {
     tokens: TokenKeeper?
   ) {
     (path, readers, watches) = (first.path, first.readers, first.watches)
+    companions = first.companions
     (self.number, self.thread) = (number, thread)
     engine = SyncEngine(
       thread: thread, path: place, transport: first.engine.transport,
@@ -322,61 +325,6 @@ public final class Replica: DatabaseAccess {
     { [activity = engine.activity] now in
       activity.update { $0.advance(now) }
       progress(now)
-    }
-  }
-
-  /// An event of a watching replica.
-  public enum WatchEvent: Sendable {
-    /// Something was exchanged.
-    case synced(SyncReport)
-    /// The server cannot be reached; the watch retries with growing pauses.
-    case offline(ReplicaError)
-    /// The live connection is open.
-    case connected
-    /// A space has stopped, for example because its server rejects the token. The others go on.
-    case stopped(space: String, ReplicaError)
-  }
-
-  /// Keeps all spaces of the replica in sync until the task is cancelled. Sends local writes at once, and learns
-  /// of others' changes over a live connection. If that fails, it polls. While the replica is
-  /// suspended, it waits.
-  ///
-  /// - Throws: ``ReplicaError/cancelled``; ``ReplicaError/closed`` when the replica is closed;
-  ///   permanent errors, such as a revoked token, when no space can go on.
-  public func watch(
-    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
-    onEvent: @escaping @Sendable (WatchEvent) -> Void = { _ in }
-  ) async throws {
-    try await typed {
-      while true {
-        do {
-          return try await thread.gate.whileOpen { [self] in
-            try await followAll(progress: progress, onEvent: onEvent)
-          }
-        } catch StoppedWork.suspended {
-          try await thread.gate.opened()
-        }
-      }
-    }
-  }
-
-  /// Watches this space until the task is cancelled.
-  func follow(
-    progress: @escaping @Sendable (SyncProgress) -> Void,
-    onEvent: @escaping @Sendable (WatchEvent) -> Void,
-    fileChanged: @escaping @Sendable () -> Void
-  ) async throws {
-    let wakeups = watches.add()
-    defer { watches.remove(wakeups) }
-    let watcher = Watcher(engine: engine, wakeups: wakeups, fileChanged: fileChanged)
-    try await watcher.run(progress: noting(progress)) { [self] event in
-      switch event {
-      case .synced(let report):
-        if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
-        onEvent(.synced(report))
-      case .offline(let error): onEvent(.offline(error))
-      case .connected: onEvent(.connected)
-      }
     }
   }
 

@@ -112,6 +112,13 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Whether the program itself ended the work: no failure to report.
   var isStop: Bool { self == .cancelled || self == .suspended || self == .closed }
 
+  /// Whether the file itself failed, with all of its spaces: its disk, its content, or the memory
+  /// (https://sqlite.org/rescode.html).
+  var concernsFile: Bool {
+    guard case .database(_, let code) = self else { return false }
+    return [7, 8, 10, 11, 13, 14, 26].contains(code & 0xFF)
+  }
+
   /// Whether there is no secure connection.
   var isUntrusted: Bool {
     if case .untrusted = self { true } else { false }

@@ -16,6 +16,9 @@ package struct Watcher: Sendable {
     package var silence: Duration = .seconds(45)
     package var retry = RetryPolicy(
       delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
+    /// The pauses after which a space that has stopped is tried again, while others go on.
+    package var stopped = RetryPolicy(
+      delayBase: .seconds(10), delayMax: .seconds(600), attemptsMax: nil)
 
     package init() {}
   }

@@ -1,4 +1,7 @@
+import FerryNetworking
+import FerryPersistence
 import FerryProtocol
+import Synchronization
 
 /// The result of one space's sync.
 public struct SpaceSync: Sendable {
@@ -24,6 +27,24 @@ extension Replica {
   ) async throws -> [SpaceSync] {
     try await exchange { [self] in
       try await each { try await $0.engine.sync(progress: $0.noting(progress)) }
+    }
+  }
+
+  /// Pushes to all spaces of the file, and returns the result of each, as ``syncSpaces(progress:)`` does.
+  public func pushSpaces(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
+  ) async throws -> [SpaceSync] {
+    try await exchange { [self] in
+      try await each { try await $0.engine.push(progress: $0.noting(progress)) }
+    }
+  }
+
+  /// Pulls from all spaces of the file, and returns the result of each, as ``syncSpaces(progress:)`` does.
+  public func pullSpaces(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
+  ) async throws -> [SpaceSync] {
+    try await exchange { [self] in
+      try await each { try await $0.engine.pull(progress: $0.noting(progress)) }
     }
   }
 
@@ -73,27 +94,104 @@ extension Replica {
       return results.sorted { $0.0 < $1.0 }.map(\.1)
     }
   }
+}
 
-  // MARK: Watching
+/// Watching all spaces of a file.
+extension Replica {
+  /// An event of a watching replica.
+  public enum WatchEvent: Sendable {
+    /// Something was exchanged.
+    case synced(SyncReport)
+    /// The server cannot be reached; the watch retries with growing pauses.
+    case offline(ReplicaError)
+    /// The live connection is open.
+    case connected
+    /// A space has stopped, for example because its server rejects the token. The others go on. The watch tries
+    /// it again now and then, and at once when it has another server or token.
+    case stopped(space: String, ReplicaError)
+  }
+
+  /// Keeps all spaces of the replica in sync until the task is cancelled. Sends local writes at once, and learns
+  /// of others' changes over a live connection. If that fails, it polls. While the replica is
+  /// suspended, it waits.
+  ///
+  /// - Throws: ``ReplicaError/cancelled``; ``ReplicaError/closed`` when the replica is closed;
+  ///   ``ReplicaError/database(_:code:)`` if the file fails; permanent errors, such as a revoked token, when
+  ///   no space can go on.
+  public func watch(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
+    onEvent: @escaping @Sendable (WatchEvent) -> Void = { _ in }
+  ) async throws {
+    try await watchSpaces(progress: progress) { onEvent($1) }
+  }
+
+  /// Watches as ``watch(progress:onEvent:)`` does, and names the space of each event.
+  ///
+  /// - Parameter onEvent: gets the space's name, `nil` if it has none, and the event.
+  public func watchSpaces(
+    progress: @escaping @Sendable (SyncProgress) -> Void = { _ in },
+    onEvent: @escaping @Sendable (_ space: String?, _ event: WatchEvent) -> Void
+  ) async throws {
+    try await typed {
+      while true {
+        do {
+          return try await thread.gate.whileOpen { [self] in
+            try await followAll(progress: progress, onEvent: onEvent)
+          }
+        } catch StoppedWork.suspended {
+          try await thread.gate.opened()
+        }
+      }
+    }
+  }
+
+  /// Watches this space until the task is cancelled.
+  func follow(
+    progress: @escaping @Sendable (SyncProgress) -> Void,
+    onEvent: @escaping @Sendable (WatchEvent) -> Void,
+    fileChanged: @escaping @Sendable () -> Void
+  ) async throws {
+    let wakeups = watches.add()
+    defer { watches.remove(wakeups) }
+    let watcher = Watcher(engine: engine, wakeups: wakeups, fileChanged: fileChanged)
+    try await watcher.run(progress: noting(progress)) { [self] event in
+      switch event {
+      case .synced(let report):
+        if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
+        onEvent(.synced(report))
+      case .offline(let error): onEvent(.offline(error))
+      case .connected: onEvent(.connected)
+      }
+    }
+  }
 
   private enum WatchStep: Sendable {
     case spacesMayHaveChanged
     case ended(Replica, ReplicaError)
+    /// The pause of a stopped space is over.
+    case rested(Int)
   }
 
-  /// Watches all spaces, also those that the file joins meanwhile, until the task is cancelled or no
-  /// space can go on.
-  func followAll(
+  /// Watches all spaces, also those that the file joins meanwhile, until the task is cancelled, the file
+  /// fails, or no space can go on.
+  private func followAll(
     progress: @escaping @Sendable (SyncProgress) -> Void,
-    onEvent: @escaping @Sendable (WatchEvent) -> Void
+    onEvent: @escaping @Sendable (String?, WatchEvent) -> Void
   ) async throws {
     let changes = watches.add()
     defer { watches.remove(changes) }
+    let stops = StoppedSpaces()
     try await withThrowingTaskGroup(of: WatchStep.self) { group in
       func watch(_ replica: Replica) {
         group.addTask {
+          let space = await replica.spaceName()
           do {
-            try await replica.follow(progress: progress, onEvent: onEvent) { changes.wake() }
+            try await replica.follow(progress: progress) { event in
+              if case .synced = event { stops.goesOn(replica.number) }
+              onEvent(space, event)
+            } fileChanged: {
+              changes.wake()
+            }
             return .ended(replica, .cancelled)
           } catch {
             return .ended(replica, ReplicaError(error))
@@ -106,10 +204,18 @@ extension Replica {
           throw CancellationError()
         }
       }
+      func rest(_ number: Int, afterFailures failures: Int) {
+        let surroundings = engine.surroundings
+        let pause = surroundings.watch.stopped.delay(
+          afterFailures: failures, random: surroundings.random())
+        guard let pause else { return }
+        group.addTask {
+          try await surroundings.sleep(pause)
+          return .rested(number)
+        }
+      }
       defer { group.cancelAll() }
       var (known, running, first) = (Set([number]), 1, ReplicaError?.none)
-      // A space that was refused is tried again with another server or token.
-      var stopped: [Int: ServerAccess] = [:]
       watch(self)
       changes.wake()
       awaitChange()
@@ -117,26 +223,73 @@ extension Replica {
         switch step {
         case .spacesMayHaveChanged:
           for replica in try await joinedReplicas() {
-            if let access = stopped[replica.number], await replica.isChanged(since: access) {
-              (stopped[replica.number], known) = (nil, known.subtracting([replica.number]))
+            if let access = stops.access(replica.number), await replica.isChanged(since: access) {
+              known.remove(replica.number)
             }
             guard known.insert(replica.number).inserted else { continue }
+            stops.begins(replica.number)
             running += 1
             watch(replica)
           }
           awaitChange()
+        case .rested(let number):
+          guard stops.access(number) != nil else { continue }
+          if number == self.number {
+            stops.begins(number)
+            running += 1
+            watch(self)
+          } else {
+            known.remove(number)
+            changes.wake()
+          }
         case .ended(let replica, let error):
           try Task.checkCancellation()
-          if error.isStop { throw error }
+          if error.isStop || error.concernsFile { throw error }
           running -= 1
           first = first ?? error
           if running == 0 { throw first ?? error }
           // The file may have left it.
-          guard let space = await replica.spaceName() else { continue }
-          stopped[replica.number] = try? await replica.access()
-          onEvent(.stopped(space: space, error))
+          guard let space = await replica.spaceName(), let access = try? await replica.access()
+          else { continue }
+          let (failures, isNews) = stops.ends(replica.number, error, access)
+          if isNews { onEvent(space, .stopped(space: space, error)) }
+          rest(replica.number, afterFailures: failures)
         }
       }
+    }
+  }
+}
+
+/// The spaces of a watch that have stopped.
+private final class StoppedSpaces: Sendable {
+  private struct Stop {
+    var failures = 0
+    var error: ReplicaError?
+    /// The server and token with which it stopped; `nil` while it is watched.
+    var access: ServerAccess?
+  }
+
+  private let stops = Mutex<[Int: Stop]>([:])
+
+  /// Returns the server and token with which a space has stopped; `nil` if it has not.
+  func access(_ number: Int) -> ServerAccess? { stops.withLock { $0[number]?.access } }
+
+  /// Notes that a space is watched again.
+  func begins(_ number: Int) { stops.withLock { $0[number]?.access = nil } }
+
+  /// Notes a successful sync.
+  func goesOn(_ number: Int) { stops.withLock { $0[number] = nil } }
+
+  /// Notes that a space has stopped. Returns the number of failures in a row, and whether the reason is another
+  /// one than before.
+  func ends(
+    _ number: Int, _ error: ReplicaError, _ access: ServerAccess
+  ) -> (failures: Int, isNews: Bool) {
+    stops.withLock { stops in
+      let before = stops[number]
+      let failures = (before?.failures ?? 0) + 1
+      stops[number] = Stop(failures: failures, error: error, access: access)
+      return (failures, before?.error != error)
     }
   }
 }

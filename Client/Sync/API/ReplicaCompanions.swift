@@ -1,0 +1,34 @@
+import Synchronization
+
+/// Work beside a replica's file that rests and ends with the replica, such as a manager of missions.
+package protocol ReplicaCompanion: AnyObject, Sendable {
+  /// Stops all work for a while, and waits for its end.
+  func suspend() async
+  /// Continues the work.
+  func resume() async
+  /// Ends all work, and waits for its end.
+  func close() async
+}
+
+/// The companions of a file's replicas. They do not keep them alive.
+final class ReplicaCompanions: Sendable {
+  private struct Entry: Sendable {
+    weak var companion: (any ReplicaCompanion)?
+  }
+
+  private let entries = Mutex<[Entry]>([])
+
+  func add(_ companion: any ReplicaCompanion) {
+    entries.withLock { entries in
+      entries.removeAll { $0.companion == nil }
+      entries.append(Entry(companion: companion))
+    }
+  }
+
+  var all: [any ReplicaCompanion] { entries.withLock { $0.compactMap(\.companion) } }
+}
+
+extension Replica {
+  /// Lets work beside the file rest and end with the replica.
+  package func accompany(with companion: any ReplicaCompanion) { companions.add(companion) }
+}
