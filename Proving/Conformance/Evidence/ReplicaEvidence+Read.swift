@@ -66,6 +66,7 @@ extension ReplicaEvidence {
       throw UnreadableEvidence("ferry_replica contains no device")
     }
     evidence.confirmed = try confirmed(after: evidence.anchor?.head ?? 0, connection)
+    if evidence.refused > 0 { evidence.blocked = try blocked(connection) }
     return evidence
   }
 
@@ -103,6 +104,7 @@ extension ReplicaEvidence {
       try connection.first("SELECT max(seq) FROM ferry_log WHERE event = 'lost'") { $0.int64(0) }
       ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
+    let shared = try SharedTable.all(connection)
     // The next sync compares what a migration left unrecorded. Without its triggers a table has changed,
     // and Ferry has not noticed yet.
     let tables = try connection.rows(
@@ -129,9 +131,31 @@ extension ReplicaEvidence {
         ) { quoted($0.name(0)) }
       }
       let list = table.list.selection(without: names)
-      evidence.rows.tables.append(try rows(of: table.name, in: table.local, list, connection))
+      let share = shared.first { $0.name == table.name }
+      evidence.rows.tables.append(
+        try rows(
+          of: table.name, in: table.local, list, where: share?.condition(ofOthers: false),
+          connection))
+    }
+    for table in shared {
+      try connection.forEach(table.selection(ofOthers: true)) { row in
+        evidence.elsewhere.insert(RecordKey(table: table.name, record: row.name(0)))
+      }
     }
     return evidence
+  }
+
+  /// Returns the number of changes that rows of other spaces block.
+  private static func blocked(_ connection: SQLiteConnection) throws -> Int {
+    try SharedTable.all(connection).reduce(0) { sum, table in
+      try sum
+        + (connection.first(
+          """
+          SELECT count(*) FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL
+            AND record IN (\(table.selection(ofOthers: true)))
+          """, table.name
+        ) { Int($0.int64(0)) } ?? 0)
+    }
   }
 
   private static func identifiers(
@@ -146,9 +170,12 @@ extension ReplicaEvidence {
   }
 
   private static func rows(
-    of name: Name, in local: Name, _ list: String, _ connection: SQLiteConnection
+    of name: Name, in local: Name, _ list: String, where condition: String?,
+    _ connection: SQLiteConnection
   ) throws -> TableRows {
-    let select = try connection.statement("SELECT \(list) FROM \(quoted(local)) ORDER BY 1")
+    let choice = condition.map { " WHERE \($0)" } ?? ""
+    let select = try connection.statement(
+      "SELECT \(list) FROM \(quoted(local))\(choice) ORDER BY 1")
     let count = select.columnCount
     var table = TableRows(name: name, columns: (1..<count).map { Name(select.columnName($0)) })
     try select.forEach { row in

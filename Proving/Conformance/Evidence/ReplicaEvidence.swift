@@ -38,6 +38,11 @@ package struct ReplicaEvidence: Sendable {
   package var waiting: Int
   /// Changes that violate the local schema.
   package var refused: Int
+  /// Those of them for records whose rows belong to another space here, or to none: they wait until the row is
+  /// gone (SPEC.md §29).
+  package var blocked = 0
+  /// Records whose rows belong to another space here, or to none.
+  package var elsewhere: Set<RecordKey> = []
   /// Records that are to be fetched whole: until then, rows may differ from the cursor's state.
   package var refreshing = 0
   /// Tables with unrecorded writes: a sync has to compare them with the server.

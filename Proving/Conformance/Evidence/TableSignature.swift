@@ -2,13 +2,16 @@ import Synchronization
 
 /// The signature of a tracked table: `VERSION:IDENTITY`, and then its key and columns, separated by
 /// commas. A column is `"HERE"` or `"HERE" AS "IN THE SPACE"`, after the mark of a value that is more; and
-/// ` OF "TABLE"` if it holds that table's numbers.
+/// ` OF "TABLE"` if it holds that table's numbers. The condition of the space's rows is at the end, if the table
+/// has rows of several.
 struct TableSignature {
   /// The keys and the other columns as expressions of SQL, with their names in the space.
   private let keys: [String]
   private let columns: [(sql: String, name: String)]
   private let identity: String
   private let quotedTable: String
+  /// Whether the table has rows of several spaces.
+  private let isShared: Bool
 
   /// Those that were read before: a run reads the same ones for each of its looks.
   private static let known = Mutex<[String: TableSignature]>([:])
@@ -28,9 +31,10 @@ struct TableSignature {
   private init(_ signature: String, keys count: Int, quotedTable: String) {
     let parts = Self.parts(signature)
     self.quotedTable = quotedTable
+    isShared = parts.last?.hasPrefix("(") ?? false
     identity = parts[0].split(separator: ":").last.map(String.init) ?? ""
     keys = parts.dropFirst().prefix(count).map { Self.column($0).sql }
-    columns = parts.dropFirst(1 + count).map(Self.column)
+    columns = parts.dropFirst(1 + count).filter { !$0.hasPrefix("(") }.map(Self.column)
   }
 
   /// Returns the list of a SELECT: the record's identifier, and the columns by their names in the space.
@@ -38,6 +42,7 @@ struct TableSignature {
   func selection(without names: [String]) -> String {
     let record =
       switch identity {
+      case "mapped" where isShared: SharedTable.record(of: keys[0], in: quotedTable)
       case "mapped": Self.record(of: keys[0], in: quotedTable)
       case "value":
         "'[' || \(keys.map { "json_quote(\($0))" }.joined(separator: " || ',' || ")) || ']'"

@@ -34,6 +34,8 @@ package enum Workload {
     /// ``UserAction/addList``, ``UserAction/addItem`` and ``UserAction/deleteList``, each so often
     /// beside those that come anyway.
     package var cascades = 0
+    /// ``UserAction/share``.
+    package var shares = 0
 
     package init() {}
 
@@ -43,7 +45,7 @@ package enum Workload {
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
-        (.enrol, members),
+        (.enrol, members), (.share, shares),
       ] {
         rest -= ratio
         if rest < 0 { return action }

@@ -21,8 +21,10 @@ extension Workload {
   ///
   /// - Parameters:
   ///   - deviceName: The harness's name, under which its beats are kept.
+  ///   - spaces: The spaces to which rows of shared tables belong.
   package static func statements(
     for planned: PlannedAction, deviceName: String, level: Int, sizes: Sizes = Sizes(),
+    spaces: [String] = [],
     query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
     var random = SeededRandom(planned.seed, planned.action.rawValue)
@@ -55,6 +57,7 @@ extension Workload {
     case .label: return try label(&random, query)
     case .sheet: return try sheet(&random, query)
     case .enrol: return try enrol(&random, query)
+    case .share: return try share(deviceName, spaces, &random, query)
     }
   }
 

@@ -54,6 +54,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `clubs(id INTEGER)`, `members(id INTEGER, club REFERENCES clubs, name)` and
   /// `roles(club, title, holder, PRIMARY KEY(club, title))`: each device counts its own integers.
   case enrol
+  /// Table `tasks(id, list, title, worth, maker)`, whose `list` has the space of each row: rows move between
+  /// two spaces, and into none.
+  case share
 }
 
 /// An action at a moment. All of it is known from the seed before the run starts, so that a failing

@@ -4,6 +4,7 @@ import FerryPersistence
 import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
+import Synchronization
 
 /// One run of a device's process: opens the replica, sets it up, keeps it in step, and makes the
 /// user's transactions.
@@ -15,11 +16,15 @@ final class DeviceProcess: @unchecked Sendable {
   private var isAlive = true
   private var isSyncLocked = false
   private var tasks: [Task<Void, Never>] = []
+  /// The replica of the device's own space.
   private var replica: Replica?
+  /// The replica that has opened the file: of the first space.
+  private var whole: Replica?
   /// `nil` in a world without missions, and until the replica is open.
   private(set) var missions: DeviceMissions?
-  /// The process's own connection, on which others may look at the file between two transactions.
-  private(set) var connection: SQLiteConnection?
+  /// The process's own connections to the ledgers, on which others may look at the file between two
+  /// transactions.
+  private var connections: [Int: SQLiteConnection] = [:]
   /// Whether the tables are known to be at the newest version of the application's schema.
   private(set) var isUpgraded = false
 
@@ -38,8 +43,13 @@ final class DeviceProcess: @unchecked Sendable {
     missions?.die()
     // They hold the replica, and its surroundings hold this process.
     missions = nil
-    replica = nil
-    connection = nil
+    (replica, whole) = (nil, nil)
+    connections = [:]
+  }
+
+  /// Returns the process's own connection to a ledger; `nil` before the file is open.
+  func connection(of ledger: SimulatedDevice.Ledger) -> SQLiteConnection? {
+    connections[ledger.number]
   }
 
   private func start(_ body: @escaping @Sendable () async -> Void) {
@@ -51,10 +61,11 @@ final class DeviceProcess: @unchecked Sendable {
   private func live() async {
     while isAlive && replica == nil {
       do {
-        let opened = try await open()
-        try await setUp(opened)
+        let first = try await open()
+        let own = try await own(of: first)
+        try await setUp(own, first)
         guard isAlive else { return }
-        replica = opened
+        (replica, whole) = (own, first)
       } catch {
         fail("start", error)
         try? await setting.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
@@ -66,21 +77,18 @@ final class DeviceProcess: @unchecked Sendable {
       self.missions = missions
       start { await missions.run() }
     }
-    while isAlive { await keepInStep(replica) }
+    while isAlive { await keepInStep(replica, whole ?? replica) }
   }
 
-  /// Opens the replica. Half of the devices name the server here: they work offline, and make their
-  /// first contact with their first sync.
+  /// Opens the file's first space. Half of the devices name the server here: they work offline, and make
+  /// their first contact with their first sync.
   private func open() async throws -> Replica {
     let transport = transport
-    if device.joins {
-      let first = try await Replica.open(device.path, transport: transport, in: surroundings)
-      return try await first.join(device.space.value, server: Self.server)
-    }
-    guard device.connectsLate else {
+    let first = device.ledgers.first { $0.number == 1 }
+    guard let first, device.connectsLate else {
       return try await Replica.open(device.path, transport: transport, in: surroundings)
     }
-    let server = ServerAddress(url: Self.server, space: device.space)
+    let server = ServerAddress(url: Self.server, space: first.space)
     return try await Replica.open(
       device.path, server: server, transport: transport, in: surroundings)
   }
@@ -90,49 +98,79 @@ final class DeviceProcess: @unchecked Sendable {
     guard let planted = setting.planted else { return transport }
     return PlantedTransport(
       fault: planted, inner: transport, scheduler: setting.scheduler, limits: setting.limits
-    ) { [self] in connection }
+    ) { [self] in connections[device.ledgers[0].number] }
+  }
+
+  /// Returns the replica of the device's own space, after the file has joined its second space.
+  private func own(of first: Replica) async throws -> Replica {
+    let ledgers = device.ledgers
+    if let space = ledgers.first(where: { $0.number == 1 })?.space, ledgers.count > 1 {
+      let isConnected = try await first.write {
+        try $0.connection.exists("SELECT 1 FROM ferry_replica WHERE server IS NOT NULL")
+      }
+      if !isConnected { try await first.connect(to: Self.server, space: space.value) }
+    }
+    var own = first
+    for ledger in ledgers where ledger.number > 1 {
+      let joined = try await first.join(ledger.space.value, server: Self.server)
+      if ledger.space == device.space { own = joined }
+    }
+    return own
   }
 
   private static let server = "http://ferry.test"
 
   /// Sets up the replica as an application does at its start: creates missing tables, tracks them,
   /// and names the server.
-  private func setUp(_ replica: Replica) async throws {
+  private func setUp(_ replica: Replica, _ first: Replica) async throws {
+    let shares = device.ledgers.count > 1
     let (isNew, isConnected) = try await replica.write { [self] database in
-      let ledger = device.ledger(on: database.connection)
-      if isAlive { connection = ledger }
+      if isAlive {
+        for ledger in device.ledgers {
+          connections[ledger.number] = ledger.on(database.connection)
+        }
+      }
+      let ledger = device.ledgers[0].on(database.connection)
       let isConnected = try ledger.exists("SELECT 1 FROM ferry_replica WHERE server IS NOT NULL")
       guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
         return (false, isConnected)
       }
       for statement in Workload.schema { try database.execute(statement) }
+      for statement in shares ? Workload.sharedSchema : [] { try database.execute(statement) }
       return (true, isConnected)
     }
     if let planted = setting.planted {
-      try await replica.write { [device] in try planted.plant(on: device.ledger(on: $0.connection))
+      try await replica.write { [device] in
+        try planted.plant(on: device.ledgers[0].on($0.connection))
       }
     }
     if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
     try await replica.track(Workload.tables)
+    if shares {
+      try await first.track(Workload.shared.tables, spaceColumn: Workload.shared.column)
+    }
     // Some users name their devices, and change the name now and then.
     if device.connectsLate { try await replica.setDeviceName("\(device.name) \(random.below(3))") }
     if isConnected { return }
     try await replica.connect(to: Self.server, space: device.space.value)
   }
 
-  private func keepInStep(_ replica: Replica) async {
+  private func keepInStep(_ replica: Replica, _ first: Replica) async {
     do {
       if device.watches {
-        try await replica.watch { _ in
+        // The first space's replica watches all spaces.
+        let watcher = device.ledgers.count > 1 ? first : replica
+        try await watcher.watch { _ in
         } onEvent: { [self] event in
           if case .synced(let report) = event { synced(report) }
         }
       } else {
         let pause = device.syncPause / 2 + random.below(max(1, device.syncPause))
         try await setting.scheduler.sleep(.milliseconds(pause))
-        let before = device.unconfirmedOperations()
+        if device.ledgers.count > 1 { return try await syncSpaces(first) }
+        let before = device.unconfirmedOperations(of: device.ledgers[0])
         let report = try await replica.sync()
-        if isAlive { judge(report, before) }
+        if isAlive { judge(report, device.ledgers[0], before) }
         synced(report)
       }
     } catch {
@@ -141,8 +179,28 @@ final class DeviceProcess: @unchecked Sendable {
     }
   }
 
-  private func judge(_ report: SyncReport, _ before: [OperationID]?) {
-    guard let before, let after = device.unconfirmedOperations() else { return }
+  /// Syncs all spaces of the file, or now and then the joined one alone.
+  private func syncSpaces(_ first: Replica) async throws {
+    let before = device.ledgers.map { device.unconfirmedOperations(of: $0) }
+    if random.chance(1, in: 3), let joined = try await first.joinedReplicas().first {
+      return synced(try await joined.sync())
+    }
+    let results = try await first.syncSpaces()
+    for (ledger, before) in zip(device.ledgers, before) {
+      guard let space = results.first(where: { $0.space == ledger.space.value }) else { continue }
+      switch space.result {
+      case .success(let report):
+        if isAlive { judge(report, ledger, before) }
+        synced(report)
+      case .failure(let error): fail("sync of \(ledger.space)", error)
+      }
+    }
+  }
+
+  private func judge(
+    _ report: SyncReport, _ ledger: SimulatedDevice.Ledger, _ before: [OperationID]?
+  ) {
+    guard let before, let after = device.unconfirmedOperations(of: ledger) else { return }
     setting.report(
       device,
       NothingLeftBehind.judge(
@@ -176,15 +234,32 @@ final class DeviceProcess: @unchecked Sendable {
           try write(planned, on: database)
         }
         // A process that died has reported nothing, whether it committed or not.
-        guard isAlive, !written.isEmpty else { return }
-        setting.trace.note(
-          .wrote, device.name, "\(planned.action.rawValue): \(Self.list(written))")
-        device.committed(written)
+        guard isAlive, written.contains(where: { !$0.isEmpty }) else { return }
+        tell(written, by: planned.action.rawValue)
         if random.chance(1, in: 3) { device.observe() }
       } catch {
         fail("write", error)
       }
     }
+  }
+
+  /// Passes the operations of a transaction, by ledger, to the oracles.
+  private func tell(_ written: [[LocalOperation]], by author: String) {
+    let all = written.flatMap { $0 }
+    setting.trace.note(.wrote, device.name, "\(author): \(Self.list(all))")
+    for (ledger, operations) in zip(device.ledgers, written) where !operations.isEmpty {
+      device.committed(operations, in: ledger)
+    }
+  }
+
+  /// Runs `body` within a transaction, and returns the operations that it recorded, by ledger.
+  private func recorded(
+    on database: Database, _ body: ([SQLiteConnection]) throws -> Void
+  ) throws -> [[LocalOperation]] {
+    let ledgers = device.ledgers.map { $0.on(database.connection) }
+    let before = try ledgers.map(RecordedOperations.lastSequence)
+    try body(ledgers)
+    return try zip(ledgers, before).map { try RecordedOperations.read($0, after: $1) }
   }
 
   /// Describes the operations of a transaction, for a person.
@@ -196,28 +271,34 @@ final class DeviceProcess: @unchecked Sendable {
     return shown.joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
   }
 
-  private func write(_ planned: PlannedAction, on database: Database) throws -> [LocalOperation] {
+  /// Returns the recorded operations of each ledger.
+  private func write(
+    _ planned: PlannedAction, on database: Database
+  ) throws -> [[LocalOperation]] {
     var sizes = Workload.Sizes()
     sizes.largePost = setting.limits.operationsPerPacket * 11 / 10 + 3
-    let ledger = device.ledger(on: database.connection)
-    let before = try RecordedOperations.lastSequence(ledger)
-    let statements = try Workload.statements(
-      for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes
-    ) { try database.query($0).map(\.values) }
-    for statement in statements {
-      do {
-        try database.execute(statement)
-      } catch {
-        setting.report(
-          device,
-          DeletesAllowed.judge(device: device.name, statement: statement, reason: "\(error)"))
-        throw error
+    return try recorded(on: database) { ledgers in
+      let statements = try Workload.statements(
+        for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes,
+        spaces: device.ledgers.map(\.space.value)
+      ) { sql in
+        // The tables of the device's own space have their usual names here.
+        try database.query(ledgers[0].namespace.rewrite(sql)).map(\.values)
+      }
+      for statement in statements {
+        do {
+          try database.execute(statement)
+        } catch {
+          setting.report(
+            device,
+            DeletesAllowed.judge(device: device.name, statement: statement, reason: "\(error)"))
+          throw error
+        }
+      }
+      if let batch = Workload.batch(for: planned) {
+        try database.batch(batch.table, where: batch.predicate, set: batch.columns)
       }
     }
-    if let batch = Workload.batch(for: planned) {
-      try database.batch(batch.table, where: batch.predicate, set: batch.columns)
-    }
-    return try RecordedOperations.read(ledger, after: before)
   }
 
   /// Brings the tables to the next version of the application's schema.
@@ -226,11 +307,21 @@ final class DeviceProcess: @unchecked Sendable {
     start { [self] in
       do {
         let level = try await replica.write { try Self.level(of: $0) }
+        let count = Workload.stepCount(isRecorded: setting.recordsSteps)
+        let written = Mutex<[[LocalOperation]]>([])
         let report = try await replica.migrate(
-          Workload.steps(upTo: min(level + 1, Workload.steps.steps.count)))
+          Workload.steps(upTo: min(level + 1, count)) { [self] database, writes in
+            let operations = try recorded(on: database) { _ in
+              for write in writes { try database.execute(write) }
+            }
+            written.withLock { $0 = operations }
+          })
         guard isAlive else { return }
         for step in report.ran { setting.trace.note(.upgraded, device.name, step) }
-        isUpgraded = level + report.ran.count == Workload.steps.steps.count
+        if report.ran.contains(Workload.recordedStep) {
+          tell(written.withLock { $0 }, by: Workload.recordedStep)
+        }
+        isUpgraded = level + report.ran.count == count
       } catch {
         fail("upgrade", error)
       }
@@ -240,7 +331,7 @@ final class DeviceProcess: @unchecked Sendable {
   /// Changes a table in a way that the triggers do not see.
   func migrate(_ random: inout SeededRandom) {
     guard let replica else { return }
-    let plan = Migration.Plan(&random)
+    let plan = Migration.Plan(&random, shares: device.ledgers.count > 1)
     start { [self] in
       do {
         try await carryOut(plan, replica)
@@ -296,7 +387,12 @@ final class DeviceProcess: @unchecked Sendable {
         for statement in plan.statements(madeBy: sql) { try database.execute(statement) }
       }
     }
-    if plan.kind == .untracked { try await replica.track(table) }
+    guard plan.kind == .untracked else { return }
+    if Workload.shared.tables.contains(table) {
+      try await whole?.track(table, spaceColumn: Workload.shared.column)
+    } else {
+      try await replica.track(table)
+    }
   }
 
   /// Returns the number of steps that the application's migrator has run.

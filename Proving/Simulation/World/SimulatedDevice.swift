@@ -20,12 +20,29 @@ final class SimulatedDevice: @unchecked Sendable {
     let skipped: SkippedTime
     /// The mistake that this world makes.
     let planted: PlantedFault?
+    /// Whether the application's last upgrade writes rows as edits of its user.
+    let recordsSteps: Bool
     /// `nil` in a world without missions.
     let missions: MissionSetting?
-    /// Passes events to the oracles.
-    let tell: (SimulatedDevice, RunEvent) -> Void
+    /// The space that all devices share, if their files take part in a second one.
+    let shared: SpaceName?
+    /// Passes events of a device's ledger to the oracles of its space.
+    let tell: (SimulatedDevice, SpaceName, RunEvent) -> Void
     /// Reports violations that an oracle found by itself.
     let report: (SimulatedDevice, [Violation]) -> Void
+  }
+
+  /// A space of the file, and the number of its ledger there.
+  struct Ledger {
+    let space: SpaceName
+    let number: Int
+
+    /// Returns a connection that knows the tables of the ledger by their usual names.
+    func on(_ connection: SQLiteConnection) -> SQLiteConnection {
+      guard number > 1 else { return connection }
+      return SQLiteConnection(
+        sharing: connection, namespace: SQLNamespace(prefix: "ferry_", number: number))
+    }
   }
 
   let name: String
@@ -37,7 +54,7 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Whether its program names the server when it opens the replica, and makes the first contact
   /// with the first sync.
   let connectsLate: Bool
-  /// Whether its file joins the space, after a first one without a server.
+  /// Whether its file joins the space, after a first one: the shared space, or one without a server.
   let joins: Bool
   private(set) var process: DeviceProcess?
   /// Faults that keep it switched off; they may overlap.
@@ -47,8 +64,10 @@ final class SimulatedDevice: @unchecked Sendable {
   /// The number of times that its machine was switched on again.
   private(set) var boots = 0
   private var isRetired = false
-  /// Operations recorded here that the server has not been seen to confirm.
-  private var unconfirmed: [OperationID] = []
+  /// The spaces of its file: its own one first.
+  let ledgers: [Ledger]
+  /// Operations recorded here that the server has not been seen to confirm, by space.
+  private var unconfirmed: [SpaceName: [OperationID]] = [:]
   /// Another program's connection to the file; it goes when the machine goes.
   private var reader: SQLiteConnection?
   let setting: Setting
@@ -65,6 +84,8 @@ final class SimulatedDevice: @unchecked Sendable {
     (self.name, self.space, self.link, self.clock) = (name, space, link, clock)
     (self.watches, self.syncPause, self.random) = (watches, syncPause, random)
     self.setting = setting
+    let shared = setting.shared.map { Ledger(space: $0, number: joins ? 1 : 2) }
+    ledgers = [Ledger(space: space, number: joins ? 2 : 1)] + (shared.map { [$0] } ?? [])
   }
 
   // MARK: Life
@@ -132,43 +153,51 @@ final class SimulatedDevice: @unchecked Sendable {
   }
 
   private func tellSurvivors() {
-    // If a file was never synced to the disk, nothing at all may be left of it.
-    let survivors = evidence(withArchive: true) ?? ReplicaEvidence.nothing
-    unconfirmed = survivors.pending
-    setting.tell(self, .lostPower(device: name, survivors: survivors))
+    for ledger in ledgers {
+      // If a file was never synced to the disk, nothing at all may be left of it.
+      let survivors = evidence(of: ledger, withArchive: true) ?? ReplicaEvidence.nothing
+      unconfirmed[ledger.space] = survivors.pending
+      setting.tell(self, ledger.space, .lostPower(device: name, survivors: survivors))
+    }
   }
 
   // MARK: Looking
 
-  /// Returns the file's content; `nil` before the file exists.
+  /// Returns the content of the file's ledger of a space; `nil` before it exists.
   ///
   /// It is read on the process's own connection between two transactions. That saves a connection
   /// that reads the whole schema again after each crash. If there is no such connection, or if a
   /// transaction was left open, it is read on a connection of another program.
   ///
   /// - Parameter isApart: Always reads as another program.
-  func evidence(isApart: Bool = false, withArchive: Bool = false) -> ReplicaEvidence? {
-    look(isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
+  func evidence(
+    of ledger: Ledger, isApart: Bool = false, withArchive: Bool = false
+  ) -> ReplicaEvidence? {
+    look(at: ledger, isApart: isApart) { try ReplicaEvidence.read($0, withArchive: withArchive) }
   }
 
-  /// Returns the file's progress: its evidence without rows and pending operations.
-  func progress() -> ReplicaEvidence? { look(isApart: false, ReplicaEvidence.readProgress) }
-
-  /// Returns operations that the server has not confirmed.
-  func unconfirmedOperations() -> [OperationID]? {
-    look(isApart: false, ReplicaEvidence.unconfirmedOperations)
+  /// Returns a ledger's progress: its evidence without rows and pending operations.
+  func progress(of ledger: Ledger) -> ReplicaEvidence? {
+    look(at: ledger, isApart: false, ReplicaEvidence.readProgress)
   }
 
-  private func look<T>(isApart: Bool, _ read: (SQLiteConnection) throws -> T) -> T? {
+  /// Returns operations that the server of a space has not confirmed.
+  func unconfirmedOperations(of ledger: Ledger) -> [OperationID]? {
+    look(at: ledger, isApart: false, ReplicaEvidence.unconfirmedOperations)
+  }
+
+  private func look<T>(
+    at ledger: Ledger, isApart: Bool, _ read: (SQLiteConnection) throws -> T
+  ) -> T? {
     guard !isRetired else { return nil }
     do {
       return try setting.dice.quietly {
-        if !isApart, let connection = process?.connection, !connection.isInTransaction {
+        if !isApart, let connection = process?.connection(of: ledger), !connection.isInTransaction {
           return try read(connection)
         }
         guard let reader = try reader ?? openReader() else { return nil }
         self.reader = reader
-        return try read(reader)
+        return try read(ledger.on(reader))
       }
     } catch {
       // The file has no tables yet.
@@ -179,41 +208,39 @@ final class SimulatedDevice: @unchecked Sendable {
 
   private func openReader() throws -> SQLiteConnection? {
     guard !setting.disk.fileNames(under: path).isEmpty else { return nil }
-    return ledger(
-      on: try SQLiteConnection(
-        path: path, mode: .readWrite, fileSystem: setting.disk.fileSystem))
+    return try SQLiteConnection(
+      path: path, mode: .readWrite, fileSystem: setting.disk.fileSystem)
   }
 
-  /// Returns a connection that knows the tables of the space's ledger by their usual names.
-  func ledger(on connection: SQLiteConnection) -> SQLiteConnection {
-    guard joins else { return connection }
-    return SQLiteConnection(
-      sharing: connection, namespace: SQLNamespace(prefix: "ferry_", number: 2))
-  }
-
-  func committed(_ operations: [LocalOperation]) {
-    setting.tell(self, .committed(device: name, operations))
-    unconfirmed += operations.map(\.id)
+  func committed(_ operations: [LocalOperation], in ledger: Ledger) {
+    setting.tell(self, ledger.space, .committed(device: name, operations))
+    unconfirmed[ledger.space, default: []] += operations.map(\.id)
   }
 
   /// Passes the state that a reader of the file sees at this moment to the oracles.
   func observe() {
-    guard let evidence = evidence() else { return }
-    setting.tell(self, .read(device: name, evidence))
+    for ledger in ledgers { observe(ledger) }
+  }
+
+  private func observe(_ ledger: Ledger) {
+    guard let evidence = evidence(of: ledger) else { return }
+    setting.tell(self, ledger.space, .read(device: name, evidence))
     let pending = Set(evidence.pending)
-    let confirmed = unconfirmed.filter { !pending.contains($0) }
+    let confirmed = (unconfirmed[ledger.space] ?? []).filter { !pending.contains($0) }
     guard !confirmed.isEmpty else { return }
-    unconfirmed.removeAll { !pending.contains($0) }
-    setting.tell(self, .confirmed(device: name, confirmed))
+    unconfirmed[ledger.space]?.removeAll { !pending.contains($0) }
+    setting.tell(self, ledger.space, .confirmed(device: name, confirmed))
   }
 
   /// Copies the known facts of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
     wanted = original.wanted
     tellMissions(.copied(device: name, from: original.name))
-    guard let evidence = evidence(withArchive: true) else { return }
-    unconfirmed = evidence.pending
-    setting.tell(self, .copied(device: name, from: original.name, evidence))
+    for ledger in ledgers {
+      guard let evidence = evidence(of: ledger, withArchive: true) else { continue }
+      unconfirmed[ledger.space] = evidence.pending
+      setting.tell(self, ledger.space, .copied(device: name, from: original.name, evidence))
+    }
   }
 }
 

@@ -25,10 +25,28 @@ extension Workload {
     return migrator
   }()
 
+  /// The last step of an application with a recorded one: its writes are edits of the user, deletes too.
+  static let recordedStep = "poor notes are tagged"
+  private static let recordedWrites = [
+    "UPDATE notes SET tag = 'poor' WHERE stars < 3",
+    "DELETE FROM notes WHERE stars = 0",
+    "UPDATE items SET done = 1 WHERE weight > 8",
+  ]
+
+  /// Returns the number of the application's steps.
+  static func stepCount(isRecorded: Bool) -> Int { steps.steps.count + (isRecorded ? 1 : 0) }
+
   /// Returns a migrator of the first steps: a version of the application.
-  static func steps(upTo count: Int) -> Migrator {
+  ///
+  /// - Parameter record: makes the writes of the recorded step.
+  static func steps(
+    upTo count: Int, record: @escaping @Sendable (Database, [String]) throws -> Void
+  ) -> Migrator {
     var migrator = Migrator()
     for step in steps.steps.prefix(count) { migrator.add(step) }
+    if count > steps.steps.count {
+      migrator.add(recordedStep, recorded: true) { try record($0, recordedWrites) }
+    }
     return migrator
   }
 }

@@ -29,15 +29,27 @@ extension World {
   private func whatIsLeft(on device: SimulatedDevice) -> String? {
     guard device.isUp else { return "it does not run" }
     guard device.process?.isUpgraded ?? false else { return "its tables are of an earlier version" }
-    guard let evidence = device.progress(), evidence.epoch != nil else {
+    for ledger in device.ledgers {
+      if let left = whatIsLeft(on: device, ledger) {
+        return device.ledgers.count == 1 ? left : "\(ledger.space): \(left)"
+      }
+    }
+    return nil
+  }
+
+  private func whatIsLeft(
+    on device: SimulatedDevice, _ ledger: SimulatedDevice.Ledger
+  ) -> String? {
+    guard let evidence = device.progress(of: ledger), evidence.epoch != nil else {
       return "it has not synced yet"
     }
-    guard server.generation != nil, let newest = try? server.storage.newest(in: device.space)
+    guard server.generation != nil, let newest = try? server.storage.newest(in: ledger.space)
     else { return "no server" }
     if evidence.unconfirmed > 0 { return "\(evidence.unconfirmed) operations are pending" }
     // Whether orphans may be left is for the oracle to judge.
-    if evidence.refused > 0, evidence.refused > orphans(in: device.space) {
-      return "\(evidence.refused) records are refused"
+    let refused = evidence.refused - evidence.blocked
+    if refused > 0, refused > orphans(in: ledger.space) {
+      return "\(refused) records are refused"
     }
     if evidence.refreshing > 0 { return "\(evidence.refreshing) records are to be fetched" }
     if evidence.unreconciled > 0 { return "\(evidence.unreconciled) tables are to be compared" }

@@ -133,7 +133,7 @@ extension SimulatedDevice {
   }
 
   private func catalogue() throws -> [MissionID: Int64] {
-    guard let connection = process?.connection else { return [:] }
+    guard let connection = process?.connection(of: ledgers[0]) else { return [:] }
     var versions: [MissionID: Int64] = [:]
     try connection.forEach("SELECT id, version FROM ferry_missions") { row in
       if let id = MissionID(row.text(0)) { versions[id] = row.int64(1) }

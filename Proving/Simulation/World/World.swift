@@ -26,6 +26,7 @@ package final class World: @unchecked Sendable {
   private let limits: Limits
   private let stepsMax: Int
   private var judges: [SpaceName: OracleBench] = [:]
+  private var moves = MovedRows()
   private(set) var violations: [Violation] = []
   /// Whether the run has ended. Events of the plan may be left, since a violation ends a run early.
   private(set) var isOver = false
@@ -79,7 +80,8 @@ package final class World: @unchecked Sendable {
     server = SimulatedServer(
       scheduler, trace: trace, limits: limits, clocks: nodeClocks,
       storage: storage,
-      spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) },
+      spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) }
+        + (options.shares > 0 ? [Self.shared] : []),
       pruning: ServerPruning(options),
       missions: try Self.makeServerMissions(seed: seed, options))
     if let planted, let storage = storage as? EmbeddedStorage {
@@ -124,8 +126,9 @@ package final class World: @unchecked Sendable {
       delays: options.delayMin...max(options.delayMin, options.delayMax))
     let setting = SimulatedDevice.Setting(
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
-      skipped: skipped, planted: planted, missions: missions,
-      tell: { [unowned self] in tell($1, of: $0) },
+      skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
+      missions: missions, shared: options.shares > 0 ? Self.shared : nil,
+      tell: { [unowned self] in tell($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
@@ -140,6 +143,17 @@ package final class World: @unchecked Sendable {
     return device
   }
 
+  /// The second space of all devices, in a world with rows of two spaces.
+  private static let shared: SpaceName = {
+    guard let name = SpaceName("shared") else { preconditionFailure("not a name") }
+    return name
+  }()
+
+  /// The spaces of all files, by name.
+  private var allSpaces: [SpaceName] {
+    Set(devices.flatMap { $0.ledgers.map(\.space) }).sorted { $0.value < $1.value }
+  }
+
   private static func space(_ index: Int) -> SpaceName {
     guard let name = SpaceName("space-\(index)") else { preconditionFailure("not a name") }
     return name
@@ -147,7 +161,7 @@ package final class World: @unchecked Sendable {
 
   /// Replaces all data of the server by a copy, and reports the lost operations to the oracles.
   func setServerBack(to copy: String) {
-    let spaces = Set(devices.map(\.space)).sorted { $0.value < $1.value }
+    let spaces = allSpaces
     let before = spaces.map { history(of: $0) }
     server.crash(losingPower: false)
     trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
@@ -161,8 +175,8 @@ package final class World: @unchecked Sendable {
 
   /// Whether the server has every space.
   var hasAllSpaces: Bool {
-    devices.allSatisfy { device in
-      (try? dice.quietly { try server.storage.evidence(of: device.space) }) != nil
+    allSpaces.allSatisfy { space in
+      (try? dice.quietly { try server.storage.evidence(of: space) }) != nil
     }
   }
 
@@ -171,9 +185,10 @@ package final class World: @unchecked Sendable {
     return evidence?.history.map(\.id) ?? []
   }
 
-  private func tell(_ event: RunEvent, of device: SimulatedDevice) {
+  private func tell(_ event: RunEvent, of device: SimulatedDevice, in space: SpaceName) {
     if case .committed(_, let operations) = event { committed += operations.count }
-    report(judges[device.space, default: OracleBench()].see(event), by: device.name)
+    moves.see(event)
+    report(judges[space, default: OracleBench()].see(event), by: device.name)
   }
 
   func report(_ found: [Violation], by actor: String = "world") {
@@ -260,20 +275,28 @@ package final class World: @unchecked Sendable {
 
   private func judge() {
     trace.note(.phase, "world", "judgement")
-    for space in Set(devices.map(\.space)).sorted(by: { $0.value < $1.value }) {
+    var servers: [SpaceName: ServerEvidence] = [:]
+    for space in allSpaces {
       do {
-        let final = FinalEvidence(
-          server: try server.storage.evidence(of: space),
-          replicas: Dictionary(
-            devices.filter { $0.space == space }.compactMap { device in
-              device.evidence(isApart: true).map { (device.name, $0) }
-            }, uniquingKeysWith: { first, _ in first }))
-        report(judges[space, default: OracleBench()].judge(final))
-        try judgeMissions(in: space)
+        let server = try server.storage.evidence(of: space)
+        servers[space] = server
+        report(judges[space, default: OracleBench()].judge(final(space, server)))
+        if space != Self.shared { try judgeMissions(in: space) }
       } catch {
         report([Violation(oracle: "evidence", "space \(space): \(error)")])
       }
     }
+    report(moves.judge(servers))
+  }
+
+  private func final(_ space: SpaceName, _ server: ServerEvidence) -> FinalEvidence {
+    let replicas = devices.flatMap { device in
+      device.ledgers.filter { $0.space == space }.compactMap { ledger in
+        device.evidence(of: ledger, isApart: true).map { (device.name, $0) }
+      }
+    }
+    return FinalEvidence(
+      server: server, replicas: Dictionary(replicas, uniquingKeysWith: { first, _ in first }))
   }
 
   /// Ends all processes, so that the world can be forgotten.

@@ -36,6 +36,9 @@ extension WorldOptions {
       Field("late-contacts", \.lateContacts, "devices of 100 that open without the server"),
       Field("sync-pause", \.syncPause, "mean pause between two syncs, milliseconds"),
       Field("upgrades", \.upgrades, "devices of 100 that get a newer schema in the run"),
+      Field(
+        "recorded-steps", \.recordedSteps,
+        "1: the last step of the application's migrator writes rows as edits of its user"),
       Field("counters", \.counters, "transactions of a thousand that add to counters"),
       Field("batches", \.batches, "transactions of a thousand that set all records that match"),
       Field("claims", \.claims, "transactions of a thousand that the space's schema may forbid"),
@@ -55,6 +58,9 @@ extension WorldOptions {
       Field(
         "members", \.members,
         "transactions of a thousand on tables whose keys are integers of each device, or pairs"),
+      Field(
+        "shares", \.shares,
+        "transactions of a thousand on a table with rows of two spaces; 0: files have one space"),
       Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),

@@ -29,6 +29,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var syncPause = 4_000
   /// Devices that get the newer schema in the course of the run, of 100.
   package var upgrades = 50
+  /// If 1, the application's last upgrade writes rows as edits of its user.
+  package var recordedSteps = 0
   /// Transactions of a thousand that add to counters.
   package var counters = Workload.Mix().counters
   /// Transactions of a thousand that are a batch.
@@ -52,6 +54,9 @@ package struct WorldOptions: Sendable, Equatable {
   package var sheets = Workload.Mix().sheets
   /// Transactions of a thousand that write to tables whose keys are integers or pairs.
   package var members = Workload.Mix().members
+  /// Transactions of a thousand that write to a table whose rows belong to two spaces. Above 0, each file
+  /// takes part in a second space, which all devices share.
+  package var shares = Workload.Mix().shares
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -163,6 +168,7 @@ extension WorldOptions {
     mix.labels = labels
     mix.sheets = sheets
     mix.members = members
+    mix.shares = shares
     return mix
   }
 
@@ -241,6 +247,10 @@ extension WorldOptions {
     options.migrations = migrations.chance(1, in: 3) ? 1 + migrations.below(5) : 0
     var joined = SeededRandom(seed, "joined")
     options.joined = joined.chance(1, in: 4) ? 1 : 0
+    var shares = SeededRandom(seed, "shares")
+    options.shares = shares.chance(1, in: 4) ? 50 + shares.below(250) : 0
+    var recorded = SeededRandom(seed, "recorded-steps")
+    options.recordedSteps = recorded.chance(1, in: 3) ? 1 : 0
     var attachments = SeededRandom(seed, "attachments")
     options.attachments = attachments.chance(1, in: 3) ? 1 + attachments.below(3) : 0
     return options

@@ -60,7 +60,8 @@ package struct WorldPlan: Sendable, Equatable {
     }
     var random = SeededRandom(seed, "upgrades")
     for device in 0..<options.devices {
-      for _ in Workload.steps.steps where random.chance(options.upgrades, in: 100) {
+      let steps = Workload.stepCount(isRecorded: options.recordedSteps > 0)
+      for _ in 0..<steps where random.chance(options.upgrades, in: 100) {
         faults.append(fault(.upgrade, options, device: device, &random))
       }
     }
