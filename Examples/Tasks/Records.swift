@@ -3,15 +3,19 @@ import Ferry
 /// A list of tasks.
 struct TaskList: Codable, Sendable, Equatable, TableRecord {
   var id = "\(UniqueID.generate())"
+  /// The space that the list belongs to: the user's own one, or one that people share.
+  var space: String
   var name: String
 
   static let table = Table<TaskList>(
-    "lists", [.text("id").primaryKey(), .text("name").notNull()])
+    "lists", [.text("id").primaryKey(), .text("space").notNull(), .text("name").notNull()])
 }
 
 /// A task of a list.
 struct Todo: Codable, Sendable, Equatable, TableRecord {
   var id = "\(UniqueID.generate())"
+  /// The space of its list.
+  var space: String
   var list: String
   var title: String
   var done = false
@@ -19,7 +23,8 @@ struct Todo: Codable, Sendable, Equatable, TableRecord {
   static let table = Table<Todo>(
     "tasks",
     [
-      .text("id").primaryKey(), .text("list").notNull(), .text("title").notNull(),
+      .text("id").primaryKey(), .text("space").notNull(), .text("list").notNull(),
+      .text("title").notNull(),
       .integer("done").notNull().default(false),
     ], indexes: [IndexDefinition("list")])
 }

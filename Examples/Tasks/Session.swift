@@ -13,6 +13,8 @@ actor Session {
     add LIST TITLE     add a task to the list with this number
     done N             check task N, or uncheck it
     title N TEXT       rename task N
+    share LIST NAME    share the list with people who join NAME
+    join NAME          take part in the lists that people share as NAME
     show               show all lists
     sync               exchange changes with the server
     conflicts          show values that lost against another device's
@@ -51,6 +53,8 @@ actor Session {
     case "add": try await store.addTask(try text(rest), to: try await list(first))
     case "done": try await store.toggle(try await task(first))
     case "title": try await store.setTitle(try text(rest), of: try await task(first))
+    case "share": try await store.share(try await list(first), as: try text(rest))
+    case "join": try await store.join(try text(first))
     case "sync": write((try await store.sync()).summary ?? "nothing new")
     case "conflicts": try await showConflicts()
     case "keep": try await keep(first, rest)
@@ -82,17 +86,19 @@ actor Session {
   // MARK: Views
 
   private func show() async throws {
-    write(Self.page(try await store.sections()))
+    write(page(try await store.sections()))
     let pending = try await store.pendingCount()
     if pending > 0 { write("\(pending) changes wait for the next sync") }
   }
 
   /// Returns the lists as text: lists and tasks have the numbers that commands take.
-  private static func page(_ sections: [Section]) -> String {
+  private nonisolated func page(_ sections: [Section]) -> String {
     var lines: [String] = []
     var number = 0
     for (index, section) in sections.enumerated() {
-      lines.append("\(index + 1). \(section.list.name)")
+      let space = section.list.space
+      let note = space == store.home ? "" : " (shared as \(space))"
+      lines.append("\(index + 1). \(section.list.name)\(note)")
       for task in section.tasks {
         number += 1
         lines.append("  \(number) [\(task.done ? "x" : " ")] \(task.title)")
@@ -133,7 +139,7 @@ actor Session {
         do {
           for try await sections in store.liveSections() {
             // A terminal shows the newest lists alone.
-            write((isTerminal ? "\u{1B}[H\u{1B}[2J" : "") + Self.page(sections))
+            write((isTerminal ? "\u{1B}[H\u{1B}[2J" : "") + page(sections))
           }
         } catch { write("the live view ended: \(error.localizedDescription)") }
       },

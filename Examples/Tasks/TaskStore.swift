@@ -1,13 +1,20 @@
 import Ferry
 
 /// The lists and tasks of this device, in a replica.
+///
+/// Private and shared lists are in the same tables. A row's column `space` has the space that it belongs to, so
+/// that one UPDATE shares a list.
 final class TaskStore: Sendable {
   private let replica: Replica
+  /// The user's own space; empty before a server is named.
+  let home: String
 
   /// A value that lost against another device's, with the value that is there now.
   struct Disagreement: Sendable {
     var kept: KeptConflict
     var now: PresentSide
+    /// The replica of its space.
+    fileprivate var replica: Replica
   }
 
   /// Opens the file. Without a server the app works as well, and a later start may name one.
@@ -22,8 +29,37 @@ final class TaskStore: Sendable {
       try TaskList.table.create(in: database)
       try Todo.table.create(in: database)
     }
-    try await replica.track("lists", "tasks")
+    home = try await replica.status().server?.space.value ?? ""
+    guard !home.isEmpty else { return }
+    // Rows from before the first start with a server belong to the user's own space.
+    try await replica.write { [home] database in
+      _ = try TaskList.all.where(Field("space") == "").update(["space": home], in: database)
+      _ = try Todo.all.where(Field("space") == "").update(["space": home], in: database)
+    }
+    try await replica.track("lists", "tasks", spaceColumn: "space")
   }
+
+  // MARK: Sharing
+
+  /// Moves a list to a space that other people join by its name.
+  func share(_ list: TaskList, as space: String) async throws {
+    try await replica.join(space)
+    try await replica.write { database in
+      let tasks = Todo.all.where(Field("list") == list.id)
+      _ = try TaskList.all.where(Field("id") == list.id).update(["space": space], in: database)
+      _ = try tasks.update(["space": space], in: database)
+    }
+  }
+
+  /// Takes part in the lists that other people share under a name.
+  func join(_ space: String) async throws { try await replica.join(space) }
+
+  /// The replicas of all spaces of the file.
+  private var replicas: [Replica] {
+    get async throws { [replica] + (try await replica.joinedReplicas()) }
+  }
+
+  // MARK: Lists and tasks
 
   func sections() async throws -> [Section] { try await replica.read(Section.all) }
 
@@ -33,11 +69,15 @@ final class TaskStore: Sendable {
   }
 
   func addList(_ name: String) async throws {
-    try await replica.write { _ = try TaskList(name: name).insert(in: $0) }
+    try await replica.write { [home] in
+      _ = try TaskList(space: home, name: name).insert(in: $0)
+    }
   }
 
   func addTask(_ title: String, to list: TaskList) async throws {
-    try await replica.write { _ = try Todo(list: list.id, title: title).insert(in: $0) }
+    try await replica.write {
+      _ = try Todo(space: list.space, list: list.id, title: title).insert(in: $0)
+    }
   }
 
   /// Changes one column only, so that another device's change of the other one is no conflict.
@@ -53,27 +93,38 @@ final class TaskStore: Sendable {
     }
   }
 
+  /// Exchanges the changes of all spaces.
   func sync() async throws -> SyncReport { try await replica.sync() }
 
   /// Stays in step with the server until the task is cancelled or the store is closed.
   func watch() async throws { try await replica.watch() }
 
-  func pendingCount() async throws -> Int { try await replica.status().pending }
+  func pendingCount() async throws -> Int {
+    var count = 0
+    for replica in try await replicas { count += try await replica.status().pending }
+    return count
+  }
 
   // MARK: Conflicts
 
   /// Returns the conflicts whose losing value nobody has chosen or dismissed yet.
   func disagreements() async throws -> [Disagreement] {
-    let kept = try await replica.conflicts().filter { $0.resolvedAt == nil }
-    let sides = try await replica.presentSides(of: kept)
-    return zip(kept, sides).map { Disagreement(kept: $0, now: $1) }
-      .filter { $0.kept.conflict.column == nil || $0.now != .value($0.kept.conflict.lost) }
+    var found: [Disagreement] = []
+    for replica in try await replicas {
+      let kept = try await replica.conflicts().filter { $0.resolvedAt == nil }
+      let sides = try await replica.presentSides(of: kept)
+      found += zip(kept, sides).map { Disagreement(kept: $0, now: $1, replica: replica) }
+    }
+    return found.filter {
+      $0.kept.conflict.column == nil || $0.now != .value($0.kept.conflict.lost)
+    }
   }
 
   /// Writes the losing value again, or confirms the present one.
   func settle(_ conflict: Disagreement, takingLost isLost: Bool) async throws {
     let isLocal = isLost == conflict.kept.isLosersOwn
-    try await replica.resolve(conflict.kept.number, isLocal ? .keepLocal : .keepRemote)
+    try await conflict.replica.resolve(
+      conflict.kept.number, isLocal ? .keepLocal : .keepRemote)
   }
 
   func close() async { await replica.close() }

@@ -10,10 +10,10 @@ struct TasksExampleTests {
   init() throws { directory = try TemporaryDirectory() }
 
   /// Runs commands to their end, and returns the lines that the app prints.
-  private func run(_ file: String, _ server: Server?, _ commands: String...) async throws
-    -> [String]
-  {
-    let place = server.map { [$0.url, "household"] } ?? []
+  private func run(
+    _ file: String, _ server: Server?, as user: String = "household", _ commands: String...
+  ) async throws -> [String] {
+    let place = server.map { [$0.url, user] } ?? []
     let finished = try await ChildProcess.run(
       try Executables.ferryTasks(), [directory.file(file).path] + place,
       directory: directory.url, input: commands.map { $0 + "\n" }.joined())
@@ -27,16 +27,17 @@ struct TasksExampleTests {
       "phone.db", nil, "list Groceries", "add 1 Buy two milks", "add 1 Buy bread", "done 1")
     let lines = try await run("phone.db", nil, "show", "done 7", "dance", "add 1", "sync")
     #expect(
-      lines.prefix(4) == [
-        "1. Groceries", "  1 [x] Buy two milks", "  2 [ ] Buy bread",
-        "4 changes wait for the next sync",
-      ])
+      lines.prefix(3) == ["1. Groceries", "  1 [x] Buy two milks", "  2 [ ] Buy bread"])
     #expect(
       lines.suffix(4) == [
         "there is no task 7; type help for the commands",
         "there is no command dance; type help for the commands",
         "a name is missing; type help for the commands", "this replica has no server yet",
       ])
+    // A server that is named later gets everything.
+    let server = try await Server.start()
+    let later = try await run("phone.db", server, "show", "sync")
+    #expect(later == Array(lines.prefix(3)) + ["3 changes wait for the next sync", "3 pushed"])
     let names = try FileManager.default.contentsOfDirectory(atPath: directory.url.path)
     #expect(names.allSatisfy { !$0.hasSuffix("-wal") }, "the app closes its replica")
   }
@@ -57,6 +58,36 @@ struct TasksExampleTests {
     let laptop = try await run("laptop.db", server, "sync", "show", "conflicts")
     #expect(laptop.suffix(2) == ["  1 [x] Buy oat milk", "no conflicts"])
     #expect(try await run("phone.db", server, "conflicts") == ["no conflicts"])
+  }
+
+  @Test("two people share a list, and keep the others for themselves")
+  func shared() async throws {
+    let server = try await Server.start()
+    _ = try await run(
+      "ada.db", server, as: "ada", "list Books", "add 1 Return novel", "list Groceries",
+      "add 2 Buy milk", "sync", "share 2 family", "sync")
+    let joined = try await run(
+      "bob.db", server, as: "bob", "list Bikes", "join family", "sync", "show", "add 2 Buy tea",
+      "title 1 Buy oat milk", "sync")
+    #expect(joined.contains("2. Groceries (shared as family)"))
+    #expect(joined.allSatisfy { !$0.contains("Books") && !$0.contains("novel") })
+    // A conflict of the shared list.
+    let ada = try await run(
+      "ada.db", nil, "title 2 Buy two milks", "show")
+    #expect(ada.contains("2. Groceries (shared as family)"))
+    let lines = try await run("ada.db", server, as: "ada", "sync", "show", "conflicts")
+    #expect(
+      lines.dropFirst().prefix(5) == [
+        "1. Books", "  1 [ ] Return novel", "2. Groceries (shared as family)",
+        "  2 [ ] Buy two milks", "  3 [ ] Buy tea",
+      ])
+    #expect(
+      lines.last == "1. title: another device lost \"Buy oat milk\"; now \"Buy two milks\"")
+    let bob = try await run(
+      "bob.db", server, as: "bob", "sync", "keep 1 lost", "sync", "show")
+    #expect(bob.contains("  1 [ ] Buy oat milk"))
+    #expect(
+      try await run("ada.db", server, as: "ada", "sync", "show").contains("  2 [ ] Buy oat milk"))
   }
 
   @Test("the live view shows another device's change without a command")
