@@ -364,8 +364,19 @@ final class DeviceProcess: @unchecked Sendable {
       } catch {
         if isAlive { setting.trace.note(.attached, device.name, "\(other.name): \(error)") }
       }
-      // The failed transaction leaves the file attached.
-      _ = try? await replica.write { try $0.execute("DETACH other") }
+      do {
+        // The failed transaction leaves the file attached.
+        try await replica.write { database in
+          let list = "SELECT name FROM pragma_database_list WHERE name = 'other'"
+          if try !database.query(list).isEmpty { try database.execute("DETACH other") }
+        }
+      } catch  where isAlive {
+        // If the other device died, the disk has killed this process's handle of its file too. Each
+        // further transaction here would fail.
+        device.crash(losingPower: false, restartAfter: 1_000_000)
+      } catch {
+        // The process has died meanwhile.
+      }
     }
   }
 
