@@ -28,7 +28,8 @@ enum CaptureTriggers {
     let stays = table.own(table.own(isSame, in: "OLD"), in: "NEW")
     // A remote change costs no arguments. Guards and numbers of rows have to learn of it, though.
     let hasNumbers =
-      table.keys.contains { $0.numbers != nil } || table.columns.contains { $0.numbers != nil }
+      table.identity == .mapped || table.keys.contains { $0.numbers != nil }
+      || table.columns.contains { $0.numbers != nil }
     let unless = isGuarded || hasNumbers ? "" : "ferry_records() AND "
     return [
       trigger(
