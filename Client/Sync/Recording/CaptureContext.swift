@@ -16,7 +16,7 @@ final class CaptureContext {
     var bytes = 0
   }
 
-  /// What a group begins with.
+  /// The values at the start of a group.
   struct Start {
     let group: Int64
     let base: SequenceNumber

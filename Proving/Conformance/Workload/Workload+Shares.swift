@@ -20,7 +20,7 @@ extension Workload {
 
   /// Makes or moves tokens, or writes other rows.
   ///
-  /// - Parameter spaces: the device's own space, and the one that all devices share.
+  /// - Parameter spaces: the device's own space, and the space that all devices share.
   static func share(
     _ deviceName: String, _ spaces: [String], _ random: inout SeededRandom,
     _ query: (String) throws -> [[Value]]
