@@ -76,7 +76,7 @@ struct UploadQueueTests {
   }
 }
 
-/// Packets that lost operations (SPEC.md §17): what is left of them in, changes out.
+/// Packets that lost operations (SPEC.md §17): their remaining operations in, changes out.
 @Suite("Gaps in packets", .hangLimit)
 struct PacketGapsTests {
   private static func id(_ number: UInt64) -> OperationID {
