@@ -1,4 +1,5 @@
 import FerryProtocol
+import FerryTestSupport
 
 /// Predicates and rows drawn from a seed: values that are near each other across storage classes.
 struct PredicateSamples {

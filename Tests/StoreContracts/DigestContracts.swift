@@ -1,5 +1,6 @@
 import FerryProtocol
 import FerrySyncServer
+import FerryTestSupport
 
 extension StoreContract {
   static let digests = [

@@ -178,12 +178,12 @@ struct OperationJoinTests {
 
 /// Updates of one record in the order of time, by seed.
 struct JoinSamples {
-  private var random: SeededRandom
+  private var random: SeededGenerator
   private let policy: ConflictPolicy
   private var time: UInt64 = 10
 
   init(seed: UInt64, _ policy: ConflictPolicy) {
-    random = SeededRandom(seed: seed)
+    random = SeededGenerator(seed: seed)
     self.policy = policy
   }
 
@@ -208,20 +208,5 @@ struct JoinSamples {
       return number == 0 ? nil : number == 3 ? "none" : .text("[\(number), \(number + 1)]")
     default: return number == 0 ? nil : number == 3 ? .real(0.5) : .integer(number)
     }
-  }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

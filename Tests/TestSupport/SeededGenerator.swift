@@ -1,10 +1,11 @@
-/// SplitMix64: the same numbers for the same seed on every machine.
-struct SeededGenerator: RandomNumberGenerator {
+/// Random numbers that are the same for the same seed on every machine: SplitMix64 (Steele, Lea and
+/// Flood, 2014).
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { state = seed }
 
-  mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -13,7 +14,7 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 
   /// Returns `true` in `part` of `whole` cases.
-  mutating func chance(_ part: Int, of whole: Int) -> Bool {
+  package mutating func chance(_ part: Int, of whole: Int) -> Bool {
     Int.random(in: 0..<whole, using: &self) < part
   }
 }
