@@ -1,12 +1,16 @@
+import FerryCommandLine
+
 /// Commands in hints, for a space that is not the file's first one; pure.
 enum CommandHint {
   /// Commands that concern the whole file, or that name their space themselves.
   private static let ofFile: Set<Substring> = [
-    "init", "join", "leave", "spaces", "sql", "sync", "push", "pull", "name", "import",
+    "join", "leave", "spaces", "sql", "sync", "push", "pull", "name", "import",
   ]
 
-  /// Returns lines in which each command between backticks names the space: `ferry to-apply` becomes
-  /// `ferry to-apply --in SPACE`.
+  /// Returns lines in which each command between backticks names the space.
+  ///
+  /// `ferry to-apply` becomes `ferry to-apply --in SPACE`. A joined space is set up with `ferry join
+  /// SPACE` where the first one is set up with `ferry init --space NAME`.
   ///
   /// - Parameter space: `nil` for the first space, which commands need not name.
   static func lines(_ lines: [String], in space: String?) -> [String] {
@@ -16,12 +20,32 @@ enum CommandHint {
       let parts = line.split(separator: "`", omittingEmptySubsequences: false)
       guard parts.count.isMultiple(of: 2) == false else { return line }
       return parts.enumerated().map { index, part in
-        let words = part.split(separator: " ")
-        guard !index.isMultiple(of: 2), words.count > 1, words[0] == "ferry",
-          !ofFile.contains(words[1]), !words.contains("--in")
-        else { return String(part) }
-        return "\(part) --in \(space)"
+        index.isMultiple(of: 2) ? String(part) : command(part, in: space)
       }.joined(separator: "`")
     }
+  }
+
+  /// Returns a failure whose next step names the space.
+  ///
+  /// - Parameter space: `nil` for the first space, which commands need not name.
+  static func failure(_ failure: CommandFailure, in space: String?) -> CommandFailure {
+    var failure = failure
+    failure.why = lines([failure.why], in: space)[0]
+    failure.next = lines([failure.next], in: space)[0]
+    return failure
+  }
+
+  private static func command(_ command: Substring, in space: String) -> String {
+    var words = command.split(separator: " ")
+    guard words.count > 1, words[0] == "ferry", !ofFile.contains(words[1]),
+      !words.contains("--in"), !words.contains("--help")
+    else { return String(command) }
+    guard words[1] == "init" else { return "\(command) --in \(space)" }
+    // Without options it is about the file.
+    guard words.count > 2 else { return String(command) }
+    if let option = words.firstIndex(of: "--space") {
+      words.removeSubrange(option..<min(option + 2, words.count))
+    }
+    return (["ferry", "join", Substring(space)] + words.dropFirst(2)).joined(separator: " ")
   }
 }

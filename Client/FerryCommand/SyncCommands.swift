@@ -96,7 +96,8 @@ extension FerryCommand {
           replica.space(name), after: report, in: isJoined ? name : nil)
         if status == .done { status = verdict }
       case .failure(let error):
-        let failure = error.commandFailure
+        let failure = CommandHint.failure(
+          error.commandFailure, in: joined.contains(name) ? name : nil)
         try TextOutput.standardError.lines([failure.text(program: "ferry: space \(name)")])
         if status == .done || status == .needsUser { status = failure.status }
       }
@@ -122,7 +123,7 @@ extension FerryCommand {
       }
     } catch {
       progress.finish()
-      _ = try? await tellUnsent(replica)
+      _ = try? await tellUnsent(replica, in: arguments.stringIfPresent("in"))
       guard let url = try? await replica.status().server?.url else { throw error }
       let check = SchemeCheck(transport: SystemTransport(configuration: try network(arguments)))
       throw await check.explaining(error, url: url)

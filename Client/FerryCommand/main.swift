@@ -1,3 +1,5 @@
 import FerryCommandLine
 
-await CommandRunner.main(FerryCommand.specification)
+await CommandRunner.main(FerryCommand.specification) { failure, arguments in
+  CommandHint.failure(failure, in: arguments.stringIfPresent("in"))
+}

@@ -9,16 +9,23 @@ package struct CommandRunner: Sendable {
   private let errorOutput: TextOutput
   private let terminal: Terminal
   private let exitNow: @Sendable (Int32) -> Void
+  private let explain: Explanation
+
+  /// Adds to a failure what its command line gives.
+  package typealias Explanation = @Sendable (CommandFailure, ParsedArguments) -> CommandFailure
 
   /// - Parameters:
   ///   - output: Receives help, version, completion, and failures with `--json`.
   ///   - errorOutput: Receives failures otherwise.
   ///   - exitNow: Ends the process at the second signal.
+  ///   - explain: Changes a failure of a command before it is shown.
   package init(
     _ spec: CommandSpec, output: TextOutput = .standardOutput,
     errorOutput: TextOutput = .standardError, terminal: Terminal = .current(),
-    exitNow: @escaping @Sendable (Int32) -> Void = { _exit($0) }
+    exitNow: @escaping @Sendable (Int32) -> Void = { _exit($0) },
+    explain: @escaping Explanation = { failure, _ in failure }
   ) {
+    self.explain = explain
     self.root = spec.withBuiltInCommands(output: output)
     self.output = output
     self.errorOutput = errorOutput
@@ -33,10 +40,11 @@ package struct CommandRunner: Sendable {
   /// signal ends the process at once. SIGPIPE is ignored: a write to a closed reader throws, and
   /// the process ends quietly with 141.
   package static func main(
-    _ spec: CommandSpec, arguments: [String] = Array(CommandLine.arguments.dropFirst())
+    _ spec: CommandSpec, arguments: [String] = Array(CommandLine.arguments.dropFirst()),
+    explain: @escaping Explanation = { failure, _ in failure }
   ) async -> Never {
     signal(SIGPIPE, SIG_IGN)
-    let status = await CommandRunner(spec).run(
+    let status = await CommandRunner(spec, explain: explain).run(
       arguments, environment: ProcessInfo.processInfo.environment, signals: [SIGINT, SIGTERM])
     exit(status)
   }
@@ -61,7 +69,7 @@ package struct CommandRunner: Sendable {
         return await run(parsed, isJSON: isJSON, signals: signals)
       }
     } catch {
-      return report(error, path: [root.name], isJSON: isJSON)
+      return report(error, isJSON: isJSON)
     }
   }
 
@@ -80,16 +88,20 @@ package struct CommandRunner: Sendable {
       return status.rawValue
     case .failure(let error):
       guard let number = interruption.signal else {
-        return report(error, path: parsed.path, isJSON: isJSON)
+        return report(error, of: parsed, isJSON: isJSON)
       }
-      if !(error is CancellationError) { _ = report(error, path: parsed.path, isJSON: isJSON) }
+      if !(error is CancellationError) { _ = report(error, of: parsed, isJSON: isJSON) }
       return 128 + number
     }
   }
 
-  private func report(_ error: any Error, path: [String], isJSON: Bool) -> Int32 {
+  private func report(
+    _ error: any Error, of parsed: ParsedArguments? = nil, isJSON: Bool
+  ) -> Int32 {
     if let error = error as? OutputError, error == .closed { return 128 + SIGPIPE }
-    let failure = CommandFailure(error, command: "`\(path.joined(separator: " "))`")
+    let path = parsed?.path ?? [root.name]
+    var failure = CommandFailure(error, command: "`\(path.joined(separator: " "))`")
+    if let parsed { failure = explain(failure, parsed) }
     if isJSON {
       try? output.line(failure.json.text)
     } else {
