@@ -53,9 +53,6 @@ protocol PlainConnection {
 
   /// Runs `body` in one transaction.
   func together<T>(_ body: () throws -> T) throws -> T
-
-  /// Makes a space if it is not there.
-  func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws
 }
 
 /// A store that lends its connections for such queries.

@@ -22,10 +22,6 @@ extension PostgresConnection: PlainConnection {
   }
 
   func together<T>(_ body: () throws -> T) throws -> T { try transaction { _ in try body() } }
-
-  func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
-    try PostgresStore.insertSpace(name, epoch: epoch, by: mark, on: self)
-  }
 }
 
 extension PostgresStore: PlainStore {

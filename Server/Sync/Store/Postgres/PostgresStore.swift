@@ -238,12 +238,6 @@ package final class PostgresStore: SyncStore {
     }
   }
 
-  package func usage(
-    in space: Int64
-  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
-    try await run { try PostgresUsage.list(in: space, on: $0) }
-  }
-
   // MARK: Life
 
   package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }

@@ -23,10 +23,6 @@ enum PostgresUsage {
       packet_bytes = excluded.packet_bytes, day = excluded.day, written = excluded.written
     """)
 
-  private static let list = PostgresStatement(
-    "usage_list",
-    "SELECT principal, \(Usage.columns) FROM usage WHERE space = $1 ORDER BY principal")
-
   // MARK: Packets
 
   static func addLookUp(
@@ -64,13 +60,6 @@ enum PostgresUsage {
     var parameters: PostgresParameters = [.int8(space), .array(principals)]
     for array in numbers { parameters.append(.array(array)) }
     pipeline.add(save, parameters)
-  }
-
-  /// Returns all of a space's rows, by principal; the first one is for all principals together.
-  static func list(
-    in space: Int64, on connection: PostgresConnection
-  ) throws -> [(principal: String, usage: Usage)] {
-    try connection.query(list, [.int8(space)]).map { (try $0.text(0), try Usage($0)) }
   }
 }
 

@@ -1,12 +1,6 @@
 import FerryProtocol
 
 extension SQLiteStore {
-  package func setRetention(
-    _ retention: Retention, of space: Int64, by mark: AuditMark?
-  ) async throws(StoreError) {
-    try await write { try $0.setRetention(retention, of: space, by: mark) }
-  }
-
   package func raiseRetentionHorizon(
     of space: Int64, _ request: HorizonRequest
   ) async throws(StoreError) -> RaisedHorizon {

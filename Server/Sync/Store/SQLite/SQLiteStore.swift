@@ -70,30 +70,6 @@ package final class SQLiteStore: SyncStore {
     return try await readers[index].run(body)
   }
 
-  package func createSpace(
-    _ name: SpaceName, by mark: AuditMark?
-  ) async throws(StoreError) -> SpaceSummary {
-    let epoch = makeEpoch()
-    return try await writer.run { try $0.createSpace(name, epoch: epoch, by: mark) }
-  }
-
-  package func createSpace(
-    _ name: SpaceName, by mark: AuditMark, quota: Int64
-  ) async throws(StoreError) -> SpaceSummary? {
-    let epoch = makeEpoch()
-    return try await writer.run {
-      try $0.createSpace(name, epoch: epoch, by: mark, quota: quota)
-    }
-  }
-
-  package func space(named name: SpaceName) async throws(StoreError) -> SpaceSummary? {
-    try await read { try $0.space(named: name) }
-  }
-
-  package func spaces() async throws(StoreError) -> [SpaceSummary] {
-    try await read { try $0.spaces() }
-  }
-
   package func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
@@ -147,12 +123,6 @@ package final class SQLiteStore: SyncStore {
     in space: Int64, of device: DeviceID
   ) async throws(StoreError) -> (packets: Int, bytes: Int) {
     try await read { try $0.buffered(in: space, of: device) }
-  }
-
-  package func usage(
-    in space: Int64
-  ) async throws(StoreError) -> [(principal: String, usage: Usage)] {
-    try await read { try $0.usageList(in: space) }
   }
 
   package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }

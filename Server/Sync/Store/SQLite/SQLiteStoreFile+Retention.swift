@@ -5,14 +5,6 @@ extension SQLiteStoreFile {
   /// Pages that one call frees at most.
   private static let reclaimedPages: Int64 = 1_000
 
-  func setRetention(_ retention: Retention, of space: Int64, by mark: AuditMark? = nil) throws {
-    try connection.transaction {
-      try connection.run(
-        "UPDATE spaces SET retention = ? WHERE id = ?", retention.milliseconds, space)
-      try append(mark, .retentionSet, of: space, retention.detail)
-    }
-  }
-
   // MARK: Retention horizon
 
   func raiseRetentionHorizon(of space: Int64, _ request: HorizonRequest) throws -> RaisedHorizon {

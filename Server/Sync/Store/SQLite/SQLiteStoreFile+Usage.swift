@@ -20,13 +20,6 @@ extension SQLiteStoreFile {
     ) { Usage($0) }
   }
 
-  /// Returns all of a space's rows, by principal; the first one is for all principals together.
-  func usageList(in space: Int64) throws -> [(principal: String, usage: Usage)] {
-    try connection.rows(
-      "SELECT principal, \(Usage.columns) FROM usage WHERE space = ? ORDER BY principal", space
-    ) { ($0.text(0), Usage($0)) }
-  }
-
   /// Saves new owners. A name does not go to another owner.
   func saveOwners(_ owners: [DeviceID: Principal], in space: Int64, now: Int64) throws {
     if owners.isEmpty { return }

@@ -26,66 +26,6 @@ package final class SQLiteStoreFile {
     try SQLiteStoreSchema.prepare(connection)
   }
 
-  // MARK: Spaces
-
-  func createSpace(
-    _ name: SpaceName, epoch: Epoch, by mark: AuditMark? = nil
-  ) throws -> SpaceSummary {
-    try connection.transaction {
-      try insertSpace(name, epoch: epoch, by: mark)
-      guard let space = try space(named: name) else {
-        throw StoreError.failed("space \(name) was not made")
-      }
-      return space
-    }
-  }
-
-  /// Returns `nil` if the principal has created as many spaces as it may.
-  func createSpace(
-    _ name: SpaceName, epoch: Epoch, by mark: AuditMark, quota: Int64
-  ) throws -> SpaceSummary? {
-    try connection.transaction {
-      let made = try connection.run(
-        """
-        INSERT INTO spaces(name, epoch, retention, creator) SELECT ?1, ?2, ?3, ?4
-        WHERE (SELECT count(*) FROM spaces WHERE creator = ?4) < ?5 ON CONFLICT DO NOTHING
-        """, name.value, epoch.value, Retention.standard.milliseconds, mark.principal.id, quota)
-      if made > 0 { try append(mark.entry(.spaceCreated, space: name)) }
-      return try space(named: name)
-    }
-  }
-
-  /// Makes a space within the transaction under way, unless it is there.
-  func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
-    let made = try connection.run(
-      "INSERT INTO spaces(name, epoch, retention) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-      name.value, epoch.value, Retention.standard.milliseconds)
-    guard made > 0, let mark else { return }
-    try append(mark.entry(.spaceCreated, space: name))
-  }
-
-  func space(named name: SpaceName) throws -> SpaceSummary? {
-    try connection.first(
-      "SELECT id, name, epoch, head, retention_horizon, retention FROM spaces WHERE name = ?",
-      name.value
-    ) { summary($0) } ?? nil
-  }
-
-  func spaces() throws -> [SpaceSummary] {
-    try connection.rows(
-      "SELECT id, name, epoch, head, retention_horizon, retention FROM spaces ORDER BY name"
-    ) { summary($0) }.compactMap { $0 }
-  }
-
-  private func summary(_ row: SQLiteStatement) -> SpaceSummary? {
-    SpaceName(row.text(1)).map {
-      SpaceSummary(
-        id: row.int64(0), name: $0, epoch: Epoch(UInt64(bitPattern: row.int64(2))),
-        head: row.int64(3), retentionHorizon: row.int64(4),
-        retention: Retention(milliseconds: row.optionalInt64(5)))
-    }
-  }
-
   // MARK: Pull
 
   func changes(
