@@ -9,7 +9,9 @@ extension SetBackTests {
   func archiveIsBounded() throws {
     let (replica, packets) = try confirmed()
     try replica.apply([], head: 3, tail: packets[1].tail)
-    func archived() throws -> Int { try replica.file.count("SELECT count(*) FROM ferry_archive") }
+    func archived() throws -> Int {
+      try replica.file.connection.count("SELECT count(*) FROM ferry_archive")
+    }
     #expect(try archived() == 2)
     // This device's clock may leap: the server's counts.
     replica.clock.now += ReplicaFile.archiveAgeMax + 1
@@ -35,7 +37,7 @@ extension SetBackTests {
       var answer = try replica.receipt(try replica.freeze()[0], first: place)
       answer.serverTime = time
       _ = try replica.file.receive(answer)
-      return try replica.file.count("SELECT count(*) FROM ferry_archive")
+      return try replica.file.connection.count("SELECT count(*) FROM ferry_archive")
     }
     #expect(try confirmNext("a", at: 400 * 86_400_000, place: 1) == 1)
     #expect(try confirmNext("b", at: 1, place: 2) == 2)

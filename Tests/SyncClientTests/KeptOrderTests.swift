@@ -19,13 +19,13 @@ struct KeptOrderTests {
       maker.change(3, "other", "o", []), maker.change(4, "late", "a", [Column("b", "2")]),
     ])
     func records(_ choice: KeptChoice) throws -> [Name] {
-      try fixture.file.keptChanges(choice, limit: 10).map(\.change.key.record)
+      try fixture.file.kept.changes(choice, limit: 10).map(\.change.key.record)
     }
     #expect(try records(.all) == ["z", "h", "o", "a"])
     #expect(try records(.refused) == ["h"])
     #expect(try records(.ofTable("late")) == ["z", "a"])
-    #expect(try fixture.file.keptChanges(.all, limit: 2).count == 2)
-    #expect(try fixture.file.tablesWaitedFor() == ["late", "other"])
+    #expect(try fixture.file.kept.changes(.all, limit: 2).count == 2)
+    #expect(try fixture.file.kept.tablesWaitedFor() == ["late", "other"])
     try fixture.file.track(["late"], creatingKey: "id")
     #expect(
       try fixture.rows("SELECT id, a, b FROM late ORDER BY id") == [

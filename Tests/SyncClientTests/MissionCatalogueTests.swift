@@ -76,7 +76,7 @@ struct MissionCatalogueTests {
     try fixture.apply([published(first, at: 1, [Column("zone", .text("x"))])])
     #expect(try kept(fixture) == [first])
     try fixture.reopen()
-    let left = try fixture.file.keptChanges(.ofTable(MissionRecord.table), limit: 10)
+    let left = try fixture.file.kept.changes(.ofTable(MissionRecord.table), limit: 10)
     #expect(left.map { $0.change.state.columns.map(\.name) } == [["zone"]])
   }
 

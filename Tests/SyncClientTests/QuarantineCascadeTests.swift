@@ -134,12 +134,12 @@ struct QuarantineCascadeTests {
     try replica.file.stageRefresh(page.body, of: [parent])
     let pulled = try replica.apply([], head: 5)
     #expect(pulled.refused == (isKnown ? 0 : 1))
-    #expect(try replica.file.refusedCount() == (isKnown ? 0 : 1))
+    #expect(try replica.file.kept.refusedCount() == (isKnown ? 0 : 1))
     #expect(try replica.pending.map(\.key.record) == (isKnown ? ["k1"] : []))
     // It is requested once: a record that the server does not know may still come.
     #expect(try replica.file.recordsToRefresh().isEmpty)
     try replica.apply([maker.change(6, "p", "gone", [])])
-    #expect(try replica.file.refusedCount() == 0)
+    #expect(try replica.file.kept.refusedCount() == 0)
     #expect(try replica.rows("SELECT id FROM k WHERE p = 'gone'") == (isKnown ? [] : [["k1"]]))
   }
 

@@ -118,7 +118,7 @@ struct SetBackTests {
     // The second packet is archived now, and the first is too old.
     try replica.apply(
       [], head: 3, tail: packets[1].tail, serverTime: ReplicaFile.archiveAgeMax + 1)
-    #expect(try replica.file.count("SELECT count(*) FROM ferry_archive") == 1)
+    #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archive") == 1)
     let name = try replica.file.identity().device
     try replica.file.beginReplacement(Problem(.historyLost, "lost"))
     try replica.apply(
@@ -230,7 +230,7 @@ extension SetBackTests {
     try replica.apply([], head: 9, tail: OperationID(UniqueID(high: 9, low: 9)))
     try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
     let next = try replica.freeze()
-    #expect(try replica.file.count("SELECT count(*) FROM ferry_archived_packets") == 1)
+    #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archived_packets") == 1)
     // Its first packet came to the server after that was restored from an empty backup.
     try replica.file.beginReplacement(Problem(.cursorAhead, "lost"))
     let changes = next.flatMap(\.operations).enumerated().map { place, operation in
@@ -243,7 +243,7 @@ extension SetBackTests {
     #expect(
       again.flatMap(\.operations).map(\.id)
         == packets[0].operations.map(\.id) + next.flatMap(\.operations).map(\.id))
-    #expect(try replica.file.count("SELECT count(*) FROM ferry_archived_packets") == 0)
+    #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archived_packets") == 0)
   }
 
   @Test("a chain is sent again if the server lost it, even if its first packet was a duplicate")

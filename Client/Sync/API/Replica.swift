@@ -353,7 +353,7 @@ public final class Replica: DatabaseAccess {
   /// Returns the tables for which changes wait, because the table or some of its columns are
   /// absent.
   public func tablesWaitedFor() async throws -> [Name] {
-    try await typed { try await thread.run { try $0.tablesWaitedFor() } }
+    try await typed { try await thread.run { try $0.kept.tablesWaitedFor() } }
   }
 
   /// Returns the log of this replica, newest first; it keeps the last 1,000 entries.

@@ -52,7 +52,7 @@ extension ReplicaFile {
       VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'delete', ?, 1)
       """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()
-    try forgetKept(change.key)
+    try kept.forget(change.key)
     try keepLost(change, columns)
     try note(
       "orphan",

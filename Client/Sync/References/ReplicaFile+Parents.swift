@@ -69,7 +69,7 @@ extension ReplicaFile {
     try recording {
       try connection.run(CaptureTriggers.recordRow(table, counters: counters), key.record)
     }
-    try forgetKept(key)
+    try kept.forget(key)
     try noteReturn(of: key, asking: isAsking ? deletion : nil)
     try recordOnce(counters, of: key, after: deletion)
   }
@@ -102,7 +102,7 @@ extension ReplicaFile {
   ///
   /// - Parameter tombstone: the delete as the server has it; `nil` if it is not known.
   func canRecall(_ key: RecordKey, tombstone: Stamp?) throws -> Bool {
-    guard let own = try ownDelete(of: key), try keptChange(of: key) == nil,
+    guard let own = try ownDelete(of: key), try kept.change(of: key) == nil,
       try !isReturnRejected(key)
     else { return false }
     return own.isPending || own.stamp.time == tombstone?.time

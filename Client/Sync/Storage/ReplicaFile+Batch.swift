@@ -205,7 +205,7 @@ extension ReplicaFile {
       case .delete:
         try plan.delete(key.record)
         // Deferred changes of the record would restore parts of it. The server has them.
-        try forgetKept(key)
+        try kept.forget(key)
       }
       count += 1
     }

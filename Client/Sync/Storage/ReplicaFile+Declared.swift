@@ -34,7 +34,7 @@ extension ReplicaFile {
   func trackAll(creatingKey key: Name) throws -> TrackReport {
     let schema = try spaceSchema()
     let defined = schema.tables.filter { $0.value.definition != nil }
-    let waiting = try tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
+    let waiting = try kept.tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
     let tracked = Set(try trackedTables())
     let missing = Set(defined.keys).union(waiting).subtracting(tracked)
     let order = TableOrder.parentsFirst(missing) { table in

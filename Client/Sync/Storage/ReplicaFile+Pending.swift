@@ -11,7 +11,7 @@ extension ReplicaFile {
   /// Returns the number of operations that the server has not confirmed yet.
   package func pendingCount() throws -> Int {
     guard try hasPending() else { return 0 }
-    return try count(
+    return try connection.count(
       """
       SELECT count(*) FROM ferry_pending WHERE seq > \(Self.confirmedOrder)
       """)

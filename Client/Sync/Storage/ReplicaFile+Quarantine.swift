@@ -58,7 +58,7 @@ extension ReplicaFile {
 
   /// Returns the number of a packet's transactions.
   func transactionCount(ofPacket number: Int64) throws -> Int {
-    try count(
+    try connection.count(
       """
       SELECT count(DISTINCT grp) FROM ferry_pending JOIN ferry_current_packets
       ON seq BETWEEN from_order AND to_order WHERE number = \(number)
@@ -120,7 +120,7 @@ extension ReplicaFile {
 
   /// Moves operations to a new entry of the quarantine.
   private func move(_ orders: [Int64], _ refusal: Refusal) throws {
-    let entry = try count("SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures")
+    let entry = try connection.count("SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures")
     let note = try connection.statement(
       """
       INSERT INTO ferry_failures(seq, entry, code, detail, holder, at)
@@ -140,7 +140,9 @@ extension ReplicaFile {
   // MARK: Looking and answering
 
   /// Returns the number of entries.
-  func quarantinedCount() throws -> Int { try count("SELECT count(*) FROM ferry_quarantine") }
+  func quarantinedCount() throws -> Int {
+    try connection.count("SELECT count(*) FROM ferry_quarantine")
+  }
 
   /// Returns the rejected operations, oldest first.
   func quarantine(limit: Int) throws -> [QuarantineEntry] {

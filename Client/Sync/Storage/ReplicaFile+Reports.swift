@@ -9,12 +9,12 @@ extension ReplicaFile {
     return ReplicaStatus(
       device: device, deviceName: try ownName().name?.text, server: server,
       tables: try trackedTables(), pending: try pendingCount(),
-      toApply: try count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
-        + count("SELECT count(*) FROM ferry_kept"),
-      conflicts: try count("SELECT count(*) FROM ferry_conflicts"),
-      questions: try count(
+      toApply: try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
+        + kept.count(),
+      conflicts: try connection.count("SELECT count(*) FROM ferry_conflicts"),
+      questions: try connection.count(
         "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL"),
-      deferred: try refusedCount(), quarantined: try quarantinedCount(),
+      deferred: try kept.refusedCount(), quarantined: try quarantinedCount(),
       unsent: try failedCount(), buffered: try packets.bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
@@ -30,9 +30,7 @@ extension ReplicaFile {
       needs.insert(.conflicts)
     }
     if try connection.exists("SELECT 1 FROM ferry_quarantine") { needs.insert(.quarantine) }
-    if try connection.exists("SELECT 1 FROM ferry_kept WHERE reason IS NOT NULL") {
-      needs.insert(.deferredChanges)
-    }
+    if try kept.hasRefused() { needs.insert(.deferredChanges) }
     if try hasFailed() { needs.insert(.failedUploads) }
     return needs
   }
@@ -70,11 +68,11 @@ extension ReplicaFile {
         }
       }
     }
-    for kept in try keptChanges(.all, limit: max(0, limit - waiting.count)) {
+    for next in try kept.changes(.all, limit: max(0, limit - waiting.count)) {
       let reason =
-        try kept.reason ?? otherSpelling(of: kept.change)
+        try next.reason ?? otherSpelling(of: next.change)
         ?? "its table or column does not exist here yet"
-      waiting.append(WaitingChange(kept.change, reason: reason))
+      waiting.append(WaitingChange(next.change, reason: reason))
     }
     return waiting
   }

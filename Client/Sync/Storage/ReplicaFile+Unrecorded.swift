@@ -204,7 +204,7 @@ extension ReplicaFile {
           continue
         }
         let here = KeptOverlay.received(
-          row: try scan.row(change.key), kept: try kept(of: change.key)?.state)
+          row: try scan.row(change.key), kept: try kept.state(of: change.key)?.state)
         let pending = try pendingWrites(of: change.key)
         var decision = machine.decide(here: here, there: change.state, pending: pending)
         if let here, unrecorded.isRemade {
@@ -301,9 +301,9 @@ extension ReplicaFile {
       return
     }
     var place = KeptPlace.start
-    while let kept = try nextKept(.ofTable(table.name), after: place) {
-      place = KeptPlace(kept.change)
-      try keepOverwritten(by: kept.change, in: unrecorded)
+    while let next = try kept.next(.ofTable(table.name), after: place) {
+      place = KeptPlace(next.change)
+      try keepOverwritten(by: next.change, in: unrecorded)
     }
   }
 

@@ -119,6 +119,9 @@ package final class ReplicaFile {
 
   deinit { if number == 1 { spaces.close() } }
 
+  /// The changes that wait for the local schema.
+  var kept: KeptChanges { KeptChanges(connection: connection, limits: limits) }
+
   /// The number of the space in this file; 1 for the first one.
   var number: Int { connection.namespace.number }
 

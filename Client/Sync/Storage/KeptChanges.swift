@@ -42,17 +42,34 @@ struct KeptState {
   let state: RecordState?
 }
 
-/// Changes that the local schema does not know or rejects: no pulled change is lost.
-extension ReplicaFile {
-  func hasKept() throws -> Bool {
-    try connection.exists("SELECT 1 FROM ferry_kept LIMIT 1")
+/// Changes that the local schema does not know or rejects: `ferry_kept`. No pulled change is lost.
+struct KeptChanges {
+  let connection: SQLiteConnection
+  let limits: Limits
+
+  // MARK: Counting
+
+  func isEmpty() throws -> Bool {
+    try !connection.exists("SELECT 1 FROM ferry_kept LIMIT 1")
+  }
+
+  func count() throws -> Int { try connection.count("SELECT count(*) FROM ferry_kept") }
+
+  /// Whether the local schema rejected any record.
+  func hasRefused() throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_kept WHERE reason IS NOT NULL")
   }
 
   /// Returns the number of records that the local schema rejected.
   func refusedCount() throws -> Int {
-    try count("SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL")
+    try connection.count("SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL")
   }
 
+  // MARK: Writing
+
+  /// Stores a change, instead of an earlier one of the same record.
+  ///
+  /// - Parameter reason: why the schema rejected it; `nil` if its table or column is not known.
   func keep(_ change: Change, reason: String?) throws {
     try connection.run(
       "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)",
@@ -67,18 +84,20 @@ extension ReplicaFile {
       key.table, key.record, change.sequence, SQLiteText(change.writes), change.reason)
   }
 
-  func forgetKept(_ key: RecordKey) throws {
+  func forget(_ key: RecordKey) throws {
     try connection.run("DELETE FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record)
   }
 
+  // MARK: Reading
+
   /// Whether a record has a kept change.
-  func isKept(_ key: RecordKey) throws -> Bool {
+  func contains(_ key: RecordKey) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record)
   }
 
   /// Returns the kept change of a record, also if it is unreadable.
-  func kept(of key: RecordKey) throws -> KeptState? {
+  func state(of key: RecordKey) throws -> KeptState? {
     try connection.first(
       "SELECT state FROM ferry_kept WHERE tbl = ? AND record = ?", key.table, key.record
     ) { row in
@@ -87,7 +106,7 @@ extension ReplicaFile {
   }
 
   /// Returns the kept change of a record, as far as this version can read it.
-  func keptChange(of key: RecordKey) throws -> KeptChange? {
+  func change(of key: RecordKey) throws -> KeptChange? {
     let found = try connection.first(
       "SELECT sequence, state, reason FROM ferry_kept WHERE tbl = ? AND record = ?", key.table,
       key.record
@@ -108,7 +127,7 @@ extension ReplicaFile {
   /// - Parameters:
   ///   - choice: the kind of changes.
   ///   - place: the place of the last one.
-  func nextKept(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
+  func next(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
     // The index on the order gives each next change; the table's key would sort all of them each
     // time.
     let (index, condition, table): (String, String, [Name]) =
@@ -136,10 +155,10 @@ extension ReplicaFile {
   }
 
   /// Returns the kept changes for one table, or for all, oldest first.
-  func keptChanges(_ choice: KeptChoice, limit: Int) throws -> [KeptChange] {
+  func changes(_ choice: KeptChoice, limit: Int) throws -> [KeptChange] {
     var found: [KeptChange] = []
     var place = KeptPlace.start
-    while found.count < limit, let kept = try nextKept(choice, after: place) {
+    while found.count < limit, let kept = try next(choice, after: place) {
       place = KeptPlace(kept.change)
       found.append(kept)
     }
@@ -159,8 +178,11 @@ extension ReplicaFile {
       """
     ) { $0.name(0) }
   }
+}
 
+extension SQLiteConnection {
+  /// Returns the number that a query has as its only value.
   func count(_ sql: String) throws -> Int {
-    Int(try connection.first(sql) { $0.int64(0) } ?? 0)
+    Int(try first(sql) { $0.int64(0) } ?? 0)
   }
 }
