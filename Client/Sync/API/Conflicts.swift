@@ -67,7 +67,9 @@ extension Replica {
     limit: Int = 1_000, openOnly: Bool = false
   ) async throws -> [KeptConflict] {
     try await typed {
-      try await thread.run { try $0.conflicts(limit: limit, openOnly: openOnly) }
+      try await thread.run {
+        try $0.conflicts.newest(limit, openOnly: openOnly, own: $0.ownNames())
+      }
     }
   }
 
@@ -102,7 +104,8 @@ extension Replica {
   /// Sends the conflicts noted since the last call to the listeners.
   func tellConflicts() async throws {
     guard let last = conflictListeners.oldest else { return }
-    conflictListeners.tell(try await thread.run { try $0.conflicts(after: last) })
+    let noted = try await thread.run { try $0.conflicts.noted(after: last, own: $0.ownNames()) }
+    conflictListeners.tell(noted)
   }
 }
 

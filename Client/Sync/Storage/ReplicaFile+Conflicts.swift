@@ -4,6 +4,8 @@ import FerryStoredValues
 
 /// Values that lost, and questions for the user (SPEC.md §6, §15).
 extension ReplicaFile {
+  var conflicts: ConflictTable { ConflictTable(connection: connection, limits: limits) }
+
   // MARK: Noting
 
   /// Stores a conflict; ignores one that is known already.
@@ -11,16 +13,7 @@ extension ReplicaFile {
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber? = nil
   ) throws {
-    var lost = JSONWriter()
-    lost.value(conflict.lost)
-    try connection.run(
-      """
-      INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
-        winner_time, winner, sequence, question) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO NOTHING
-      """, wallClock(), operation, key.table, key.record, conflict.column,
-      SQLiteText(lost.finish()), conflict.loser.time.rawValue, conflict.loser.device,
-      conflict.winner.time.rawValue, conflict.winner.device, sequence, conflict.isQuestion)
+    try conflicts.note(conflict, of: operation, on: key, at: sequence, now: wallClock())
     try expectNames(of: conflict)
   }
 
@@ -37,73 +30,16 @@ extension ReplicaFile {
 
   // MARK: Resolving
 
-  /// Whether any question for the user is open.
-  func hasOpenQuestions() throws -> Bool {
-    try connection.exists(
-      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL LIMIT 1")
-  }
-
   /// Closes the questions on a record that are older than a change of it: the author of the change
   /// had seen both sides.
   func settleQuestions(by state: RecordState, on key: RecordKey) throws {
-    let settle = try connection.statement("UPDATE ferry_conflicts SET resolved = ? WHERE seq = ?")
-    for question in try openQuestions(on: key)
-    where ConflictDecision.isAnswered(question.conflict, by: state) {
-      try settle.run(wallClock(), question.number)
+    let questions = try conflicts.openQuestions(on: key, own: ownNames())
+    for question in questions where ConflictDecision.isAnswered(question.conflict, by: state) {
+      try conflicts.settle(question, now: wallClock())
     }
-  }
-
-  private func openQuestions(on key: RecordKey) throws -> [KeptConflict] {
-    let names = try ownNames()
-    return try connection.rows(
-      "\(Self.selectConflicts) WHERE record = ? AND tbl = ? AND question = 1 AND resolved IS NULL",
-      key.record, key.table
-    ) { try keptConflict($0, names) }
   }
 
   // MARK: Looking
-
-  static let selectConflicts = """
-    SELECT seq, at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner,
-      question, resolved FROM ferry_conflicts
-    """
-
-  /// Reads a row of ``selectConflicts``.
-  func keptConflict(_ row: SQLiteStatement, _ names: OwnNames) throws -> KeptConflict {
-    func id(_ index: Int32) -> UniqueID { row.uniqueID(index) ?? UniqueID(high: 0, low: 0) }
-    func stamp(_ time: Int32, _ device: Int32) -> Stamp {
-      Stamp(
-        time: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(time))),
-        device: DeviceID(id(device)))
-    }
-    var lost = JSONReader(row.textBytes(6))
-    let (loser, winner) = (stamp(7, 8), stamp(9, 10))
-    return KeptConflict(
-      number: row.int64(0), noticedAt: row.int64(1), operation: OperationID(id(2)),
-      key: RecordKey(table: row.name(3), record: row.name(4)),
-      conflict: Conflict(
-        column: row.optionalName(5), lost: try lost.value(limits: limits), loser: loser,
-        winner: winner, isQuestion: row.int64(11) != 0),
-      isLosersOwn: names.wrote(loser), isWinnersOwn: names.wrote(winner),
-      resolvedAt: row.optionalInt64(12))
-  }
-
-  /// Returns values that lost, newest first.
-  func conflicts(limit: Int, openOnly: Bool = false) throws -> [KeptConflict] {
-    let condition = openOnly ? "WHERE question = 1 AND resolved IS NULL" : ""
-    let names = try ownNames()
-    return try connection.rows(
-      "\(Self.selectConflicts) \(condition) ORDER BY seq DESC LIMIT ?", limit
-    ) { try keptConflict($0, names) }
-  }
-
-  /// Returns conflicts that were noted after one of them, oldest first.
-  func conflicts(after number: Int64) throws -> [KeptConflict] {
-    let names = try ownNames()
-    return try connection.rows("\(Self.selectConflicts) WHERE seq > ? ORDER BY seq", number) {
-      try keptConflict($0, names)
-    }
-  }
 
   /// Returns the present states of conflicts' places, in the same order.
   func presentSides(of conflicts: [KeptConflict]) throws -> [PresentSide] {
@@ -133,10 +69,9 @@ extension ReplicaFile {
   /// operation closes the question on all devices.
   func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
     let names = try ownNames()
-    let found = try connection.first("\(Self.selectConflicts) WHERE seq = ?", number) {
-      try keptConflict($0, names)
+    guard let kept = try conflicts.conflict(number, own: names) else {
+      throw ReplicaError.notFound("there is no conflict \(number)")
     }
-    guard let kept = found else { throw ReplicaError.notFound("there is no conflict \(number)") }
     var answer = answer
     if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
     _ = try write { _ in
@@ -148,7 +83,7 @@ extension ReplicaFile {
           .delete(kept.key.record)
       case .leave: break
       }
-      try markResolved(kept)
+      try conflicts.markResolved(kept, now: wallClock())
     }
   }
 
@@ -159,21 +94,7 @@ extension ReplicaFile {
       return ConflictDecision.Facts(current: try value(of: column, in: kept.key) ?? .null)
     }
     return ConflictDecision.Facts(
-      lost: try connection.rows(
-        """
-        \(Self.selectConflicts) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL
-        """, kept.operation, kept.key.record, kept.key.table
-      ) { try keptConflict($0, names).conflict })
-  }
-
-  private func markResolved(_ kept: KeptConflict) throws {
-    // The question of a record's existence includes its lost values.
-    try connection.run(
-      """
-      UPDATE ferry_conflicts SET resolved = ?1 WHERE record = ?2 AND tbl = ?3 AND resolved IS NULL
-        AND (seq = ?4 OR operation = ?5 AND ?6)
-      """, wallClock(), kept.key.record, kept.key.table, kept.number, kept.operation,
-      kept.conflict.column == nil)
+      lost: try conflicts.lostValues(with: kept, own: names).map(\.conflict))
   }
 
   /// Sets columns of a record and records them, even if unchanged. Restores a deleted record.

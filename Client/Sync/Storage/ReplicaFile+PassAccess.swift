@@ -23,4 +23,6 @@ extension ReplicaFile {
   func nextKept(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
     try kept.next(choice, after: place)
   }
+
+  func hasOpenQuestions() throws -> Bool { try conflicts.hasOpenQuestions() }
 }

@@ -11,9 +11,8 @@ extension ReplicaFile {
       tables: try trackedTables(), pending: try pendingCount(),
       toApply: try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
         + kept.count(),
-      conflicts: try connection.count("SELECT count(*) FROM ferry_conflicts"),
-      questions: try connection.count(
-        "SELECT count(*) FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL"),
+      conflicts: try conflicts.count(),
+      questions: try conflicts.openCount(),
       deferred: try kept.refusedCount(), quarantined: try quarantinedCount(),
       unsent: try failedCount(), buffered: try packets.bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
@@ -24,11 +23,7 @@ extension ReplicaFile {
   /// Returns the reasons for which the user is needed.
   func needs() throws -> Set<SyncActivity.Need> {
     var needs: Set<SyncActivity.Need> = []
-    if try connection.exists(
-      "SELECT 1 FROM ferry_conflicts WHERE question = 1 AND resolved IS NULL")
-    {
-      needs.insert(.conflicts)
-    }
+    if try conflicts.hasOpenQuestions() { needs.insert(.conflicts) }
     if try connection.exists("SELECT 1 FROM ferry_quarantine") { needs.insert(.quarantine) }
     if try kept.hasRefused() { needs.insert(.deferredChanges) }
     if try hasFailed() { needs.insert(.failedUploads) }

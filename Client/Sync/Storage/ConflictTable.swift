@@ -1,0 +1,129 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// The conflicts of a replica's file: `ferry_conflicts` (SPEC.md §6, §15).
+///
+/// Each row is a value that lost, or a question for the user. The device's own identifiers show
+/// which sides it wrote itself.
+struct ConflictTable {
+  let connection: SQLiteConnection
+  let limits: Limits
+
+  // MARK: Counting
+
+  private static let isOpen = "question = 1 AND resolved IS NULL"
+
+  func count() throws -> Int { try connection.count("SELECT count(*) FROM ferry_conflicts") }
+
+  /// Returns the number of open questions.
+  func openCount() throws -> Int {
+    try connection.count("SELECT count(*) FROM ferry_conflicts WHERE \(Self.isOpen)")
+  }
+
+  /// Whether any question for the user is open.
+  func hasOpenQuestions() throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_conflicts WHERE \(Self.isOpen) LIMIT 1")
+  }
+
+  // MARK: Reading
+
+  /// Returns conflicts, newest first.
+  func newest(_ limit: Int, openOnly: Bool = false, own: OwnNames) throws -> [KeptConflict] {
+    let condition = openOnly ? "WHERE \(Self.isOpen)" : ""
+    return try connection.rows("\(Self.selection) \(condition) ORDER BY seq DESC LIMIT ?", limit) {
+      try conflict($0, own)
+    }
+  }
+
+  /// Returns conflicts that were noted after one of them, oldest first.
+  func noted(after number: Int64, own: OwnNames) throws -> [KeptConflict] {
+    try connection.rows("\(Self.selection) WHERE seq > ? ORDER BY seq", number) {
+      try conflict($0, own)
+    }
+  }
+
+  /// Returns the conflict with this number.
+  func conflict(_ number: Int64, own: OwnNames) throws -> KeptConflict? {
+    try connection.first("\(Self.selection) WHERE seq = ?", number) { try conflict($0, own) }
+  }
+
+  /// Returns the open questions on a record.
+  func openQuestions(on key: RecordKey, own: OwnNames) throws -> [KeptConflict] {
+    try connection.rows(
+      "\(Self.selection) WHERE record = ? AND tbl = ? AND \(Self.isOpen)", key.record, key.table
+    ) { try conflict($0, own) }
+  }
+
+  /// Returns the values of a record that lost together with a conflict's row.
+  func lostValues(with kept: KeptConflict, own: OwnNames) throws -> [KeptConflict] {
+    try connection.rows(
+      "\(Self.selection) WHERE operation = ? AND record = ? AND tbl = ? AND col IS NOT NULL",
+      kept.operation, kept.key.record, kept.key.table
+    ) { try conflict($0, own) }
+  }
+
+  private static let selection = """
+    SELECT seq, at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner,
+      question, resolved FROM ferry_conflicts
+    """
+
+  /// Reads a row of the selection.
+  private func conflict(_ row: SQLiteStatement, _ names: OwnNames) throws -> KeptConflict {
+    func id(_ index: Int32) -> UniqueID { row.uniqueID(index) ?? UniqueID(high: 0, low: 0) }
+    func stamp(_ time: Int32, _ device: Int32) -> Stamp {
+      Stamp(
+        time: HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(time))),
+        device: DeviceID(id(device)))
+    }
+    var lost = JSONReader(row.textBytes(6))
+    let (loser, winner) = (stamp(7, 8), stamp(9, 10))
+    return KeptConflict(
+      number: row.int64(0), noticedAt: row.int64(1), operation: OperationID(id(2)),
+      key: RecordKey(table: row.name(3), record: row.name(4)),
+      conflict: Conflict(
+        column: row.optionalName(5), lost: try lost.value(limits: limits), loser: loser,
+        winner: winner, isQuestion: row.int64(11) != 0),
+      isLosersOwn: names.wrote(loser), isWinnersOwn: names.wrote(winner),
+      resolvedAt: row.optionalInt64(12))
+  }
+
+  // MARK: Writing
+
+  /// Stores a conflict; ignores one that is known already.
+  ///
+  /// - Parameter now: the wall clock in milliseconds.
+  func note(
+    _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
+    at sequence: SequenceNumber?,
+    now: Int64
+  ) throws {
+    var lost = JSONWriter()
+    lost.value(conflict.lost)
+    try connection.run(
+      """
+      INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
+        winner_time, winner, sequence, question) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT DO NOTHING
+      """, now, operation, key.table, key.record, conflict.column, SQLiteText(lost.finish()),
+      conflict.loser.time.rawValue, conflict.loser.device, conflict.winner.time.rawValue,
+      conflict.winner.device, sequence, conflict.isQuestion)
+  }
+
+  /// Closes one question.
+  func settle(_ question: KeptConflict, now: Int64) throws {
+    try connection.run(
+      "UPDATE ferry_conflicts SET resolved = ? WHERE seq = ?", now, question.number)
+  }
+
+  /// Marks a conflict as answered by the user.
+  func markResolved(_ kept: KeptConflict, now: Int64) throws {
+    // The question of a record's existence includes its lost values.
+    try connection.run(
+      """
+      UPDATE ferry_conflicts SET resolved = ?1 WHERE record = ?2 AND tbl = ?3 AND resolved IS NULL
+        AND (seq = ?4 OR operation = ?5 AND ?6)
+      """, now, kept.key.record, kept.key.table, kept.number, kept.operation,
+      kept.conflict.column == nil)
+  }
+}
