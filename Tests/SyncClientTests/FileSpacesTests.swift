@@ -170,8 +170,8 @@ struct FileSpacesTests {
   @Test("a device has one name in all spaces, also in those that it joins later")
   func named() throws {
     try joined().setDeviceName(DeviceName(checking: "Ada's laptop"))
-    #expect(try file.ownName().name?.text == "Ada's laptop")
-    #expect(try joined("lists").ownName().name?.text == "Ada's laptop")
+    #expect(try file.deviceNames.own().name?.text == "Ada's laptop")
+    #expect(try joined("lists").deviceNames.own().name?.text == "Ada's laptop")
   }
 
   @Test("the first space cannot be joined or left, and their number is limited")

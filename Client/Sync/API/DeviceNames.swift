@@ -77,13 +77,15 @@ extension Replica {
 
   /// Returns this device's name; `nil` if it has none.
   public func deviceName() async throws -> String? {
-    try await typed { try await thread.run { try $0.ownName().name?.text } }
+    try await typed { try await thread.run { try $0.deviceNames.own().name?.text } }
   }
 
   /// Returns the names of this device and of the devices in its conflicts. A sync learns of new and
   /// changed names.
   public func deviceNames() async throws -> DeviceNames {
-    try await typed { try await thread.run { try $0.deviceNames() } }
+    try await typed {
+      try await thread.run { try $0.deviceNames.all(as: $0.identity().device) }
+    }
   }
 
   /// Checks a name before any work.

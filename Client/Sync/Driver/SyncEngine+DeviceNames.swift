@@ -9,11 +9,11 @@ extension SyncEngine {
   func exchangeNames(_ work: NameWork, _ api: SyncAPI) async {
     if let own = work.own {
       let isTaken = (try? await api.setDeviceName(own)) != nil
-      try? await thread.run { try $0.endSending(own, isTaken: isTaken) }
+      try? await thread.run { try $0.deviceNames.endSending(own, isTaken: isTaken) }
     }
     guard !work.devices.isEmpty, let answer = try? await api.deviceNames(of: work.devices)
     else { return }
-    try? await thread.run { try $0.saveDeviceNames(answer, of: work.devices) }
+    try? await thread.run { try $0.deviceNames.save(answer, of: work.devices) }
   }
 }
 

@@ -41,7 +41,7 @@ extension FileSpaces {
     try connection.run(
       "INSERT INTO ferry_spaces(number, space) VALUES (?, ?)", number, address.space.value)
     try refreshTriggersOfNewSchema()
-    try file(number).keepOwnName(first.ownName().name)
+    try file(number).deviceNames.set(first.deviceNames.own().name)
     return number
   }
 

@@ -14,7 +14,7 @@ extension ReplicaFile {
     at sequence: SequenceNumber? = nil
   ) throws {
     try conflicts.note(conflict, of: operation, on: key, at: sequence, now: wallClock())
-    try expectNames(of: conflict)
+    try deviceNames.expectNames(of: conflict)
   }
 
   /// Stores this device's losses that a page lists, under its present or a former identifier.

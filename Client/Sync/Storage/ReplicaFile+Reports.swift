@@ -7,7 +7,7 @@ extension ReplicaFile {
     let (device, server) = try identity()
     let state = try syncState()
     return ReplicaStatus(
-      device: device, deviceName: try ownName().name?.text, server: server,
+      device: device, deviceName: try deviceNames.own().name?.text, server: server,
       tables: try trackedTables(), pending: try pendingCount(),
       toApply: try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
         + kept.count(),
