@@ -224,7 +224,7 @@ struct BatchTests {
     _ = try replica.file.receive(
       PacketAnswer(receipt: receipt, epoch: maker.epoch, head: 5, serverTime: 0))
     #expect(try replica.file.syncState().applied == 3)
-    #expect(try replica.file.pendingCount() == 0)
+    #expect(try replica.file.queue.count() == 0)
     #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
     #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
     // The server had b in another state: its value of b counts now, older as it is.

@@ -140,7 +140,7 @@ struct NewChainTests {
     for packet in again {
       #expect(try replica.file.receive(replica.receipt(packet, first: 2)).count == 1)
     }
-    #expect(try replica.file.pendingCount() == 0)
+    #expect(try replica.file.queue.count() == 0)
   }
 
   @Test("a packet is merged by the schema that it was frozen with, even if its version is reused")

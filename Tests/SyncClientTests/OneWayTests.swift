@@ -29,7 +29,7 @@ struct OneWayTests {
 
   /// Fails a sync that cannot reach the server, after it had made packets.
   func fail(_ replica: ReplicaFixture) throws {
-    try replica.file.markFailed(through: replica.file.newestRecorded(), "no route to host")
+    try replica.file.markFailed(through: replica.file.queue.newestOrder(), "no route to host")
   }
 
   /// Returns the packets that the next sync sends.
@@ -93,7 +93,7 @@ struct OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('lost', 'x')")
     try confirm(sent(replica), replica)
     try replica.apply([], head: 2)
-    try replica.file.keepNewestOrder()
+    try replica.file.queue.keepNewestOrder()
     try replica.file.connection.execute("DELETE FROM ferry_operations WHERE state = 1")
     try replica.run("INSERT INTO messages VALUES ('failed', 'x')")
     try fail(replica)
@@ -291,7 +291,7 @@ struct OneWayTests {
   func writtenMeanwhile() throws {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'x')")
-    let newest = try replica.file.newestRecorded()
+    let newest = try replica.file.queue.newestOrder()
     try replica.run("INSERT INTO messages VALUES ('b', 'x')")
     try replica.file.markFailed(through: newest, "gone")
     #expect(try states(replica) == ["a dirty failed", "b dirty"])

@@ -156,7 +156,7 @@ struct PacketTests {
     #expect(packets.count == 2)
     _ = try replica.file.receive(replica.receipt(packets[0], first: 1))
     #expect(try replica.pending.map(\.kind).last == .update)
-    #expect(try replica.file.pendingCount() == 1)
+    #expect(try replica.file.queue.count() == 1)
   }
 
   @Test("operations that cancel each other out are not sent at all")
@@ -165,7 +165,7 @@ struct PacketTests {
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     try replica.run("DELETE FROM tasks")
     #expect(try replica.freeze().isEmpty)
-    #expect(try replica.file.pendingCount() == 0)
+    #expect(try replica.file.queue.count() == 0)
   }
 
   @Test("no operation gets the place of a removed one, also within one transaction")
@@ -182,7 +182,7 @@ struct PacketTests {
     _ = try replica.file.write { database in
       try database.execute("SAVEPOINT one")
       try database.execute("INSERT INTO tasks(id) VALUES ('c')")
-      try replica.file.forget(1...9)
+      try replica.file.queue.forget(1...9)
       try database.execute("INSERT INTO tasks(id) VALUES ('d')")
     }
     #expect(try newest() == .integer(5))
@@ -205,7 +205,7 @@ struct PacketTests {
     // Another device's change is between: the rest has to be pulled.
     _ = try replica.file.receive(replica.receipt(packets[2], first: 14))
     #expect(try replica.file.syncState().applied == 12)
-    #expect(try replica.file.pendingCount() == 0)
+    #expect(try replica.file.queue.count() == 0)
     #expect(try replica.pending.map(\.key.record) == ["c"])
   }
 

@@ -266,7 +266,7 @@ extension SetBackTests {
     #expect(again.flatMap(\.operations).map(\.id) == packets[1].operations.map(\.id))
     #expect(again.first?.dependency == nil)
     #expect(again.first?.device != packets[1].device)
-    #expect(try replica.file.hasUnsent())
+    #expect(try replica.file.queue.hasUnsent())
   }
 
   @Test("only the re-uploaded rows that the server refuses leave their transaction")

@@ -9,7 +9,7 @@ extension SyncEngine {
     round: (SyncAPI, Start, inout SyncRound) async throws -> Void
   ) async throws -> SyncReport {
     try await locked { file in
-      (newest: try file.newestRecorded(), start: try prepare(file))
+      (newest: try file.queue.newestOrder(), start: try prepare(file))
     } round: { api, begun, result in
       do {
         try await round(api, begun.start, &result)

@@ -74,7 +74,7 @@ package struct SyncEngine: Sendable {
         else { break }
         try await pull(api, &round.report, start, progress)
         // A rolled-back server needs its lost operations again.
-        guard try await thread.run({ try $0.hasUnsent() }) else { break }
+        guard try await thread.run({ try $0.queue.hasUnsent() }) else { break }
       }
       try await pullAfterComparison(api, &round, progress)
     }

@@ -152,7 +152,7 @@ package struct Watcher: Sendable {
     guard let head else { return true }
     return try await engine.thread.run { file in
       let state = try file.syncState()
-      return try state.epoch == nil || head > state.applied || file.pendingCount() > 0
+      return try state.epoch == nil || head > state.applied || file.queue.count() > 0
         || file.hasUnsentName() || file.hasReturningTables()
         || !file.currentUnrecordedTables().isEmpty
     }

@@ -136,7 +136,7 @@ extension ReplicaFile {
   func unsentCount() throws -> Int {
     try connection.first("SELECT count(*) FROM ferry_operations WHERE state IN (2, 3)") {
       Int($0.int64(0))
-    }.map { try $0 + pendingCount() } ?? 0
+    }.map { try $0 + queue.count() } ?? 0
   }
 
   /// Deletes the rows of all tracked tables unrecorded, and stops recording them.

@@ -89,7 +89,7 @@ extension ReplicaFile: OutboxLedger {
   private func trimArchive(below order: Int64 = 0, now: Int64) throws {
     let last = try packets.trimArchive(before: now - Self.archiveAgeMax, below: order)
     guard let last else { return }
-    try keepNewestOrder()
+    try queue.keepNewestOrder()
     try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last)
   }
 
@@ -267,7 +267,7 @@ extension ReplicaFile: OutboxLedger {
     outbox.beginChain(with: kept)
     // Others may know all of this under the former identifier.
     try connection.execute(
-      "UPDATE ferry_operations SET concurrent = 1 WHERE \(Self.isUnfrozen)")
+      "UPDATE ferry_operations SET concurrent = 1 WHERE \(OperationTable.isUnfrozen)")
     for packet in kept {
       try connection.run(
         """

@@ -24,5 +24,7 @@ extension ReplicaFile {
     try kept.next(choice, after: place)
   }
 
+  func hasPending() throws -> Bool { try !queue.isEmpty() }
+
   func hasOpenQuestions() throws -> Bool { try conflicts.hasOpenQuestions() }
 }

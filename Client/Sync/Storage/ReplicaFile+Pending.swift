@@ -4,62 +4,8 @@ import FerryStoredValues
 
 /// The pending operations and the packets made of them (SPEC.md §4).
 extension ReplicaFile {
-  func hasPending() throws -> Bool {
-    try connection.exists("SELECT 1 FROM ferry_pending LIMIT 1")
-  }
-
-  /// Returns the number of operations that the server has not confirmed yet.
-  package func pendingCount() throws -> Int {
-    guard try hasPending() else { return 0 }
-    return try connection.count(
-      """
-      SELECT count(*) FROM ferry_pending WHERE seq > \(Self.confirmedOrder)
-      """)
-  }
-
-  /// The place up to which the server has confirmed everything.
-  private static let confirmedOrder = """
-    coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'
-      AND number < coalesce((SELECT min(number) FROM ferry_current_packets
-        WHERE state <> 'acknowledged'), 9223372036854775807)), 0)
-    """
-
-  /// Returns the place of the newest operation ever recorded.
-  func newestRecorded() throws -> Int64 {
-    try connection.first("SELECT \(OperationRecorder.newestOrder)") { $0.int64(0) } ?? 0
-  }
-
-  /// Keeps the newest place before operations are removed, so that no other operation gets it.
-  func keepNewestOrder() throws {
-    capture.operationsAreRemoved()
-    try connection.run("UPDATE ferry_replica SET removed_order = \(OperationRecorder.newestOrder)")
-  }
-
-  /// Selects the rows of `ferry_operations` that are pending and in no packet. Packets are in the
-  /// order of their operations, so that the scan begins after the last one.
-  static let isUnfrozen = "state = 0 AND seq > \(PacketTable.frozenOrder)"
-
-  /// Returns the number of unconfirmed operations up to a place, with re-uploaded rows, and without
-  /// upload-only operations that wait for the user.
-  func unconfirmedCount(through order: Int64) throws -> Int {
-    guard try hasPending() else { return 0 }
-    return try connection.first(
-      """
-      SELECT count(*) FROM ferry_pending WHERE (seq <= ? OR id < x'000000000002')
-        AND seq > \(Self.confirmedOrder)
-        AND NOT EXISTS (SELECT 1 FROM ferry_failed WHERE ferry_failed.seq = ferry_pending.seq)
-      """, order
-    ) { Int($0.int64(0)) } ?? 0
-  }
-
-  /// Whether there is anything to send outside of packets that the server buffers.
-  func hasUnsent() throws -> Bool {
-    try connection.exists(
-      """
-      SELECT 1 FROM ferry_current_packets WHERE state = 'frozen'
-      UNION ALL SELECT 1 FROM ferry_operations AS o WHERE \(Self.isUnfrozen)
-        AND NOT EXISTS (SELECT 1 FROM ferry_failed AS f WHERE f.seq = o.seq) LIMIT 1
-      """)
+  var queue: OperationTable {
+    OperationTable(connection: connection, limits: limits, capture: capture)
   }
 
   /// Returns own operations on a record whose effect is not in the server's changes, merged as for
@@ -84,7 +30,7 @@ extension ReplicaFile {
       ORDER BY seq
       """, key.record, key.table
     ) { row in
-      let pending = try pending(row)
+      let pending = try queue.pending(row)
       let operation = pending.operation
       if let effect = operation.batchEffect(on: key.record) {
         sent += merger.operations + [effect]
@@ -108,24 +54,9 @@ extension ReplicaFile {
           isApart: row.int64(11) == 1)
       }
     }
-    if isNews { try markMet(key) }
+    if isNews { try queue.markMet(key) }
     return sent + merger.operations
   }
-
-  /// Marks the operations on a record. Frozen ones stay merged as they were.
-  private func markMet(_ key: RecordKey) throws {
-    try connection.run(
-      """
-      UPDATE ferry_operations
-      SET concurrent = iif(seq > \(PacketTable.frozenOrder), 1, 2)
-      WHERE state = 0 AND record = ?1 AND tbl = ?2 AND concurrent = 0
-      """, key.record, key.table)
-  }
-
-  private static let columns =
-    "seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks"
-
-  static let selectPending = "SELECT \(columns) FROM ferry_pending"
 
   /// Returns the schema by which a packet was merged; the present one for operations in no packet.
   private func spaceSchema(ofPacket number: Int64?) throws -> SpaceSchema {
@@ -135,55 +66,6 @@ extension ReplicaFile {
       $0.int64(0)
     }
     return try spaceSchema(version: version ?? 0)
-  }
-
-  /// Reads a row of ``selectPending``.
-  func pending(_ row: SQLiteStatement) throws -> PendingOperation {
-    guard let id = row.uniqueID(1), let kind = OperationKind(rawValue: row.text(6)) else {
-      throw ReplicaError.database(
-        "ferry_operations contains a row that is not an operation", code: 11)
-    }
-    var columns: [Column] = []
-    var batch: Batch?
-    if kind == .batch {
-      var reader = JSONReader(row.textBytes(7), depth: limits.depth)
-      (batch, columns) = try reader.keptBatch(limits: limits)
-    } else if !row.isNull(7) {
-      var reader = JSONReader(row.textBytes(7), depth: limits.depth)
-      columns = try reader.columns(limits: limits)
-    }
-    var operation = SyncOperation(
-      id: OperationID(id), key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
-      time: id.timestamp, columns: columns, base: row.int64(3))
-    operation.batch = batch
-    if kind == .update && !row.isNull(10) { try readMarks(row, into: &operation) }
-    return PendingOperation(
-      operation: operation, order: row.int64(0), group: row.int64(2),
-      isConcurrent: row.int64(8) == 1)
-  }
-
-  /// Returns the columns in a field of a row, such as the former values of an update's columns;
-  /// empty if they are not known.
-  func formerColumns(_ row: SQLiteStatement, at index: Int32) throws -> [Column] {
-    if row.isNull(index) { return [] }
-    var reader = JSONReader(row.textBytes(index), depth: limits.depth)
-    return try reader.columns(limits: limits)
-  }
-
-  private func readMarks(_ row: SQLiteStatement, into operation: inout SyncOperation) throws {
-    var texts: [Name] = []
-    var reader = JSONReader(row.textBytes(10), depth: limits.depth)
-    try reader.array { (reader) throws(MalformedMessage) in
-      let mark = try reader.string().unicodeScalars
-      let name = Name(String(mark.dropFirst()))
-      if mark.first != "+" {
-        texts.append(name)
-      } else {
-        operation.increments.insert(name)
-      }
-    }
-    guard !texts.isEmpty else { return }
-    operation.originals = try formerColumns(row, at: 9).filter { texts.contains($0.name) }
   }
 
   // MARK: Packets
@@ -196,51 +78,9 @@ extension ReplicaFile {
     try connection.transaction {
       try withholdFollowers()
       while try packets.openCount() < limit {
-        guard try freezeNext(cut) else { return }
+        guard try queue.freezeNext(cut, schema: spaceSchema()) else { return }
       }
     }
-  }
-
-  /// Freezes the next packets. Returns whether there was anything to freeze.
-  private func freezeNext(_ cut: PacketCut) throws -> Bool {
-    var limits = limits
-    limits.packetBytesTarget = cut.bytesTarget(limits)
-    var planner = PacketPlanner(
-      limits: limits, schema: try spaceSchema(), groupsMax: cut.groupsMax)
-    var group: [PendingOperation] = []
-    var isFull = false
-    let waiting = try connection.statement(
-      "SELECT \(Self.columns) FROM ferry_operations WHERE \(Self.isUnfrozen) ORDER BY seq")
-    defer { waiting.reset() }
-    while try !isFull && waiting.step() {
-      let next = try pending(waiting)
-      if let current = group.first?.group, current != next.group {
-        isFull = !planner.fits(group)
-        if !isFull { planner.take(group) }
-        group = []
-      }
-      group.append(next)
-    }
-    if !isFull && planner.fits(group) { planner.take(group) }
-    waiting.reset()
-    let plans = planner.plans()
-    for plan in plans { try save(plan) }
-    return !plans.isEmpty
-  }
-
-  private func save(_ plan: PacketPlanner.Plan) throws {
-    guard let tail = plan.operations.last?.id else { return try forget(plan.orders) }
-    try packets.append(plan, tail: tail)
-    let keep = try connection.statement("UPDATE ferry_operations SET apart = 1 WHERE seq = ?")
-    for order in plan.apart { try keep.run(order) }
-  }
-
-  /// Removes operations that cancelled each other out before they were sent.
-  func forget(_ orders: ClosedRange<Int64>) throws {
-    try keepNewestOrder()
-    try connection.run(
-      "DELETE FROM ferry_operations WHERE state = 0 AND seq BETWEEN ? AND ?", orders.lowerBound,
-      orders.upperBound)
   }
 
   /// Returns the packet as it was frozen: the same operations however often it is sent.
@@ -260,29 +100,8 @@ extension ReplicaFile {
       continues: row.continues)
   }
 
-  /// Returns a packet's operations in the queue, merged as they were.
+  /// Returns a packet's operations in the queue, merged by the schema of its time.
   func operations(of row: FrozenPacket) throws -> [SyncOperation] {
-    var merger = OperationMerger(
-      limits: limits, schema: try spaceSchema(version: row.schema))
-    var plain: [SyncOperation] = []
-    try connection.forEach(
-      """
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
-      FROM ferry_pending WHERE seq BETWEEN ? AND ? ORDER BY seq
-      """, row.orders.lowerBound, row.orders.upperBound
-    ) { pendingRow in
-      let next = try pending(pendingRow)
-      if row.isMerged {
-        merger.add(
-          next.operation, isConcurrent: next.isConcurrent, isApart: pendingRow.int64(11) == 1)
-      } else {
-        plain.append(next.operation)
-      }
-    }
-    var operations = row.isMerged ? merger.operations : plain
-    for index in operations.indices where operations[index].kind == .delete {
-      operations[index].columns = []
-    }
-    return operations
+    try queue.operations(of: row, schema: spaceSchema(version: row.schema))
   }
 }

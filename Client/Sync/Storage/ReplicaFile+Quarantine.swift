@@ -95,7 +95,7 @@ extension ReplicaFile {
   /// Passes all pending operations, in order, with the references of their rows.
   private func forEachPending(_ body: (RefusalSpread.Operation) -> Void) throws {
     let links = Dictionary(grouping: try foreignKeyLinks(), by: \.child)
-    try connection.forEach("\(Self.selectPending) ORDER BY seq") { row in
+    try connection.forEach("\(OperationTable.selection) ORDER BY seq") { row in
       guard let kind = OperationKind(rawValue: row.text(6)), let id = row.uniqueID(1) else {
         return
       }
@@ -104,8 +104,8 @@ extension ReplicaFile {
         key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
         isReupload: id.timestamp.milliseconds < 2)
       if kind != .batch, let links = links[operation.key.table] {
-        let columns = try formerColumns(row, at: 7)
-        let former = kind == .update ? try formerColumns(row, at: 9) : columns
+        let columns = try queue.formerColumns(row, at: 7)
+        let former = kind == .update ? try queue.formerColumns(row, at: 9) : columns
         let record = operation.key.record
         if kind != .delete {
           operation.references = links.compactMap { $0.parent(of: record, columns) }
@@ -160,7 +160,7 @@ extension ReplicaFile {
       FROM ferry_quarantine WHERE entry = ? ORDER BY seq
       """, number
     ) { row in
-      entry.operations.append(try pending(row).operation)
+      entry.operations.append(try queue.pending(row).operation)
       guard let code = row.optionalText(11) else { return }
       entry.code = RefusalCode(rawValue: code)
       entry.detail = row.text(12)
@@ -214,7 +214,7 @@ extension ReplicaFile {
   /// Removes an entry with its operations. Returns whether it existed.
   @discardableResult
   private func removeEntry(_ number: Int64) throws -> Bool {
-    try keepNewestOrder()
+    try queue.keepNewestOrder()
     try connection.run(
       """
       DELETE FROM ferry_operations

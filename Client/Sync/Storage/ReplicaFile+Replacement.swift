@@ -123,7 +123,7 @@ extension ReplicaFile {
   /// Notes the values of rows that were edited here and deleted elsewhere. The server has forgotten
   /// the delete, so no conflict names it.
   private func noteEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
-    guard try hasPending() else { return }
+    if try queue.isEmpty() { return }
     let find = try connection.statement("SELECT 1 FROM ferry_pending WHERE record = ? AND tbl = ?")
     var room = Self.notedRowsMax
     for (table, records) in notNamed where !records.isEmpty {
@@ -173,7 +173,7 @@ extension ReplicaFile {
     capture.endTransaction()
     capture.mode = .rescuing
     defer { capture.mode = before }
-    let last = try newestRecorded()
+    let last = try queue.newestOrder()
     for (table, records) in notNamed where !records.isEmpty {
       let counters = try counters(of: table)
       let insert = try connection.prepare(

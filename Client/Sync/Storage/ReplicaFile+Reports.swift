@@ -8,7 +8,7 @@ extension ReplicaFile {
     let state = try syncState()
     return ReplicaStatus(
       device: device, deviceName: try deviceNames.own().name?.text, server: server,
-      tables: try trackedTables(), pending: try pendingCount(),
+      tables: try trackedTables(), pending: try queue.count(),
       toApply: try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
         + kept.count(),
       conflicts: try conflicts.count(),
@@ -42,8 +42,8 @@ extension ReplicaFile {
   /// Returns pending operations, oldest first.
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
     var dependency = try packets.lastConfirmed()
-    return try connection.rows("\(Self.selectPending) ORDER BY seq LIMIT ?", limit) { row in
-      var operation = try pending(row)
+    return try connection.rows("\(OperationTable.selection) ORDER BY seq LIMIT ?", limit) { row in
+      var operation = try queue.pending(row)
       operation.dependency = dependency
       dependency = operation.operation.id
       return operation

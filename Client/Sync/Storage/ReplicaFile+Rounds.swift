@@ -69,7 +69,7 @@ extension ReplicaFile {
 
   /// Begins a push; the pull before has shown which operations have arrived.
   func beginPush() throws -> PushStart {
-    let newest = try newestRecorded()
+    let newest = try queue.newestOrder()
     try prepareUploads()
     return PushStart(newest: newest, isChainSentAgain: try packets.isChainSentAgain())
   }
@@ -81,7 +81,7 @@ extension ReplicaFile {
   ///   - room: the most packets.
   ///   - cut: special sizes of new packets.
   func nextToSend(besides sent: Set<Int64>, room: Int, _ cut: PacketCut) throws -> NextPackets {
-    var next = NextPackets(pending: sent.isEmpty ? try pendingCount() : 0)
+    var next = NextPackets(pending: sent.isEmpty ? try queue.count() : 0)
     if room == 0 || sent.isEmpty && next.pending == 0 { return next }
     var open = try packets.open().filter { !sent.contains($0.number) }
     if open.count < room {
@@ -103,7 +103,7 @@ extension ReplicaFile {
     for (table, rows) in round.reconciled.tables { try endReconciling(table, rows) }
     if let order = round.sentThrough {
       report.unreconciled = try unrecordedTables().count
-      report.left = try unconfirmedCount(through: order)
+      report.left = try queue.unconfirmedCount(through: order)
     }
     try finishSync(report, clockOffset: clockOffset)
     report.cursor = try syncState().cursor

@@ -33,7 +33,7 @@ extension ReplicaFile {
 
   private func ownOperation(_ row: SQLiteStatement) throws -> OwnOperation {
     OwnOperation(
-      operation: try pending(row).operation, former: try formerColumns(row, at: 9),
+      operation: try queue.pending(row).operation, former: try queue.formerColumns(row, at: 9),
       isConfirmed: OperationState(rawValue: row.int64(11)) == .confirmed)
   }
 

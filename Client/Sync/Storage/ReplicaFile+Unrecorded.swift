@@ -234,8 +234,8 @@ extension ReplicaFile {
   private func pendingValues(of key: RecordKey, upTo order: Int64) throws -> [Column] {
     var values: [Name: Value?] = [:]
     let operations = try connection.rows(
-      "\(Self.selectPending) WHERE record = ? AND tbl = ? ORDER BY seq", key.record, key.table
-    ) { (order: $0.int64(0), operation: try pending($0).operation) }
+      "\(OperationTable.selection) WHERE record = ? AND tbl = ? ORDER BY seq", key.record, key.table
+    ) { (order: $0.int64(0), operation: try queue.pending($0).operation) }
     for (place, operation) in operations {
       let made = operation.increments.union(operation.originals.map(\.name))
       for column in operation.columns {

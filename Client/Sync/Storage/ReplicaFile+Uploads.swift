@@ -149,7 +149,9 @@ extension ReplicaFile {
       })
     for change in gaps.changes { try packets.perform(change) }
     // Operations that cancel each other out are left in no packet.
-    for row in rows where gaps.changes.contains(.remove(row.number)) { try forget(row.orders) }
+    for row in rows where gaps.changes.contains(.remove(row.number)) {
+      try queue.forget(row.orders)
+    }
     try connection.run("UPDATE ferry_replica SET tail = ?", gaps.tail)
   }
 
