@@ -136,7 +136,7 @@ extension ReplicaFile {
       columns.formUnion(state?.columns.map(\.name) ?? [])
     }
     // A tracked table that was dropped: the next sync fetches its rows.
-    let known = try knownColumns(of: name)
+    let known = try unrecordedWrites.knownColumns(of: name)
     columns.formUnion(known)
     guard found || !known.isEmpty else {
       throw ReplicaError.cannotTrack(

@@ -68,8 +68,8 @@ extension ReplicaFile {
   func noteColumnsOfStep() throws {
     for name in suspension?.places.keys.sorted() ?? [] {
       guard let table = try? schema(of: name), table.name == name else { continue }
-      try noteNewColumns(of: table)
-      try noteColumns(of: table)
+      try unrecordedWrites.noteNewColumns(of: table)
+      try unrecordedWrites.noteColumns(of: table)
     }
   }
 
@@ -98,9 +98,9 @@ extension ReplicaFile {
       if isWritten || root != before.root {
         try noteUnrecorded(name)
       } else {
-        try noteNewColumns(of: table)
+        try unrecordedWrites.noteNewColumns(of: table)
       }
-      try noteColumns(of: table)
+      try unrecordedWrites.noteColumns(of: table)
       let isKnown = try signature(of: name) == table.signature(rules(for: table))
       if try !isKnown || !hasTriggers(table, isGuarded: isGuarded) {
         try installTriggers(for: table, isGuarded: isGuarded)

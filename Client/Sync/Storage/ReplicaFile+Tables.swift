@@ -67,7 +67,7 @@ extension ReplicaFile {
       }
       try checkOtherSpaces(of: table, sharedBy: column)
       let shared = try column.map { try spaceColumn($0, of: table) }
-      let former = try formerIdentity(of: table.name)
+      let former = try unrecordedWrites.formerIdentity(of: table.name)
       if let former { try check(identity, of: table, against: former) }
       let identity = identity ?? former
       if let identity, let fault = table.fault(of: identity) {
@@ -157,7 +157,7 @@ extension ReplicaFile {
   /// Returns the identity that the space's definition of a table declares, if it fits the table's key;
   /// otherwise the proposed one.
   private func declaredIdentity(of table: TableSchema) throws -> KeyIdentity {
-    let former = try formerIdentity(of: table.name)
+    let former = try unrecordedWrites.formerIdentity(of: table.name)
     let declared = try former ?? rules(for: table).definition?.key.identity
     guard let declared, table.fault(of: declared) == nil else { return table.proposal.identity }
     return declared
@@ -166,13 +166,13 @@ extension ReplicaFile {
   /// Marks a table as tracked.
   private func add(_ table: TableSchema) throws {
     try keepSignature(of: table)
-    try noteColumns(of: table)
+    try unrecordedWrites.noteColumns(of: table)
     try checkKeys(of: table)
     try checkReferences(of: table)
   }
 
   private func recordRows(ofAdded table: TableSchema) throws {
-    if let since = try takeUntracked(table.name) {
+    if let since = try unrecordedWrites.takeUntracked(table.name) {
       try noteUnrecorded(table.name, since: since)
     } else {
       try recordExistingRows(of: table)
@@ -248,7 +248,7 @@ extension ReplicaFile {
   /// Forgets a tracked table that has no triggers any more.
   func stopTracking(_ name: Name) throws {
     try releaseUnsent(of: name)
-    try noteUntracked(name)
+    try unrecordedWrites.noteUntracked(name)
     try connection.run("DELETE FROM ferry_tables WHERE name = ?", name)
     forgetNames()
   }

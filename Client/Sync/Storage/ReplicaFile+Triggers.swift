@@ -56,9 +56,9 @@ extension ReplicaFile {
         // rewritten the triggers, which record them under other names.
         try noteUnrecorded(name)
       } else {
-        try noteNewColumns(of: table)
+        try unrecordedWrites.noteNewColumns(of: table)
       }
-      try noteColumns(of: table)
+      try unrecordedWrites.noteColumns(of: table)
       try keepSignature(of: table)
       forgetNames()
     }

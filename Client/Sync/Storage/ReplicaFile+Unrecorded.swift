@@ -2,21 +2,6 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
-/// A table that may have unrecorded rows or values.
-struct UnrecordedTable: Equatable, Sendable {
-  let table: Name
-  /// The place in the history after which that may have happened.
-  let since: SequenceNumber
-  /// Whether the table was created again or was untracked; if not, only columns are new.
-  let isRemade: Bool
-  /// The newest operation that was recorded before.
-  let recorded: Int64
-  /// The new columns.
-  let newColumns: Set<Name>
-  /// The version of the schema at that time.
-  let schemaVersion: Int64
-}
-
 /// The result of one sync for tables with unrecorded writes.
 struct ReconciledRows: Equatable, Sendable {
   /// Rows recorded as inserts or updates.
@@ -35,18 +20,14 @@ struct ReconciledRows: Equatable, Sendable {
 
 /// Schema changes that bypass the triggers, and their handling by a sync (SPEC.md §25).
 extension ReplicaFile {
+  var unrecordedWrites: UnrecordedTables { UnrecordedTables(connection: connection) }
+
   // MARK: Noting
 
   /// Notes that a whole table may have unrecorded rows. It was dropped and created again, it lost
   /// its triggers, or it was untracked for a time.
   func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
-    try connection.run(
-      """
-      UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1),
-        recorded = (SELECT ifnull(max(seq), 0) FROM ferry_operations)
-      WHERE name = ?2
-      """, try since ?? syncState().applied, table)
-    guard connection.changes > 0 else { return }
+    guard try unrecordedWrites.noteWhole(table, since: since ?? syncState().applied) else { return }
     if let here = try? schema(of: table), here.name == table {
       try KeyNumbers(connection: connection).takeRows(of: here, fresh: capture.newRecord)
     }
@@ -59,88 +40,14 @@ extension ReplicaFile {
   func noteAbsent(_ table: Name) throws {
     // After a rename by another program, the triggers would record the other table as this one.
     try dropTriggers(of: table)
-    try connection.run(
-      """
-      UPDATE ferry_tables SET remade = 1,
-        since = ifnull(since, (SELECT applied FROM ferry_replica))
-      WHERE name = ? AND remade = 0
-      """, table)
-  }
-
-  /// Notes columns that the table did not have. They may have unrecorded values: after a rename of
-  /// a column, or if a column was dropped before.
-  func noteNewColumns(of table: TableSchema) throws {
-    let known = try knownColumns(of: table.name)
-    guard !known.isEmpty, table.columns.contains(where: { !known.contains($0.name) }) else {
-      return
-    }
-    try connection.run(
-      """
-      UPDATE ferry_tables SET since = ifnull(since, (SELECT applied FROM ferry_replica))
-      WHERE name = ?
-      """, table.name)
-  }
-
-  /// Stores the columns that the triggers know.
-  func noteColumns(of table: TableSchema) throws {
-    let known = try knownColumns(of: table.name)
-    let names = Set(table.columns.map(\.name))
-    let remove = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ? AND name = ?")
-    for name in known.subtracting(names) { try remove.run(table.name, name) }
-    let insert = try connection.statement(
-      "INSERT OR IGNORE INTO ferry_columns(tbl, name, is_new) VALUES (?, ?, ?)")
-    for name in names.subtracting(known) { try insert.run(table.name, name, known.isEmpty ? 0 : 1) }
-  }
-
-  /// Returns the columns that a tracked table had when its triggers were made.
-  func knownColumns(of table: Name) throws -> Set<Name> {
-    Set(try connection.rows("SELECT name FROM ferry_columns WHERE tbl = ?", table) { $0.name(0) })
-  }
-
-  /// Notes that a table's writes are unrecorded from now on.
-  func noteUntracked(_ table: Name) throws {
-    try connection.run(
-      """
-      INSERT OR REPLACE INTO ferry_untracked
-      SELECT name, iif(direction = 'two-way', min(ifnull(since, applied), applied), 0), identity
-      FROM ferry_tables, ferry_replica WHERE name = ?
-      """, table)
-    try connection.run("DELETE FROM ferry_columns WHERE tbl = ?", table)
-  }
-
-  /// Returns the identity that a table had when it was tracked before.
-  func formerIdentity(of table: Name) throws -> KeyIdentity? {
-    try connection.first(
-      "SELECT identity FROM ferry_untracked WHERE name = ? COLLATE NOCASE", table
-    ) { KeyIdentity(rawValue: $0.text(0)) } ?? nil
-  }
-
-  /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
-  /// Deletes the note.
-  func takeUntracked(_ table: Name) throws -> SequenceNumber? {
-    try connection.rows(
-      "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since", table
-    ) { $0.int64(0) }.min()
+    try unrecordedWrites.noteAbsent(table)
   }
 
   // MARK: Reading
 
   /// Returns tables whose rows have to be compared with the server.
   func unrecordedTables() throws -> [UnrecordedTable] {
-    let tables = try connection.rows(
-      "SELECT name, since, remade, recorded FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
-    ) { ($0.name(0), $0.int64(1), $0.int64(2) != 0, $0.int64(3)) }
-    if tables.isEmpty { return [] }
-    let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
-    return try tables.filter { (try? schema(of: $0.0))?.name == $0.0 }.map {
-      name, since, isRemade, recorded in
-      let columns = try connection.rows(
-        "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", name
-      ) { $0.name(0) }
-      return UnrecordedTable(
-        table: name, since: since, isRemade: isRemade, recorded: recorded,
-        newColumns: Set(columns), schemaVersion: version)
-    }
+    try unrecordedWrites.tables { (try? schema(of: $0))?.name == $0 }
   }
 
   /// Returns tables to compare, also if another program has just changed them.
@@ -151,9 +58,7 @@ extension ReplicaFile {
 
   /// Returns tracked tables that cannot sync in their present form, with the reason and a remedy.
   func tableFaults() throws -> [TableFault] {
-    try connection.rows("SELECT name, fault FROM ferry_tables ORDER BY name") {
-      ($0.name(0), $0.optionalText(1))
-    }.compactMap { name, fault in
+    try unrecordedWrites.keptFaults().compactMap { name, fault in
       do {
         let found = try schema(of: name).name
         if found == name { return fault.map { TableFault(table: name, reason: $0) } }
@@ -164,20 +69,15 @@ extension ReplicaFile {
     }
   }
 
-  /// Keeps why rows of a table cannot be recorded, until it is compared again.
-  private func setFault(_ fault: String?, of table: Name) throws {
-    try connection.run("UPDATE ferry_tables SET fault = ? WHERE name = ?", fault, table)
-  }
-
   /// Looks for rows whose key is no record's identifier. They stay here, and the others are compared.
   func checkUnrecordedKeys(of unrecorded: UnrecordedTable) throws {
     try connection.transaction {
       let table = try schema(of: unrecorded.table)
       do {
         try checkKeys(of: table)
-        try setFault(nil, of: table.name)
+        try unrecordedWrites.setFault(nil, of: table.name)
       } catch ReplicaError.cannotTrack(_, let reason) {
-        try setFault(reason, of: table.name)
+        try unrecordedWrites.setFault(reason, of: table.name)
       }
     }
   }
@@ -215,7 +115,7 @@ extension ReplicaFile {
         do {
           try record(decision, change.key, scan.table, rules)
         } catch let error as SQLiteError where error.concernsRow {
-          try setFault(
+          try unrecordedWrites.setFault(
             "its row '\(change.key.record)' cannot be recorded: \(error.message)", of: table)
           result.left += 1
           continue
@@ -285,11 +185,7 @@ extension ReplicaFile {
       }
       // Otherwise the next sync compares it once more.
       guard result.left == 0, try unrecordedTables().contains(unrecorded) else { return }
-      try connection.run(
-        "UPDATE ferry_tables SET since = NULL, remade = 0, recorded = 0 WHERE name = ? AND fault IS NULL",
-        unrecorded.table)
-      guard connection.changes > 0 else { return }
-      try connection.run("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?", unrecorded.table)
+      try unrecordedWrites.end(unrecorded.table)
     }
   }
 
@@ -355,12 +251,4 @@ extension ReplicaFile {
       column: nil, lost: .null, loser: loser, winner: there?.deleted?.stamp ?? unknown)
     try note(conflict, of: operation, on: key)
   }
-}
-
-/// A tracked table that cannot sync in its present form.
-public struct TableFault: Sendable, Equatable {
-  /// The table.
-  public var table: Name
-  /// The reason, such as "there is no such table".
-  public var reason: String
 }

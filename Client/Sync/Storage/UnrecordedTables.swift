@@ -1,0 +1,158 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// A table that may have unrecorded rows or values.
+struct UnrecordedTable: Equatable, Sendable {
+  let table: Name
+  /// The place in the history after which that may have happened.
+  let since: SequenceNumber
+  /// Whether the table was created again or was untracked; if not, only columns are new.
+  let isRemade: Bool
+  /// The newest operation that was recorded before.
+  let recorded: Int64
+  /// The new columns.
+  let newColumns: Set<Name>
+  /// The version of the schema at that time.
+  let schemaVersion: Int64
+}
+
+/// The notes about writes that bypassed the triggers: in `ferry_tables`, `ferry_columns` and
+/// `ferry_untracked` (SPEC.md §25).
+struct UnrecordedTables {
+  let connection: SQLiteConnection
+
+  // MARK: Tables
+
+  /// Returns tables whose rows have to be compared with the server.
+  ///
+  /// - Parameter isPresent: whether the file has a table with exactly this name.
+  func tables(where isPresent: (Name) -> Bool) throws -> [UnrecordedTable] {
+    let tables = try connection.rows(
+      "SELECT name, since, remade, recorded FROM ferry_tables WHERE since IS NOT NULL ORDER BY name"
+    ) { ($0.name(0), $0.int64(1), $0.int64(2) != 0, $0.int64(3)) }
+    if tables.isEmpty { return [] }
+    let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
+    return try tables.filter { isPresent($0.0) }.map { name, since, isRemade, recorded in
+      let columns = try connection.rows(
+        "SELECT name FROM ferry_columns WHERE tbl = ? AND is_new <> 0", name
+      ) { $0.name(0) }
+      return UnrecordedTable(
+        table: name, since: since, isRemade: isRemade, recorded: recorded,
+        newColumns: Set(columns), schemaVersion: version)
+    }
+  }
+
+  /// Notes that a whole table may have unrecorded rows since a place in the history. Returns whether
+  /// the table is tracked.
+  func noteWhole(_ table: Name, since: SequenceNumber) throws -> Bool {
+    try connection.run(
+      """
+      UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1),
+        recorded = (SELECT ifnull(max(seq), 0) FROM ferry_operations)
+      WHERE name = ?2
+      """, since, table)
+    return connection.changes > 0
+  }
+
+  /// Notes that a tracked table is absent.
+  func noteAbsent(_ table: Name) throws {
+    try connection.run(
+      """
+      UPDATE ferry_tables SET remade = 1,
+        since = ifnull(since, (SELECT applied FROM ferry_replica))
+      WHERE name = ? AND remade = 0
+      """, table)
+  }
+
+  /// Notes that a table was compared as a whole, unless some of its rows cannot be recorded.
+  func end(_ table: Name) throws {
+    try connection.run(
+      "UPDATE ferry_tables SET since = NULL, remade = 0, recorded = 0 WHERE name = ? AND fault IS NULL",
+      table)
+    guard connection.changes > 0 else { return }
+    try connection.run("UPDATE ferry_columns SET is_new = 0 WHERE tbl = ?", table)
+  }
+
+  // MARK: Faults
+
+  /// Returns all tracked tables, with the reason why rows of them cannot be recorded.
+  func keptFaults() throws -> [(table: Name, fault: String?)] {
+    try connection.rows("SELECT name, fault FROM ferry_tables ORDER BY name") {
+      ($0.name(0), $0.optionalText(1))
+    }
+  }
+
+  /// Keeps why rows of a table cannot be recorded, until it is compared again.
+  func setFault(_ fault: String?, of table: Name) throws {
+    try connection.run("UPDATE ferry_tables SET fault = ? WHERE name = ?", fault, table)
+  }
+
+  // MARK: Columns
+
+  /// Notes columns that the table did not have. They may have unrecorded values: after a rename of
+  /// a column, or if a column was dropped before.
+  func noteNewColumns(of table: TableSchema) throws {
+    let known = try knownColumns(of: table.name)
+    guard !known.isEmpty, table.columns.contains(where: { !known.contains($0.name) }) else {
+      return
+    }
+    try connection.run(
+      """
+      UPDATE ferry_tables SET since = ifnull(since, (SELECT applied FROM ferry_replica))
+      WHERE name = ?
+      """, table.name)
+  }
+
+  /// Stores the columns that the triggers know.
+  func noteColumns(of table: TableSchema) throws {
+    let known = try knownColumns(of: table.name)
+    let names = Set(table.columns.map(\.name))
+    let remove = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ? AND name = ?")
+    for name in known.subtracting(names) { try remove.run(table.name, name) }
+    let insert = try connection.statement(
+      "INSERT OR IGNORE INTO ferry_columns(tbl, name, is_new) VALUES (?, ?, ?)")
+    for name in names.subtracting(known) { try insert.run(table.name, name, known.isEmpty ? 0 : 1) }
+  }
+
+  /// Returns the columns that a tracked table had when its triggers were made.
+  func knownColumns(of table: Name) throws -> Set<Name> {
+    Set(try connection.rows("SELECT name FROM ferry_columns WHERE tbl = ?", table) { $0.name(0) })
+  }
+
+  // MARK: Untracked tables
+
+  /// Notes that a table's writes are unrecorded from now on.
+  func noteUntracked(_ table: Name) throws {
+    try connection.run(
+      """
+      INSERT OR REPLACE INTO ferry_untracked
+      SELECT name, iif(direction = 'two-way', min(ifnull(since, applied), applied), 0), identity
+      FROM ferry_tables, ferry_replica WHERE name = ?
+      """, table)
+    try connection.run("DELETE FROM ferry_columns WHERE tbl = ?", table)
+  }
+
+  /// Returns the identity that a table had when it was tracked before.
+  func formerIdentity(of table: Name) throws -> KeyIdentity? {
+    try connection.first(
+      "SELECT identity FROM ferry_untracked WHERE name = ? COLLATE NOCASE", table
+    ) { KeyIdentity(rawValue: $0.text(0)) } ?? nil
+  }
+
+  /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
+  /// Deletes the note.
+  func takeUntracked(_ table: Name) throws -> SequenceNumber? {
+    try connection.rows(
+      "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since", table
+    ) { $0.int64(0) }.min()
+  }
+}
+
+/// A tracked table that cannot sync in its present form.
+public struct TableFault: Sendable, Equatable {
+  /// The table.
+  public var table: Name
+  /// The reason, such as "there is no such table".
+  public var reason: String
+}
