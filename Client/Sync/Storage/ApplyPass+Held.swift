@@ -48,7 +48,7 @@ extension ApplyPass {
   /// deferred.
   private mutating func bringBack(_ key: RecordKey) throws {
     guard let plan = try plan(for: key.table),
-      let deletion = try file.kept(of: key)?.state?.deleted,
+      let deletion = try file.kept.state(of: key)?.state?.deleted,
       try !file.isReturnRejected(key)
     else { return }
     let isAsking = try plan.isHeld(key.record, by: .init(isAsking: true, isStaying: true))
@@ -69,9 +69,9 @@ extension ApplyPass {
       before = rest.count
       var failed: [RecordKey] = []
       for key in rest {
-        guard let kept = try file.keptChange(of: key), kept.isReadable else { continue }
+        guard let kept = try file.kept.change(of: key), kept.isReadable else { continue }
         try apply(kept.change, isRetry: true)
-        if try file.keptChange(of: key)?.isRefused ?? false { failed.append(key) }
+        if try file.kept.change(of: key)?.isRefused ?? false { failed.append(key) }
       }
       rest = failed
     }

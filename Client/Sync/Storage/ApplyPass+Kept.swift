@@ -22,7 +22,7 @@ extension ApplyPass {
   private mutating func retryKept(_ choice: KeptChoice) throws -> [RecordKey] {
     var blocked: [RecordKey] = []
     var place = KeptPlace.start
-    while let kept = try file.nextKept(choice, after: place) {
+    while let kept = try file.kept.next(choice, after: place) {
       place = KeptPlace(kept.change)
       guard kept.isReadable else { continue }
       if try apply(kept.change, isRetry: true) == .blocked { blocked.append(kept.change.key) }
@@ -64,9 +64,9 @@ extension ApplyPass {
     for key in keys { _ = try aside?.take(key) }
     var failed: [RecordKey] = []
     for key in keys {
-      guard let kept = try file.keptChange(of: key) else { continue }
+      guard let kept = try file.kept.change(of: key) else { continue }
       try apply(kept.change, isRetry: true)
-      if try file.keptChange(of: key)?.isRefused ?? false { failed.append(key) }
+      if try file.kept.change(of: key)?.isRefused ?? false { failed.append(key) }
     }
     return failed
   }

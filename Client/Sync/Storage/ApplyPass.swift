@@ -42,7 +42,7 @@ struct ApplyPass {
   /// refers to.
   func result() throws -> AppliedPull {
     let deferred = try refused.filter { key in
-      try file.isKept(key) || file.isToRefresh(key)
+      try file.kept.contains(key) || file.isToRefresh(key)
     }
     return AppliedPull(applied: applied, refused: deferred.count)
   }
@@ -62,8 +62,8 @@ struct ApplyPass {
     uploads = try file.uploadTables()
     unrecorded = Dictionary(
       try file.unrecordedTables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one })
-    hasPending = try file.hasPending()
-    hasKept = try file.hasKept()
+    hasPending = try !file.queue.isEmpty()
+    hasKept = try !file.kept.isEmpty()
   }
 
   /// Applies every change of one page, in order.
@@ -71,7 +71,7 @@ struct ApplyPass {
     let opening = try page.open()
     try file.take(opening.notices)
     seen?.pageHead = opening.head
-    if try !hasQuestions && file.hasOpenQuestions() { hasQuestions = true }
+    if try !hasQuestions && file.conflicts.hasOpenQuestions() { hasQuestions = true }
     while let batch = try page.next() {
       for change in batch {
         switch change {
@@ -92,7 +92,7 @@ struct ApplyPass {
     if !uploads.isEmpty && isUpload(key.table) { return }
     refused.insert(key)
     hasKept = true
-    try file.keep(change, of: key)
+    try file.kept.keep(change, of: key)
   }
 
   /// Starts to note the records that the pull list names, in the temporary table `ferry_named`.
@@ -125,7 +125,7 @@ struct ApplyPass {
     observe(change.state)
     if let noted, !isRetry { try noted.run(change.key.table, change.key.record) }
     var change = change
-    if hasKept && !isRetry, let kept = try file.kept(of: change.key) {
+    if hasKept && !isRetry, let kept = try file.kept.state(of: change.key) {
       if let state = kept.state {
         change.state = state.overlaid(with: change.state)
       } else if change.state.inserted == nil && change.state.deleted == nil {
@@ -177,7 +177,7 @@ struct ApplyPass {
     let knowsAll = plan.knowsAll(change.state.columns)
     let unknown =
       knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
-    if hasKept { try file.forgetKept(change.key) }
+    if hasKept { try file.kept.forget(change.key) }
     do {
       guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
         try hold(change)
@@ -236,7 +236,7 @@ struct ApplyPass {
         try plan.delete(change.key.record)
       }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
-      if !hasPending { hasPending = try file.hasPending() }
+      if !hasPending { hasPending = try !file.queue.isEmpty() }
     case .upsert(let columns, let isWhole, let kept):
       let columns = knowsAll ? columns : columns.filter { plan.known.contains($0.name) }
       let kept = kept.filter { plan.known.contains($0.name) }
@@ -307,7 +307,7 @@ struct ApplyPass {
   private mutating func keep(_ change: Change, reason: String?) throws {
     if reason != nil { refused.insert(change.key) }
     hasKept = true
-    try file.keep(change, reason: reason)
+    try file.kept.keep(change, reason: reason)
   }
 
   mutating func plan(for table: Name) throws -> ApplyPlan? {

@@ -69,7 +69,7 @@ extension ReplicaFile {
   private func saysNothingNew(_ head: PageHead) throws -> Bool {
     let state = try syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
-      state.head >= head.head, state.replacement == nil, try !hasKept()
+      state.head >= head.head, state.replacement == nil, try kept.isEmpty()
     else { return false }
     return try connection.first(
       "SELECT NOT EXISTS (SELECT 1 FROM ferry_current_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
