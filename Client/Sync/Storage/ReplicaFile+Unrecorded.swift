@@ -132,20 +132,21 @@ extension ReplicaFile {
   /// Returns the values that a record's pending operations gave to columns up to a place in the queue,
   /// unless a later one writes the column, or one is more than a value.
   private func pendingValues(of key: RecordKey, upTo order: Int64) throws -> [Column] {
-    var values: [Name: Value?] = [:]
+    var values: [Name: Value] = [:]
     let operations = try connection.rows(
       "\(OperationTable.selection) WHERE record = ? AND tbl = ? ORDER BY seq", key.record, key.table
     ) { (order: $0.int64(0), operation: try queue.pending($0).operation) }
     for (place, operation) in operations {
       let made = operation.increments.union(operation.originals.map(\.name))
       for column in operation.columns {
-        let isValue = place <= order && !made.contains(column.name)
-        values[column.name] = .some(isValue ? column.value : nil)
+        if place <= order && !made.contains(column.name) {
+          values[column.name] = column.value
+        } else {
+          values.removeValue(forKey: column.name)
+        }
       }
     }
-    return values.sorted { $0.key < $1.key }.compactMap { name, value in
-      value.map { Column(name, $0) }
-    }
+    return values.sorted { $0.key < $1.key }.map { Column($0.key, $0.value) }
   }
 
   /// Returns the pending operations of a record.

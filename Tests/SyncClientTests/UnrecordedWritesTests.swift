@@ -1,0 +1,67 @@
+import FerryProtocol
+import FerrySQLite
+import Testing
+
+@testable import FerrySyncClient
+
+/// Rows of a table that another program created again (SPEC.md §25).
+struct UnrecordedWritesTests {
+  private static let pages = PageMaker()
+  private static let server = pages.change(2, "tasks", "a", [Column("title", "theirs")])
+
+  private static func schema(_ columns: String) -> Change {
+    let document = #"{"version":1,"tables":{"tasks":{"columns":\#(columns)}}}"#
+    return pages.change(
+      1, "ferry_schema", "schema", [Column("document", .text(document)), Column("version", 1)])
+  }
+
+  /// Returns a replica that has the server's record, and whose table another program made again.
+  ///
+  /// - Parameter counting: whether `done` is a counter.
+  private static func rebuilt(_ write: String, counting: Bool = false) throws -> ReplicaFixture {
+    let fixture = try ReplicaFixture.withTasks()
+    let policies = counting ? #"{"done":"counter"}"# : "{}"
+    try fixture.apply([schema(policies), server])
+    try fixture.run("UPDATE tasks SET done = coalesce(done, 0) + 1 WHERE id = 'a'")
+    let other = try SQLiteConnection(path: fixture.path)
+    try other.transaction {
+      try other.execute(
+        "CREATE TABLE next(id TEXT PRIMARY KEY, title TEXT, done INTEGER DEFAULT 0)")
+      try other.execute("INSERT INTO next SELECT * FROM tasks")
+      try other.execute("DROP TABLE tasks")
+      try other.execute("ALTER TABLE next RENAME TO tasks")
+      try other.execute(write)
+    }
+    return fixture
+  }
+
+  private static func reconcile(_ fixture: ReplicaFixture) throws -> ReconciledRows {
+    let tables = try fixture.file.currentUnrecordedTables()
+    let table = try #require(tables.first)
+    return try fixture.file.reconcile([server], of: table)
+  }
+
+  @Test("a write that was recorded after the table was made again is not recorded twice")
+  func recordedLater() throws {
+    let fixture = try Self.rebuilt("SELECT 1")
+    try fixture.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    #expect(try Self.reconcile(fixture).recorded == 0)
+    #expect(try fixture.pending.map(\.columns) == [[Column("done", 1)], [Column("title", "mine")]])
+  }
+
+  @Test("a counter that was raised after the table was made again is not raised twice")
+  func raisedLater() throws {
+    let fixture = try Self.rebuilt("SELECT 1", counting: true)
+    try fixture.run("UPDATE tasks SET done = done + 5 WHERE id = 'a'")
+    #expect(try Self.reconcile(fixture).recorded == 0)
+    #expect(try fixture.pending.map(\.columns) == [[Column("done", 1)], [Column("done", 5)]])
+    #expect(try fixture.pending.allSatisfy { $0.increments == ["done"] })
+  }
+
+  @Test("a value written unrecorded over a pending one is recorded as an edit after it")
+  func overwritten() throws {
+    let fixture = try Self.rebuilt("UPDATE tasks SET done = 2")
+    #expect(try Self.reconcile(fixture).recorded == 1)
+    #expect(try fixture.pending.map(\.columns) == [[Column("done", 1)], [Column("done", 2)]])
+  }
+}
