@@ -339,6 +339,7 @@ final class DeviceProcess: @unchecked Sendable {
         setting.trace.note(.migrated, device.name, "\(plan.table) is \(plan.kind.rawValue)")
       } catch {
         fail("migrate", error)
+        if plan.kind == .untracked { await trackAgain(Name(plan.table), replica) }
       }
     }
   }
@@ -398,7 +399,18 @@ final class DeviceProcess: @unchecked Sendable {
         for statement in plan.statements(madeBy: sql) { try database.execute(statement) }
       }
     }
-    guard plan.kind == .untracked else { return }
+    if plan.kind == .untracked { try await track(table, replica) }
+  }
+
+  /// Records a table again after a migration that failed, as soon as the disk permits it.
+  private func trackAgain(_ table: Name, _ replica: Replica) async {
+    while isAlive {
+      do { return try await track(table, replica) } catch { fail("track", error) }
+      try? await setting.scheduler.sleep(.milliseconds(500))
+    }
+  }
+
+  private func track(_ table: Name, _ replica: Replica) async throws {
     if Workload.shared.tables.contains(table) {
       try await whole?.track(table, spaceColumn: Workload.shared.column)
     } else {
