@@ -75,7 +75,7 @@ struct CredentialTests {
     let fixture = try ReplicaFixture.withTasks()
     try fixture.file.configure(address(url), token: "secret")
     #expect(try fixture.file.warnings().count == count)
-    #expect(try fixture.file.log(limit: 10).count { $0.event == "warning" } == count)
+    #expect(try fixture.file.log.newest(10).count { $0.event == "warning" } == count)
     try fixture.file.configure(address(url), token: nil)
     #expect(try fixture.file.warnings().isEmpty)
   }

@@ -39,7 +39,7 @@ struct DeferredNameTests {
     try replica.run("INSERT INTO \(quoted(table)) VALUES ('b', 2)")
     #expect(try replica.pending.map(\.key) == [RecordKey(table: table, record: "b")])
     try replica.file.untrack(table)
-    #expect(try replica.file.trackedTables() == ["tasks"])
+    #expect(try replica.file.tracked.names() == ["tasks"])
   }
 
   @Test(
@@ -215,7 +215,7 @@ struct DeferredRecordTests {
       maker.change(8, "tasks", "c", [Column("done", 1)], inserts: false)
     ])
     #expect(try replica.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"], ["f"]])
-    #expect(try replica.file.recordsToRefresh().map(\.record) == ["c"])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["c"])
     try replica.apply([maker.deletion(9, "tasks", "c")])
     #expect(try replica.file.waitingChanges(limit: 10).map(\.key.record) == ["d\u{0}", "e"])
     #expect(throws: ReplicaError.self) { try replica.file.track(["ta\u{1}sks"], creatingKey: "id") }

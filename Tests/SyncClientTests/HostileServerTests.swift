@@ -61,7 +61,7 @@ struct HostileServerTests {
     }
     let replica = try await server.replica(in: directory)
     try await replica.pull()
-    try await replica.thread.run { try $0.refresh([RecordKey(table: "notes", record: "a")]) }
+    try await replica.thread.run { try $0.refreshes.add([RecordKey(table: "notes", record: "a")]) }
     await #expect(throws: ReplicaError.self) { try await replica.sync() }
     #expect(server.requests.count { $0.url.contains("/records") } == 1)
   }

@@ -174,7 +174,7 @@ struct KeyCaptureTests {
       try replica.file.track(["t"], identity: identity)
     }
     #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
-    #expect(try replica.file.trackedTables().isEmpty)
+    #expect(try replica.file.tracked.names().isEmpty)
   }
 
   @Test(
@@ -210,7 +210,7 @@ struct KeyCaptureTests {
     try replica.file.track(["track"])
     let early = #expect(throws: ReplicaError.self) { try replica.file.track(["album"]) }
     #expect(early?.description.contains("ferry untrack track") == true)
-    #expect(try replica.file.trackedTables() == ["track"])
+    #expect(try replica.file.tracked.names() == ["track"])
     try replica.file.untrack("track")
     try replica.file.track(["track", "album"])
     let late = #expect(throws: ReplicaError.self) { try replica.file.untrack("album") }

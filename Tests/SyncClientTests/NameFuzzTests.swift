@@ -77,7 +77,7 @@ struct NameFuzzTests {
       #expect(throws: ReplicaError.self) {
         try replica.file.track([sample.table], creatingKey: sample.key)
       }
-      #expect(try replica.file.trackedTables() == ["tasks"])
+      #expect(try replica.file.tracked.names() == ["tasks"])
       return
     }
     try replica.file.track([sample.table], creatingKey: sample.key)
@@ -204,7 +204,7 @@ struct NameFuzzTests {
       #expect(try Packet(decoding: packet.encoded(), limits: .standard) == packet)
     }
     try replica.file.untrack(sample.table)
-    #expect(try replica.file.trackedTables() == ["tasks"])
+    #expect(try replica.file.tracked.names() == ["tasks"])
   }
 
   @Test(
@@ -220,7 +220,7 @@ struct NameFuzzTests {
     #expect(throws: ReplicaError.self) {
       try replica.file.track([Name(name)], creatingKey: "id")
     }
-    #expect(try replica.file.trackedTables() == ["tasks"])
+    #expect(try replica.file.tracked.names() == ["tasks"])
   }
 }
 

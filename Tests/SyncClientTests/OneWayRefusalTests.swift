@@ -12,9 +12,9 @@ extension OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
     try replica.run("INSERT INTO messages VALUES ('b', 'x')")
     try refuse(sent(replica)[0], "a", replica)
-    #expect(try !replica.file.hasRefresh())
+    #expect(try replica.file.refreshes.isEmpty())
     #expect(try sent(replica).flatMap(\.operations).map(\.key.record) == ["b"])
-    let upload = try #require(try replica.file.uploads(of: nil, limit: 1).first)
+    let upload = try #require(try replica.file.failedUploads.states(of: nil, limit: 1).first)
     #expect(upload.isFailed && upload.detail == "schema_violation: too loud")
     try replica.run("UPDATE messages SET body = 'quiet' WHERE id = 'a'")
     try confirm(replica.freeze(), replica)
@@ -31,7 +31,7 @@ extension OneWayTests {
     let replica = try outbox()
     try replica.run("INSERT INTO messages VALUES ('a', 'LOUD')")
     try refuse(sent(replica)[0], "a", replica)
-    let entry = try #require(try replica.file.quarantine(limit: 1).first)
+    let entry = try #require(try replica.file.quarantine.oldest(1).first)
     try replica.file.retryQuarantined(entry.number, changing: [Column("body", "quiet")])
     #expect(try replica.rows("SELECT body FROM messages") == [["quiet"]])
     let sent = try sent(replica).flatMap(\.operations)
@@ -49,7 +49,7 @@ extension OneWayTests {
     let first = try sent(replica)[0]
     try refuse(first, "a", replica)
     let tasks = RecordKey(table: "tasks", record: "t")
-    #expect(try replica.file.recordsToRefresh() == [tasks])
+    #expect(try replica.file.refreshes.next() == [tasks])
     let gone = Stamp(time: .zero, device: DeviceID(UniqueID(high: 0, low: 0)))
     try replica.apply([
       Change(

@@ -19,7 +19,7 @@ struct OneWayTests {
   }
 
   func states(_ replica: ReplicaFixture) throws -> [String] {
-    try replica.file.uploads(of: nil, limit: 100).map { upload in
+    try replica.file.failedUploads.states(of: nil, limit: 100).map { upload in
       let marks = [
         (upload.isDirty, "dirty"), (upload.isDeleted, "deleted"), (upload.isFailed, "failed"),
       ]
@@ -117,10 +117,12 @@ struct OneWayTests {
     try confirm(first, replica)
     #expect(try states(replica) == ["b dirty"])
     let edit = try #require(try replica.pending.last)
-    #expect(try replica.file.uploads(of: "messages", limit: 1).map(\.identifier) == [edit.id])
+    #expect(
+      try replica.file.failedUploads.states(of: "messages", limit: 1).map(\.identifier) == [edit.id]
+    )
     try confirm(sent(replica), replica)
     #expect(try states(replica).isEmpty)
-    #expect(try replica.file.uploads(of: "tasks", limit: 9).isEmpty)
+    #expect(try replica.file.failedUploads.states(of: "tasks", limit: 9).isEmpty)
   }
 
   @Test("a deleted record is listed until its delete is acknowledged")
@@ -183,7 +185,7 @@ struct OneWayTests {
     try replica.apply([], head: 1, tail: packet.tail)
     #expect(try sent(replica).isEmpty)
     #expect(try states(replica).isEmpty)
-    #expect(try !replica.file.hasFailed())
+    #expect(try !replica.file.failedUploads.hasMarks())
   }
 
   @Test("a retry before the next contact with the server sends the same packet")
@@ -355,7 +357,7 @@ struct OneWayTests {
     try fail(replica)
     #expect(try sent(replica).isEmpty)
     try replica.file.track(["messages"])
-    #expect(try replica.file.hasReturningTables())
+    #expect(try replica.file.tracked.hasReturning())
     try replica.file.beginReturns()
     #expect(try replica.file.syncState().applied == 0)
     try replica.apply([theirs], head: 5)

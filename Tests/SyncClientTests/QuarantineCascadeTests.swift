@@ -35,7 +35,7 @@ struct QuarantineCascadeTests {
       record: record)
     let number = try replica.file.packets.open()[0].number
     _ = try replica.file.quarantine(packet: number, [refusal])
-    return try replica.file.quarantine(limit: 9).flatMap(\.operations)
+    return try replica.file.quarantine.oldest(9).flatMap(\.operations)
       .map { "\($0.kind) \($0.key.record)" }
   }
 
@@ -87,7 +87,7 @@ struct QuarantineCascadeTests {
     let kind = statement.hasPrefix("DELETE") ? "delete" : "update"
     #expect(try refuse("bad", replica) == ["insert bad", "\(kind) old", "delete P2"])
     #expect(try replica.freeze().flatMap(\.operations).map(\.key.record) == ["free"])
-    #expect(Set(try replica.file.recordsToRefresh().map(\.record)) == ["bad", "old", "P2"])
+    #expect(Set(try replica.file.refreshes.next().map(\.record)) == ["bad", "old", "P2"])
   }
 
   @Test("a parent's delete stays in the queue if its former child was never sent")
@@ -117,7 +117,7 @@ struct QuarantineCascadeTests {
     #expect(orphan.kind == .delete && orphan.key.record == "k1" && orphan.base == 7)
     #expect(try replica.pending.count == 1)
     #expect(try replica.rows("SELECT id FROM k ORDER BY id") == [["fine"], ["old"]])
-    #expect(try replica.file.recordsToRefresh().map(\.record) == ["k1"])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["k1"])
   }
 
   @Test(
@@ -127,17 +127,17 @@ struct QuarantineCascadeTests {
     let replica = try family()
     let parent = RecordKey(table: "p", record: "gone")
     #expect(try replica.apply([maker.change(5, "k", "k1", [Column("p", "gone")])]).refused == 1)
-    #expect(try replica.file.recordsToRefresh() == [parent])
+    #expect(try replica.file.refreshes.next() == [parent])
     let page = maker.page(
       [maker.deletion(isKnown ? 4 : 0, "p", "gone", at: isKnown ? 1_700_000_000_000 : 0)],
       more: true)
-    try replica.file.stageRefresh(page.body, of: [parent])
+    try replica.file.stage(page.body, ofRecords: [parent])
     let pulled = try replica.apply([], head: 5)
     #expect(pulled.refused == (isKnown ? 0 : 1))
     #expect(try replica.file.kept.refusedCount() == (isKnown ? 0 : 1))
     #expect(try replica.pending.map(\.key.record) == (isKnown ? ["k1"] : []))
     // It is requested once: a record that the server does not know may still come.
-    #expect(try replica.file.recordsToRefresh().isEmpty)
+    #expect(try replica.file.refreshes.next().isEmpty)
     try replica.apply([maker.change(6, "p", "gone", [])])
     #expect(try replica.file.kept.refusedCount() == 0)
     #expect(try replica.rows("SELECT id FROM k WHERE p = 'gone'") == (isKnown ? [] : [["k1"]]))

@@ -330,8 +330,8 @@ extension SetBackTests {
     #expect(open.flatMap(\.operations).map(\.key.record) == ["a", "c"])
     #expect(open.map(\.dependency) == [nil, open[0].tail])
     #expect(open.allSatisfy { $0.device != packets[2].device })
-    #expect(try replica.file.quarantine(limit: 9).map(\.refused) == [[refused.id]])
-    #expect(try replica.file.recordsToRefresh().map(\.record) == ["b"])
+    #expect(try replica.file.quarantine.oldest(9).map(\.refused) == [[refused.id]])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["b"])
   }
 
   @Test("packets that may have been applied before a refused one are sent again without merging")

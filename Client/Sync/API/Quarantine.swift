@@ -25,7 +25,7 @@ public struct QuarantineEntry: Sendable, Equatable {
 extension Replica {
   /// Returns the quarantined operations, oldest first.
   public func quarantine(limit: Int = 1_000) async throws -> [QuarantineEntry] {
-    try await typed { try await thread.run { try $0.quarantine(limit: limit) } }
+    try await typed { try await thread.run { try $0.quarantine.oldest(limit) } }
   }
 
   /// Writes an entry's operations to the tables again, as new operations, in one transaction. Use

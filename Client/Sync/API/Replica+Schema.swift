@@ -38,7 +38,7 @@ extension Replica {
 
   /// Returns the tracked tables by their names in this file.
   package func trackedLocals() async throws -> [Name] {
-    try await typed { try await thread.run { try $0.trackedLocals() } }
+    try await typed { try await thread.run { try $0.tracked.locals() } }
   }
 
   /// Creates and tracks all tables of the space that this replica has pulled and that are not here,

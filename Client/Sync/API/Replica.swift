@@ -358,7 +358,7 @@ public final class Replica: DatabaseAccess {
 
   /// Returns the log of this replica, newest first; it keeps the last 1,000 entries.
   public func log(limit: Int = 1_000) async throws -> [LogEntry] {
-    try await typed { try await thread.run { try $0.log(limit: limit) } }
+    try await typed { try await thread.run { try $0.log.newest(limit) } }
   }
 
   /// Notifies watchers that there are operations to send.

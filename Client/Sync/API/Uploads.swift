@@ -23,7 +23,9 @@ extension Replica {
   ///
   /// - Parameter table: an upload-only table, by its name in the space; `nil` for all.
   public func uploads(table: Name? = nil, limit: Int = 1_000) async throws -> [UploadState] {
-    try await typed { try await thread.run { try $0.uploads(of: table, limit: limit) } }
+    try await typed {
+      try await thread.run { try $0.failedUploads.states(of: table, limit: limit) }
+    }
   }
 
   /// Lets the next sync send failed operations again, under the same identifiers. So an operation

@@ -37,26 +37,10 @@ final class LogFeed: Sendable {
   /// Delivers the entries that the log has got since the last call.
   func follow(_ file: ReplicaFile) {
     // An unreadable log fails the replica's own work; the next call finds the entries.
-    guard let new = try? file.log(after: last.withLock { $0 }), let newest = new.last else {
+    guard let new = try? file.log.entries(after: last.withLock { $0 }), let newest = new.last else {
       return
     }
     last.withLock { $0 = newest.number }
     for entry in new { entries.yield(entry.entry) }
-  }
-}
-
-extension ReplicaFile {
-  /// The number of the newest entry of the log; 0 if there is none.
-  func newestLogNumber() throws -> Int64 {
-    try connection.first("SELECT coalesce(max(seq), 0) FROM ferry_log") { $0.int64(0) } ?? 0
-  }
-
-  /// Returns the entries after a number, oldest first.
-  fileprivate func log(after number: Int64) throws -> [(number: Int64, entry: LogEntry)] {
-    try connection.rows(
-      "SELECT seq, at, event, detail FROM ferry_log WHERE seq > ? ORDER BY seq", number
-    ) { row in
-      (row.int64(0), LogEntry(at: row.int64(1), event: row.text(2), detail: row.text(3)))
-    }
   }
 }

@@ -33,7 +33,7 @@ package final class ReplicaThread: Sendable {
         credentials: surroundings.credentials)
       let log = try surroundings.log.map { sink in
         LogFeed(
-          after: try file.newestLogNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)
+          after: try file.log.newestNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)
       }
       joined.note(file.spaces)
       return (FileBox(file), try file.dataVersion(), log)
@@ -51,7 +51,7 @@ package final class ReplicaThread: Sendable {
   {
     let joined = ReplicaThread(space, of: self, log: nil)
     guard let sink = surroundings.log else { return joined }
-    let last = try await joined.run { try $0.newestLogNumber() }
+    let last = try await joined.run { try $0.log.newestNumber() }
     return ReplicaThread(
       space, of: self,
       log: LogFeed(after: last, on: surroundings.makeExecutor("ferry-log"), to: sink))

@@ -223,10 +223,10 @@ package struct SyncEngine: Sendable {
   /// Fetches records whose server state is unknown here; the pull applies them with its list.
   private func refresh(_ api: SyncAPI) async throws {
     while true {
-      let keys = try await thread.run { try $0.recordsToRefresh() }
+      let keys = try await thread.run { try $0.refreshes.next() }
       if keys.isEmpty { return }
       let body = try await retrying { try await api.records(keys) }
-      try await thread.run { try $0.stageRefresh(body, of: keys) }
+      try await thread.run { try $0.stage(body, ofRecords: keys) }
     }
   }
 

@@ -25,7 +25,7 @@ struct Verifier: Sendable {
   func run() async throws -> VerifyReport {
     var report = VerifyReport(cursor: cursor)
     report.faults = try await engine.thread.run { try $0.tableFaults() }
-    let known = try await engine.thread.run { try $0.trackedTables() }
+    let known = try await engine.thread.run { try $0.tracked.names() }
     let faulty = Set(report.faults.map(\.table))
     let tracked = try await source.read { connection in
       try connection.rows(

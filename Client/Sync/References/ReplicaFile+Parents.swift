@@ -7,7 +7,7 @@ extension ReplicaFile {
   /// Returns the rules of the foreign keys of all tracked tables.
   func knownParentRules() throws -> ParentRules {
     if let parentRules { return parentRules }
-    let links = try trackedTables().flatMap { name -> [ParentLink] in
+    let links = try tracked.names().flatMap { name -> [ParentLink] in
       guard let table = try? schema(of: name) else { return [] }
       return try numberedLinks(of: table).map(\.link)
     }

@@ -59,7 +59,7 @@ extension FileSpaces {
   func shareTables(with number: Int) throws {
     guard let first else { return }
     let joined = try file(number)
-    for name in try first.trackedTables() {
+    for name in try first.tracked.names() {
       let table = try first.schema(of: name)
       guard let share = table.share, try joined.trackedTable(local: table.local) == nil else {
         continue
@@ -126,7 +126,7 @@ extension ReplicaFile {
   /// The tables whose rows all belong to this space, by their names in this file.
   fileprivate func wholeTables() throws -> [Name] {
     let shares = try spaceNames().shares
-    return try trackedTables().filter { shares[$0] == nil }.map {
+    return try tracked.names().filter { shares[$0] == nil }.map {
       try spaceNames().local(of: $0, on: connection)
     }
   }
@@ -141,7 +141,7 @@ extension ReplicaFile {
 
   /// Deletes the rows of all tracked tables unrecorded, and stops recording them.
   fileprivate func removeRows() throws {
-    let tables = try trackedTables()
+    let tables = try tracked.names()
     for table in tables { try dropTriggers(of: table) }
     // Triggers of the user repeat nothing for other spaces: their devices keep all rows.
     capture.mode = .applying

@@ -42,7 +42,7 @@ struct ApplyPass {
   /// refers to.
   func result() throws -> AppliedPull {
     let deferred = try refused.filter { key in
-      try file.kept.contains(key) || file.isToRefresh(key)
+      try file.kept.contains(key) || file.refreshes.contains(key)
     }
     return AppliedPull(applied: applied, refused: deferred.count)
   }
@@ -59,7 +59,7 @@ struct ApplyPass {
     self.device = device
     self.deferred = deferred
     self.seen = seen
-    uploads = try file.uploadTables()
+    uploads = try file.tracked.uploads()
     unrecorded = Dictionary(
       try file.unrecordedTables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one })
     hasPending = try !file.queue.isEmpty()
@@ -131,7 +131,7 @@ struct ApplyPass {
       } else if change.state.inserted == nil && change.state.deleted == nil {
         // A part alone is not a record: the next pull fetches the whole one.
         refused.insert(change.key)
-        try file.refresh([change.key])
+        try file.refreshes.add([change.key])
         return .settled
       }
     }
@@ -165,7 +165,7 @@ struct ApplyPass {
       return .settled
     }
     if !deferred.reasons.isEmpty, let reason = deferred.reasons[change.key] {
-      if !isRetry, let parent = deferred.parents[change.key] { try file.refresh([parent]) }
+      if !isRetry, let parent = deferred.parents[change.key] { try file.refreshes.add([parent]) }
       try keep(
         change,
         reason: reason

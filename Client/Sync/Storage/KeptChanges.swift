@@ -90,6 +90,11 @@ struct KeptChanges {
 
   // MARK: Reading
 
+  /// Forgets the changes of a table.
+  func forget(table: Name) throws {
+    try connection.run("DELETE FROM ferry_kept WHERE tbl = ?", table)
+  }
+
   /// Whether a record has a kept change.
   func contains(_ key: RecordKey) throws -> Bool {
     try connection.exists(

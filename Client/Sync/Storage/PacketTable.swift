@@ -43,6 +43,21 @@ struct PacketTable {
     try connection.exists("SELECT 1 FROM ferry_current_packets LIMIT 1")
   }
 
+  /// Returns the place of the last operation in a packet; 0 if there is none.
+  func lastFrozenOrder() throws -> Int64 {
+    try connection.first("SELECT \(Self.frozenOrder)") { $0.int64(0) } ?? 0
+  }
+
+  /// Returns the place of the last operation that the server has confirmed, of current packets; 0 if
+  /// there is none.
+  func lastConfirmedOrder() throws -> Int64 {
+    try connection.first(
+      """
+      SELECT coalesce(max(to_order), 0) FROM ferry_current_packets WHERE state = 'acknowledged'
+      """
+    ) { $0.int64(0) } ?? 0
+  }
+
   func openCount() throws -> Int {
     try connection.first(
       "SELECT count(*) FROM ferry_current_packets WHERE state <> 'acknowledged'"

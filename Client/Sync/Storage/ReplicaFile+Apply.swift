@@ -1,4 +1,3 @@
-import FerryCompression
 import FerryProtocol
 import FerrySQLite
 
@@ -14,10 +13,15 @@ package struct AppliedPull: Sendable, Equatable {
 }
 
 extension ReplicaFile {
+  var stagedPages: StagedPages { StagedPages(connection: connection, limits: limits) }
+
+  /// The records that the next pull fetches whole.
+  var refreshes: RefreshTable { RefreshTable(connection: connection) }
+
   /// Stores one page of a pull list that is not complete; no reader sees it.
   package func stage(_ body: [UInt8], _ head: PageHead, changes: Int) throws {
     try connection.transaction {
-      try insertPage(body, changes: changes)
+      try stagedPages.append(body, changes: changes)
       let anchor = head.cursor.anchor
       try connection.run(
         """
@@ -33,13 +37,34 @@ extension ReplicaFile {
     }
   }
 
-  func insertPage(_ body: [UInt8], changes: Int) throws {
-    // Compression has to save a fifth of the size at least: so much less is written twice, read,
-    // and freed. A small page repeats little.
-    let stored =
-      body.count < Self.compressedMin
-      ? body : try ContentCoding.preferred.compressQuickly(body)
-    try connection.run("INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)", changes, stored)
+  /// Stages single records from the server with the pages. They are no older than the pages before
+  /// them and no newer than those after them, so the result equals the list's. Records that the
+  /// answer omits are requested again.
+  ///
+  /// - Parameter keys: the requested records; an answer about others is rejected.
+  func stage(_ body: [UInt8], ofRecords keys: [RecordKey]) throws {
+    let asked = Set(keys)
+    try connection.transaction {
+      var failure: (any Error)?
+      let head = try body.withUnsafeBytes { bytes in
+        try PageReader.read(bytes, limits: limits) { change throws(MalformedMessage) in
+          guard asked.contains(change.key) else {
+            failure = ReplicaError.unexpectedAnswer(
+              status: 200, "records that Ferry did not request")
+            return
+          }
+          do { try refreshes.markFetched(change.key) } catch { failure = error }
+        } unreadable: { change throws(MalformedMessage) in
+          guard let key = change.key else { throw change.fault }
+          do { try refreshes.markFetched(key) } catch { failure = error }
+        }
+      }
+      if let failure { throw failure }
+      guard head.count > 0 else {
+        throw ReplicaError.unexpectedAnswer(status: 200, "none of the requested records")
+      }
+      try stagedPages.append(body, changes: head.count)
+    }
   }
 
   /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
@@ -71,9 +96,7 @@ extension ReplicaFile {
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
       state.head >= head.head, state.replacement == nil, try kept.isEmpty()
     else { return false }
-    return try connection.first(
-      "SELECT NOT EXISTS (SELECT 1 FROM ferry_current_packets) AND NOT EXISTS (SELECT 1 FROM ferry_to_apply)"
-    ) { $0.int64(0) == 1 } ?? false
+    return try !packets.hasCurrent() && stagedPages.isEmpty()
   }
 
   private func applyOnce(
@@ -94,7 +117,7 @@ extension ReplicaFile {
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
       if replacement != nil { try pass.noteRecords() }
-      try forEachPage(last: body) { try pass.apply($0) }
+      try stagedPages.forEach(last: body) { try pass.apply($0) }
       if let replacement { try finish(replacement, &pass, now: head.serverTime) }
       if pass.hasNewSchema {
         capture.mode = .recording
@@ -106,34 +129,13 @@ extension ReplicaFile {
       let recalled = try recall(deferred, pass.listed, after: pass.newestTime)
       try release(deferred.released, after: pass.newestTime)
       try follow(pass.moves, after: pass.newestTime)
-      try connection.run("DELETE FROM ferry_to_apply")
-      try connection.run("DELETE FROM ferry_refresh WHERE fetched = 1")
+      try stagedPages.removeAll()
+      try refreshes.removeFetched()
       try moveClock(past: pass.newestTime)
       try beforeCommit(pass, recalled)
       return try pass.result()
     }
   }
-
-  /// Passes the staged pages, and the last one if it is given, to `body`, one by one. Another thread
-  /// decodes a page while the one before it is in use.
-  func forEachPage(last: [UInt8]? = nil, _ body: (PageFeed) throws -> Void) throws {
-    var begun: PageFeed?
-    func begin(_ page: StoredPage) throws {
-      let next = try PageFeed(page, limits: limits)
-      if let begun { try body(begun) }
-      begun = next
-    }
-    try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
-      // No compressed page begins as JSON does.
-      let isPlain = row.blobBytes(0).first == UInt8(ascii: "{")
-      try begin(isPlain ? .plain(row.blob(0)) : .compressed(row.blob(0)))
-    }
-    if let last { try begin(.plain(last)) }
-    if let begun { try body(begun) }
-  }
-
-  /// The fewest bytes of a page that is compressed for staging.
-  private static let compressedMin = 2_048
 
   /// Applies the list again after a deferred foreign key failed at commit.
   ///
@@ -224,7 +226,7 @@ extension ReplicaFile {
         anchor_head = ?4, anchor = ?5, anchor_history_hash = ?6, anchor_timeline = ?7
       """, head.epoch.description, head.cursor.applied, head.head, anchor?.head, anchor?.operation,
       anchor?.historyHash, anchor?.timeline?.value)
-    try mark(head.cursor.applied, now: head.serverTime)
+    try marks.add(head.cursor.applied, now: head.serverTime)
     try forgetCovered(now: head.serverTime)
   }
 
@@ -250,7 +252,7 @@ extension ReplicaFile {
       return plan
     }
     guard
-      try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ?", table),
+      try tracked.contains(table),
       let schema = try? schema(of: table), schema.name == table
     else { return nil }
     let plan = ApplyPlan(

@@ -227,7 +227,7 @@ extension ReplicaFile {
     try connection.execute(
       """
       INSERT INTO ferry_refresh(tbl, record)
-        SELECT tbl, record FROM ferry_batch_rows WHERE seq IN \(settled) AND \(Self.isTwoWay)
+        SELECT tbl, record FROM ferry_batch_rows WHERE seq IN \(settled) AND \(TrackedTables.isTwoWay)
         ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0;
       DELETE FROM ferry_batch_rows WHERE seq IN \(settled)
       """)

@@ -11,7 +11,7 @@ extension ReplicaFile {
     try connection.transaction(.deferred) {
       let names = try spaceNames()
       var declared: [Name: (DeclaredTable, omitted: [String])] = [:]
-      for local in try tables ?? trackedLocals() {
+      for local in try tables ?? tracked.locals() {
         guard let name = try trackedTable(local: local) else {
           throw ReplicaError.cannotTrack(
             table: local, "it is not tracked; `ferry track \(local)` first")
@@ -35,7 +35,7 @@ extension ReplicaFile {
     let schema = try spaceSchema()
     let defined = schema.tables.filter { $0.value.definition != nil }
     let waiting = try kept.tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
-    let tracked = Set(try trackedTables())
+    let tracked = Set(try tracked.names())
     let missing = Set(defined.keys).union(waiting).subtracting(tracked)
     let order = TableOrder.parentsFirst(missing) { table in
       defined[table]?.definition?.references.map(\.table) ?? []
@@ -58,7 +58,7 @@ extension ReplicaFile {
   /// Tracks all ordinary tables of the file that are not tracked, parents before children. A table that
   /// cannot be tracked stops no other one.
   func trackAllHere() throws -> TrackReport {
-    let tracked = Set(try trackedLocals().map(\.folded))
+    let tracked = Set(try tracked.locals().map(\.folded))
     let locals = try connection.rows(
       """
       SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'

@@ -92,7 +92,7 @@ extension ReplicaFile {
     dropped.insert(table.folded)
     // Foreign keys are off during a step: no other row goes with the table.
     if suspension != nil { return }
-    let tracked = Set(try trackedLocals().map(\.folded))
+    let tracked = Set(try tracked.locals().map(\.folded))
     let tables = try connection.prepare(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     ).rows { $0.name(0) }

@@ -65,7 +65,7 @@ extension ReplicaFile {
   }
 
   private func haveTriggersThatFit() throws -> Bool {
-    let names = try trackedTables()
+    let names = try tracked.names()
     let isGuarded = try !names.isEmpty && needsGuards()
     return try names.allSatisfy { name in
       guard let table = try? schema(of: name), table.name == name else { return false }

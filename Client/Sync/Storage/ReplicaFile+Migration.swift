@@ -49,7 +49,7 @@ extension ReplicaFile {
 
   private func suspendRecording() throws {
     var places: [Name: Suspension.Place] = [:]
-    for name in try trackedTables() {
+    for name in try tracked.names() {
       guard let table = try? schema(of: name), table.name == name else { continue }
       places[name] = Suspension.Place(
         locals: [table.local.folded], root: try root(of: table.local))

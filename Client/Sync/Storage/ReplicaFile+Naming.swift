@@ -76,7 +76,7 @@ extension ReplicaFile {
   /// Fails a statement after which two columns of a tracked table would be one of the space.
   func checkNames() throws {
     if try spaceNames().isEmpty { return }
-    for name in try trackedTables() {
+    for name in try tracked.names() {
       let local = try spaceNames().local(of: name, on: connection)
       var known: TableSchema.Known = [:]
       guard (try? TableSchema.read(unnamed: local, from: connection, &known)) != nil else {

@@ -15,7 +15,7 @@ extension ReplicaFile: OutboxLedger {
     try connection.first(
       """
       SELECT min(base) FROM ferry_pending WHERE seq BETWEEN ?1 AND ?2
-        AND (concurrent <> 0 OR NOT ?3) AND \(Self.isTwoWay)
+        AND (concurrent <> 0 OR NOT ?3) AND \(TrackedTables.isTwoWay)
       """, orders.lowerBound, orders.upperBound, metOnly
     ) { $0.optionalInt64(0) } ?? nil
   }

@@ -7,6 +7,8 @@ import FerryStoredValues
 /// that depends on them, so that everything else continues. After the next pull the records show
 /// the server's values; the rejected operations stay readable here.
 extension ReplicaFile {
+  var quarantine: QuarantineTable { QuarantineTable(connection: connection, queue: queue) }
+
   /// Removes a packet's rejected operations from the queue, and opens the packets from this one on
   /// again. Returns the number of removed operations.
   func quarantine(packet number: Int64, _ refusals: [Refusal]) throws -> Int {
@@ -68,12 +70,12 @@ extension ReplicaFile {
   private func quarantine(_ refusals: [Refusal], in orders: ClosedRange<Int64>) throws -> Int {
     var spread = RefusalSpread(refused: try refusals.map { try places(of: $0, in: orders) })
     try spread.spread(over: forEachPending)
-    try refresh(spread.keys)
+    try refreshes.add(spread.keys)
     try rememberClock()
     let leaving = Dictionary(grouping: spread.leaving.keys, by: { spread.leaving[$0] ?? 0 })
     for (number, orders) in leaving.sorted(by: { $0.key < $1.key }) {
       let refusal = refusals[number]
-      try move(orders.sorted(), refusal)
+      try quarantine.add(orders.sorted(), refusal, now: wallClock())
       try note(
         "quarantined",
         "\(refusal.table) \(refusal.record): \(refusal.code): \(refusal.detail) "
@@ -118,63 +120,12 @@ extension ReplicaFile {
     }
   }
 
-  /// Moves operations to a new entry of the quarantine.
-  private func move(_ orders: [Int64], _ refusal: Refusal) throws {
-    let entry = try connection.count("SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures")
-    let note = try connection.statement(
-      """
-      INSERT INTO ferry_failures(seq, entry, code, detail, holder, at)
-      SELECT seq, ?2, iif(record = ?3 AND tbl = ?4, ?5, NULL),
-        iif(record = ?3 AND tbl = ?4, ?6, NULL), iif(record = ?3 AND tbl = ?4, ?7, NULL), ?8
-      FROM ferry_operations WHERE seq = ?1
-      """)
-    let move = try connection.statement("UPDATE ferry_operations SET state = 3 WHERE seq = ?")
-    for order in orders {
-      try note.run(
-        order, entry, refusal.record, refusal.table, refusal.code.rawValue, refusal.detail,
-        refusal.holder, wallClock())
-      try move.run(order)
-    }
-  }
-
-  // MARK: Looking and answering
-
-  /// Returns the number of entries.
-  func quarantinedCount() throws -> Int {
-    try connection.count("SELECT count(*) FROM ferry_quarantine")
-  }
-
-  /// Returns the rejected operations, oldest first.
-  func quarantine(limit: Int) throws -> [QuarantineEntry] {
-    try connection.rows(
-      "SELECT DISTINCT entry FROM ferry_quarantine ORDER BY entry LIMIT ?", limit
-    ) { $0.int64(0) }.compactMap { try quarantineEntry($0) }
-  }
-
-  /// Returns one entry with its dependent operations; `nil` if there is none of that number.
-  func quarantineEntry(_ number: Int64) throws -> QuarantineEntry? {
-    var entry = QuarantineEntry(number: number)
-    try connection.forEach(
-      """
-      SELECT seq, id, grp, 0, tbl, record, kind, data, 0, was, marks, code, detail, holder, at
-      FROM ferry_quarantine WHERE entry = ? ORDER BY seq
-      """, number
-    ) { row in
-      entry.operations.append(try queue.pending(row).operation)
-      guard let code = row.optionalText(11) else { return }
-      entry.code = RefusalCode(rawValue: code)
-      entry.detail = row.text(12)
-      entry.holder = row.optionalName(13)
-      entry.refusedAt = row.int64(14)
-      entry.refused.append(OperationID(row.uniqueID(1) ?? UniqueID(high: 0, low: 0)))
-    }
-    return entry.operations.isEmpty ? nil : entry
-  }
+  // MARK: Answering
 
   /// Deletes an entry. Returns whether it existed.
   func discardQuarantined(_ number: Int64) throws -> Bool {
     try connection.transaction {
-      let isFound = try removeEntry(number)
+      let isFound = try quarantine.remove(number)
       if isFound { try note("discarded", "entry \(number) of the quarantine") }
       return isFound
     }
@@ -186,7 +137,7 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/database(_:code:)`` if the tables
   ///   reject them. Then the entry stays.
   func retryQuarantined(_ number: Int64, changing changes: [Column]) throws {
-    guard let entry = try quarantineEntry(number) else {
+    guard let entry = try quarantine.entry(number) else {
       throw ReplicaError.notFound("the quarantine has no entry \(number)")
     }
     _ = try write { database in
@@ -197,7 +148,7 @@ extension ReplicaFile {
         if try requeue(operation, of: number, changing: changes) { continue }
         try replay(operation.changing(changes), in: database)
       }
-      try removeEntry(number)
+      try quarantine.remove(number)
     }
   }
 
@@ -209,18 +160,6 @@ extension ReplicaFile {
       let info = schema.columns.first { $0.local == column.name }
       return Column(info?.name ?? column.name, column.value)
     }
-  }
-
-  /// Removes an entry with its operations. Returns whether it existed.
-  @discardableResult
-  private func removeEntry(_ number: Int64) throws -> Bool {
-    try queue.keepNewestOrder()
-    try connection.run(
-      """
-      DELETE FROM ferry_operations
-      WHERE state = 3 AND seq IN (SELECT seq FROM ferry_failures WHERE entry = ?)
-      """, number)
-    return try connection.run("DELETE FROM ferry_failures WHERE entry = ?", number) > 0
   }
 
   /// Writes the content of an operation to its table, as a write of the user's.

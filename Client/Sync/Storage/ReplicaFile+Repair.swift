@@ -6,7 +6,7 @@ extension ReplicaFile {
   /// pending operations keep their effect. Values that only the rows had are kept as conflicts.
   func repair(_ differences: [RecordDifference]) throws {
     try connection.transaction {
-      try refresh(differences.map(\.key))
+      try refreshes.add(differences.map(\.key))
       for difference in differences {
         let (lost, isRowLost) = Self.lost(difference.kind)
         try keepLost(lost, of: difference.key, isRowLost)

@@ -33,6 +33,8 @@ enum Replacement: Int64, Sendable {
 }
 
 extension ReplicaFile {
+  var marks: CursorMarks { CursorMarks(connection: connection) }
+
   /// Begins a replacement: the server cannot continue from this replica's cursor. The next pull
   /// requests everything.
   func beginReplacement(_ problem: Problem) throws {
@@ -46,7 +48,7 @@ extension ReplicaFile {
         """, kind.rawValue)
       // The rows that a copy of the server lacks are young. Only a server that starts from scratch
       // lacks old ones.
-      if problem.code != .epochChanged { try connection.execute("DELETE FROM ferry_marks") }
+      if problem.code != .epochChanged { try marks.removeAll() }
       // Places of a lost history have no meaning any more.
       try connection.execute(
         """
@@ -70,9 +72,9 @@ extension ReplicaFile {
       UPDATE ferry_replica SET replacing = 0
       """)
     var notNamed: [(table: TableSchema, records: [Name])] = []
-    let uploads = try uploadTables()
+    let uploads = try tracked.uploads()
     let unrecorded = Set(try unrecordedTables().filter(\.isRemade).map(\.table))
-    for name in try trackedTables()
+    for name in try tracked.names()
     where (replacement == .rescuing || !uploads.contains(name)) && !unrecorded.contains(name) {
       guard let table = try? schema(of: name) else { continue }
       notNamed.append((table, try recordsNotNamed(of: table)))
@@ -102,7 +104,7 @@ extension ReplicaFile {
     try note("replaced", what)
   }
 
-  /// The most rows whose values the log keeps, of its ``logLength`` entries.
+  /// The most rows whose values the log keeps, of its ``EventLog/length`` entries.
   private static let notedRowsMax = 900
 
   private func noteContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
@@ -152,7 +154,7 @@ extension ReplicaFile {
           WHERE record = \(key) AND tbl = ?1 AND kind = 'insert')
         AND NOT EXISTS (SELECT 1 FROM ferry_unsent WHERE record = \(key) AND tbl = ?1)
         AND NOT EXISTS (SELECT 1 FROM ferry_quarantine
-          WHERE record = \(key) AND tbl = ?1 AND NOT \(Self.isTwoWay))
+          WHERE record = \(key) AND tbl = ?1 AND NOT \(TrackedTables.isTwoWay))
       ORDER BY \(key)
       """
     ).rows(table.name) { $0.name(0) }
@@ -165,7 +167,8 @@ extension ReplicaFile {
     _ notNamed: [(table: TableSchema, records: [Name])], now: Int64
   ) throws {
     let head = try syncState().applied
-    let isKept = try endMarks(now: now)
+    let isKept = try marks.areYoung(now: now)
+    try marks.removeAll()
     guard notNamed.contains(where: { !$0.records.isEmpty }) else { return }
     // The newest pending operation has the clock's time; these operations do not.
     try rememberClock()

@@ -8,35 +8,26 @@ extension ReplicaFile {
     let state = try syncState()
     return ReplicaStatus(
       device: device, deviceName: try deviceNames.own().name?.text, server: server,
-      tables: try trackedTables(), pending: try queue.count(),
-      toApply: try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
-        + kept.count(),
+      tables: try tracked.names(), pending: try queue.count(),
+      toApply: try stagedPages.changeCount() + kept.count(),
       conflicts: try conflicts.count(),
       questions: try conflicts.openCount(),
-      deferred: try kept.refusedCount(), quarantined: try quarantinedCount(),
-      unsent: try failedCount(), buffered: try packets.bufferedCount(),
+      deferred: try kept.refusedCount(), quarantined: try quarantine.count(),
+      unsent: try failedUploads.count(), buffered: try packets.bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
-      lastRecovery: try lastRecovery(), tableFaults: try tableFaults(), warnings: try warnings())
+      lastRecovery: try log.lastRecovery(), tableFaults: try tableFaults(), warnings: try warnings()
+    )
   }
 
   /// Returns the reasons for which the user is needed.
   func needs() throws -> Set<SyncActivity.Need> {
     var needs: Set<SyncActivity.Need> = []
     if try conflicts.hasOpenQuestions() { needs.insert(.conflicts) }
-    if try connection.exists("SELECT 1 FROM ferry_quarantine") { needs.insert(.quarantine) }
+    if try !quarantine.isEmpty() { needs.insert(.quarantine) }
     if try kept.hasRefused() { needs.insert(.deferredChanges) }
-    if try hasFailed() { needs.insert(.failedUploads) }
+    if try failedUploads.hasMarks() { needs.insert(.failedUploads) }
     return needs
-  }
-
-  private func lastRecovery() throws -> LogEntry? {
-    try connection.first(
-      """
-      SELECT at, event, detail FROM ferry_log
-      WHERE event IN ('identity', 'restored', 'replaced') ORDER BY seq DESC LIMIT 1
-      """
-    ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 
   /// Returns pending operations, oldest first.
@@ -54,7 +45,7 @@ extension ReplicaFile {
   func waitingChanges(limit: Int) throws -> [WaitingChange] {
     var waiting: [WaitingChange] = []
     var place = try syncState().applied
-    try forEachPage { page in
+    try stagedPages.forEach { page in
       while waiting.count < limit, let batch = try page.next() {
         for case .success(let change) in batch.prefix(limit - waiting.count) {
           let reason = "the rest of its pull list is missing"
@@ -92,13 +83,6 @@ extension ReplicaFile {
         + "here, or drop it in the app that writes the other spelling"
     }
     return nil
-  }
-
-  /// Returns the log, newest first.
-  func log(limit: Int) throws -> [LogEntry] {
-    try connection.rows(
-      "SELECT at, event, detail FROM ferry_log ORDER BY seq DESC LIMIT ?", limit
-    ) { LogEntry(at: $0.int64(0), event: $0.text(1), detail: $0.text(2)) }
   }
 }
 

@@ -50,7 +50,8 @@ extension ReplicaFile {
     guard let head, state.epoch != nil, state.received == state.applied,
       head <= state.applied, head >= state.head
     else { return true }
-    return try hasFailed() || hasReturningTables() || !currentUnrecordedTables().isEmpty
+    return try failedUploads.hasMarks() || tracked.hasReturning()
+      || !currentUnrecordedTables().isEmpty
   }
 
   /// Begins a pull, perhaps from the start.
@@ -58,13 +59,13 @@ extension ReplicaFile {
     try beginReturns()
     return PullStart(
       applied: try syncState().applied, cursor: try knownCursor(ofFormerNames: true),
-      names: try ownNames(), isToRefresh: try hasRefresh())
+      names: try ownNames(), isToRefresh: try !refreshes.isEmpty())
   }
 
   /// Whether the server has changes that are not applied, as far as this device knows.
   func isBehind() throws -> Bool {
     let state = try syncState()
-    return try state.head > state.applied || hasRefresh()
+    return try state.head > state.applied || !refreshes.isEmpty()
   }
 
   /// Begins a push; the pull before has shown which operations have arrived.

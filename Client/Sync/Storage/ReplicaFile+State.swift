@@ -217,8 +217,8 @@ extension ReplicaFile {
 
   /// Removes staged pages. Single records among them are fetched again.
   func dropStaged() throws {
-    try connection.execute(
-      "DELETE FROM ferry_to_apply; UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
+    try stagedPages.removeAll()
+    try refreshes.fetchAgain()
   }
 
   /// Notes the result and time of a sync, and the offset of the server's clock.
@@ -243,14 +243,10 @@ extension ReplicaFile {
 
   // MARK: Log
 
-  /// The most entries of the log.
-  static let logLength = 1_000
+  var log: EventLog { EventLog(connection: connection) }
 
   /// Adds an entry to the log.
   func note(_ event: String, _ detail: String) throws {
-    try connection.run(
-      "INSERT INTO ferry_log(at, event, detail) VALUES (?, ?, ?)", wallClock(), event, detail)
-    try connection.run(
-      "DELETE FROM ferry_log WHERE seq <= (SELECT max(seq) FROM ferry_log) - ?", Self.logLength)
+    try log.note(event, detail, now: wallClock())
   }
 }

@@ -53,7 +53,7 @@ extension ReplicaFile {
   private func enter(
     _ names: [Name], _ identity: KeyIdentity?, sharedBy column: Name?
   ) throws -> [Name] {
-    let others = try trackedTables().map { try? schema(of: $0) }
+    let others = try tracked.names().map { try? schema(of: $0) }
     var new: [Name] = []
     for name in names {
       let table = try schema(local: name)
@@ -74,11 +74,7 @@ extension ReplicaFile {
         throw ReplicaError.cannotTrack(table: table.local, fault)
       }
       let chosen = try identity ?? declaredIdentity(of: table)
-      try connection.run(
-        """
-        INSERT INTO ferry_tables(name, local, identity, space_column, signature)
-        VALUES (?, ?, ?, ?, '')
-        """, table.name, table.local, chosen.rawValue, shared)
+      try tracked.add(table, chosen, sharedBy: shared)
       forgetNames()
       new.append(table.name)
     }
@@ -120,7 +116,7 @@ extension ReplicaFile {
           table: table.local, "it belongs to \(try other.spaceTitle()); untrack it there first")
       }
       let parents = try parents(of: table.local)
-      for local in try other.trackedLocals() {
+      for local in try other.tracked.locals() {
         if try column != nil && other.schema(local: local).share != nil { continue }
         let isParent = parents.contains { $0.folded == local.folded }
         let isChild = try self.parents(of: local).contains { $0.folded == table.local.folded }
@@ -233,7 +229,7 @@ extension ReplicaFile {
 
   /// Checks that no other tracked table refers to the numbers of a mapped table.
   func checkNumbersUnused(of name: Name) throws {
-    let child = try trackedTables().first { other in
+    let child = try tracked.names().first { other in
       guard other != name, let table = try? schema(of: other) else { return false }
       return table.columns.contains { $0.numbers == name }
         || table.keys.contains { $0.numbers == name }
@@ -249,18 +245,8 @@ extension ReplicaFile {
   func stopTracking(_ name: Name) throws {
     try releaseUnsent(of: name)
     try unrecordedWrites.noteUntracked(name)
-    try connection.run("DELETE FROM ferry_tables WHERE name = ?", name)
+    try tracked.remove(name)
     forgetNames()
-  }
-
-  /// Returns the tracked tables by their names in the space.
-  func trackedTables() throws -> [Name] {
-    try connection.rows("SELECT name FROM ferry_tables ORDER BY name") { $0.name(0) }
-  }
-
-  /// Returns the tracked tables by their names in this file.
-  func trackedLocals() throws -> [Name] {
-    try connection.rows("SELECT local FROM ferry_tables ORDER BY local") { $0.name(0) }
   }
 
   /// Returns the name in the space of a tracked table; SQL ignores case.

@@ -28,7 +28,7 @@ extension ReplicaFile {
     applyPlans = [:]
     let altered = alteredTables
     alteredTables = []
-    let names = try trackedTables()
+    let names = try tracked.names()
     let isGuarded = try !names.isEmpty && needsGuards()
     // As in `track`: first read all tables, then change them.
     var changed: [TableSchema] = []

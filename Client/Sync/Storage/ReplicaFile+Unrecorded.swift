@@ -96,7 +96,7 @@ extension ReplicaFile {
         columns: unrecorded.isRemade ? nil : unrecorded.newColumns, own: try ownNames())
       let applied = try syncState().applied
       let table = unrecorded.table
-      let isUpload = try uploadTables().contains(table)
+      let isUpload = try tracked.uploads().contains(table)
       var result = ReconciledRows()
       for change in changes {
         guard change.sequence <= applied else {
@@ -121,7 +121,7 @@ extension ReplicaFile {
           continue
         }
         try keepLost(decision.lost, of: change.key, there: change.state, decision.losesRow)
-        if decision.takesServer { try refresh([change.key]) }
+        if decision.takesServer { try refreshes.add([change.key]) }
         result.recorded += decision.isInserted || !decision.edited.isEmpty ? 1 : 0
         result.fetched += decision.takesServer ? 1 : 0
       }

@@ -15,114 +15,64 @@ import FerryStoredValues
 extension ReplicaFile {
   private static let followsText = "it follows a change that failed"
 
-  /// Returns the upload-only tables of one kind.
-  private func uploadTables(automatic: Bool) throws -> Set<Name> {
-    let direction = TrackDirection.uploadOnly(automatic: automatic).kept
-    return Set(
-      try connection.rows("SELECT name FROM ferry_tables WHERE direction = ?", direction) {
-        $0.name(0)
-      })
-  }
-
-  /// Loads operations, in the order of their places.
-  private func uploadQueue(of source: String = "ferry_pending") throws -> UploadQueue {
-    UploadQueue(
-      try connection.rows("SELECT seq, grp, tbl, record FROM \(source) ORDER BY seq") { row in
-        UploadQueue.Operation(
-          order: row.int64(0), group: row.int64(1),
-          key: RecordKey(table: row.name(2), record: row.name(3)))
-      })
-  }
-
-  /// Returns a place in the queue that SQL computes.
-  private func place(_ expression: String) throws -> Int64 {
-    try connection.first("SELECT \(expression)") { $0.int64(0) } ?? 0
-  }
-
-  /// Returns the last place that the server has confirmed.
-  private func confirmedPlace() throws -> Int64 {
-    try place(
-      """
-      coalesce((SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'), 0)
-      """)
-  }
+  var failedUploads: FailedUploads { FailedUploads(connection: connection) }
 
   // MARK: Failing
 
   /// Marks operations up to this place as failed: the sync that should have sent them, or had made
   /// a packet of them, failed.
   func markFailed(through order: Int64, _ detail: String) throws {
-    let tables = try uploadTables(automatic: false)
+    let tables = try tracked.uploads(automatic: false)
     if tables.isEmpty { return }
     try connection.transaction {
-      let first = try confirmedPlace() + 1
-      let last = max(order, try place(PacketTable.frozenOrder))
+      let first = try packets.lastConfirmedOrder() + 1
+      let last = max(order, try packets.lastFrozenOrder())
       guard first <= last else { return }
-      let mark = try connection.statement(
-        "INSERT OR IGNORE INTO ferry_failed(seq, detail) VALUES (?, ?)")
-      var count = 0
-      for order in try uploadQueue().failed(in: first...last, of: tables) {
-        count += try mark.run(order, detail)
-      }
+      let failed = try failedUploads.queue().failed(in: first...last, of: tables)
+      let count = try failedUploads.mark(failed, detail)
       if count > 0 {
         try note("unsent", "\(count) operations of upload-only tables could not be delivered")
       }
     }
   }
 
-  /// Whether a pull has to show the state of marked operations.
-  func hasFailed() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_failed LIMIT 1") }
-
   // MARK: Before a push
 
   /// Removes failed operations from the queue unless the pull before has shown their arrival, and
   /// returns automatic ones to it.
   func prepareUploads() throws {
-    guard try !uploadTables().isEmpty || hasFailed() else { return }
+    guard try !tracked.uploads().isEmpty || failedUploads.hasMarks() else { return }
     try connection.transaction {
       try withdrawFailed()
       try withholdFollowers()
     }
-    for entry in try automaticEntries() { try retryQuarantined(entry, changing: []) }
-    guard try connection.exists("SELECT 1 FROM ferry_unsent LIMIT 1") else { return }
-    let automatic = try uploadTables(automatic: true)
+    let automatic = try tracked.uploads(automatic: true)
+    for entry in try quarantine.entries(within: automatic) {
+      try retryQuarantined(entry, changing: [])
+    }
+    guard try failedUploads.hasUnsent() else { return }
     try connection.transaction { try requeueUnsent { automatic.contains($0.table) } }
   }
 
   private func withdrawFailed() throws {
-    try connection.run(
-      "DELETE FROM ferry_failed WHERE seq <= ? OR seq NOT IN (SELECT seq FROM ferry_pending)",
-      try confirmedPlace())
-    guard try hasFailed() else { return }
-    let first = try connection.first(
-      """
-      SELECT min(number) FROM ferry_current_packets JOIN ferry_failed
-      ON ferry_failed.seq BETWEEN from_order AND to_order WHERE state <> 'acknowledged'
-      """
-    ) { $0.optionalInt64(0) }
-    try withhold(
-      connection.rows("SELECT seq, detail FROM ferry_failed") { ($0.int64(0), $0.text(1)) })
-    try connection.execute("DELETE FROM ferry_failed")
-    if let first = first ?? nil { try closeGaps(from: first) }
+    try failedUploads.removeMarks(through: packets.lastConfirmedOrder())
+    guard try failedUploads.hasMarks() else { return }
+    let first = try failedUploads.firstMarkedPacket()
+    try withhold(failedUploads.marked())
+    try failedUploads.removeMarks()
+    if let first { try closeGaps(from: first) }
   }
 
   /// Removes later operations on records with a failed one from the queue, unless they are in a
   /// packet.
   func withholdFollowers() throws {
-    let tables = Set(try uploadTables())
+    let tables = Set(try tracked.uploads())
     guard !tables.isEmpty else { return }
     // Mostly no record with a failed operation is in the queue, and the queue need not be loaded.
-    let failed = try ["ferry_unsent", "ferry_quarantine"].flatMap { source in
-      try connection.rows(
-        """
-        SELECT DISTINCT f.tbl, f.record FROM \(source) AS f JOIN ferry_pending AS p
-        ON p.record = f.record AND p.tbl = f.tbl WHERE p.seq > \(PacketTable.frozenOrder)
-        """
-      ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
-    }
+    let failed = try failedUploads.recordsWithFollowers()
     guard !failed.isEmpty else { return }
-    let followers = try uploadQueue().followers(
-      of: Set(failed), after: place(PacketTable.frozenOrder), of: tables)
+    let followers = try failedUploads.queue().followers(
+      of: failed, after: packets.lastFrozenOrder(), of: tables)
     try withhold(followers.map { ($0, Self.followsText) })
   }
 
@@ -130,12 +80,7 @@ extension ReplicaFile {
   private func withhold(_ operations: [(order: Int64, detail: String)]) throws {
     if operations.isEmpty { return }
     try rememberClock()
-    let note = try connection.statement("INSERT INTO ferry_failures(seq, detail) VALUES (?, ?)")
-    let move = try connection.statement("UPDATE ferry_operations SET state = 2 WHERE seq = ?")
-    for (order, detail) in operations {
-      try note.run(order, detail)
-      try move.run(order)
-    }
+    try failedUploads.withhold(operations)
   }
 
   /// Closes the gaps in packets that lost operations.
@@ -159,85 +104,38 @@ extension ReplicaFile {
 
   /// Makes the next sync send failed operations. Returns the number of their records.
   func retryUploads(table: Name?, record: Name?) throws -> Int {
-    let before = try failedCount()
-    if let table, let record, try failedCount(table, record) == 0 {
+    let before = try failedUploads.count()
+    if let table, let record, try failedUploads.count(table, record) == 0 {
       throw ReplicaError.notFound("\(table) \(record) has no failed change")
     }
     let isChosen = { (key: RecordKey) in
       (table == nil || key.table == table) && (record == nil || key.record == record)
     }
     try connection.transaction {
-      try unmark(isChosen)
+      try failedUploads.removeMarks(where: isChosen)
       try withholdFollowers()
     }
-    for entry in try entries(table, record) { try retryQuarantined(entry, changing: []) }
+    for entry in try quarantine.uploads(table, record) { try retryQuarantined(entry, changing: []) }
     try connection.transaction { try requeueUnsent(isChosen) }
-    return try max(0, before - failedCount())
+    return try max(0, before - failedUploads.count())
   }
 
   /// Makes the next sync send failed operations of a table from now on.
   func releaseUnsent(of table: Name) throws {
-    try unmark { $0.table == table }
+    try failedUploads.removeMarks { $0.table == table }
     try requeueUnsent { $0.table == table }
-  }
-
-  private static let matches = "(?1 IS NULL OR tbl = ?1) AND (?2 IS NULL OR record = ?2)"
-
-  /// Removes the marks of pending operations on these records, and of those that go with them.
-  private func unmark(_ isChosen: (RecordKey) -> Bool) throws {
-    let marked = "ferry_pending WHERE seq IN (SELECT seq FROM ferry_failed)"
-    let remove = try connection.statement("DELETE FROM ferry_failed WHERE seq = ?")
-    for order in try uploadQueue(of: marked).returning(where: { isChosen($0.key) }) {
-      try remove.run(order)
-    }
   }
 
   /// Moves unsent operations on these records, and those that go with them, to the queue's end with
   /// their identifiers. The server may know them, so an insert and its delete do not cancel each
   /// other out.
   private func requeueUnsent(_ isChosen: (RecordKey) -> Bool) throws {
-    let chosen = try uploadQueue(of: "ferry_unsent").returning { isChosen($0.key) }
+    let chosen = try failedUploads.unsent().returning { isChosen($0.key) }
     try rememberClock()
-    for order in chosen {
-      try requeue(order, "base = min(base, (SELECT applied FROM ferry_replica))")
-    }
+    for order in chosen { try failedUploads.requeue(order, .former) }
   }
 
-  /// Moves an operation that failed to the queue's end. The caller has stored the clock, since the
-  /// operation at the end has an old time then.
-  ///
-  /// - Parameter changes: the columns that change with its state.
-  private func requeue(_ order: Int64, _ changes: String) throws {
-    try connection.run(
-      """
-      UPDATE ferry_operations SET state = 0, concurrent = 1, apart = 0, \(changes),
-        seq = \(OperationRecorder.newestOrder) + 1
-      WHERE seq = ?
-      """, order)
-    try connection.run("DELETE FROM ferry_failures WHERE seq = ?", order)
-  }
-
-  // MARK: Refused
-
-  /// Returns rejected transactions that concern a table and record.
-  private func entries(_ table: Name?, _ record: Name?) throws -> [Int64] {
-    try connection.rows(
-      """
-      SELECT DISTINCT entry FROM ferry_quarantine
-      WHERE NOT \(Self.isTwoWay) AND \(Self.matches) ORDER BY entry
-      """, table, record
-    ) { $0.int64(0) }
-  }
-
-  /// Returns rejected transactions that each sync retries.
-  private func automaticEntries() throws -> [Int64] {
-    let automatic = try uploadTables(automatic: true)
-    let entries = try connection.rows("SELECT DISTINCT entry, tbl FROM ferry_quarantine") {
-      (entry: $0.int64(0), table: $0.name(1))
-    }
-    let others = Set(entries.filter { !automatic.contains($0.table) }.map(\.entry))
-    return Set(entries.map(\.entry)).subtracting(others).sorted()
-  }
+  // MARK: Rejected
 
   /// Sends a rejected operation of an upload-only table again unchanged: its row is still there.
   /// Changes are written to the row and recorded. Returns `false` for an operation that has to be
@@ -246,46 +144,16 @@ extension ReplicaFile {
     -> Bool
   {
     let table = operation.key.table
-    guard operation.batch == nil,
-      try uploadTables().contains(where: { $0 == table })
+    guard operation.batch == nil, try tracked.uploads().contains(table),
+      let order = try quarantine.order(of: operation.id, in: entry)
     else { return false }
-    let order = try connection.first(
-      "SELECT seq FROM ferry_quarantine WHERE entry = ? AND id = ?", entry, operation.id
-    ) { $0.int64(0) }
-    guard let order else { return false }
     try rememberClock()
-    try requeue(order, "grp = ferry_group(), base = ferry_base()")
+    try failedUploads.requeue(order, .present)
     guard !changes.isEmpty, operation.kind != .delete else { return true }
     let plan = ApplyPlan(
       table: try schema(of: table), rules: .standard, connection: connection)
     let known = changes.filter { plan.known.contains($0.name) }
     if !known.isEmpty { _ = try plan.update(operation.key.record, plan.unstamped(known)) }
     return true
-  }
-
-  // MARK: Looking
-
-  /// Returns the unconfirmed state of upload-only tables, by table and record.
-  func uploads(of table: Name?, limit: Int) throws -> [UploadState] {
-    try connection.rows(
-      """
-      SELECT tbl, record, is_dirty, is_deleted, failed, detail, identifier
-      FROM ferry_uploads WHERE ?1 IS NULL OR tbl = ?1 ORDER BY tbl, record LIMIT ?2
-      """, table, limit
-    ) { row in
-      UploadState(
-        key: RecordKey(table: row.name(0), record: row.name(1)),
-        identifier: OperationID(UniqueID(row.text(6)) ?? UniqueID(high: 0, low: 0)),
-        isDirty: row.int64(2) != 0, isDeleted: row.int64(3) != 0, isFailed: row.int64(4) != 0,
-        detail: row.optionalText(5))
-    }
-  }
-
-  /// Returns the number of records of upload-only tables with a failed operation.
-  func failedCount(_ table: Name? = nil, _ record: Name? = nil) throws -> Int {
-    guard try !uploadTables().isEmpty else { return 0 }
-    return try connection.first(
-      "SELECT count(*) FROM ferry_uploads WHERE failed AND \(Self.matches)", table, record
-    ) { Int($0.int64(0)) } ?? 0
   }
 }

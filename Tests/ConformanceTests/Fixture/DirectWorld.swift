@@ -134,9 +134,9 @@ final class DirectWorld {
   }
 
   private func pull(_ device: DirectDevice) throws {
-    while case let keys = try device.file.recordsToRefresh(), !keys.isEmpty {
-      try device.file.stageRefresh(
-        try store.records(keys, in: space.id, now: now).get(), of: keys)
+    while case let keys = try device.file.refreshes.next(), !keys.isEmpty {
+      try device.file.stage(
+        try store.records(keys, in: space.id, now: now).get(), ofRecords: keys)
     }
     while true {
       let request = PullRequest(

@@ -1,0 +1,37 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Places of the cursor with their times by the server's clock: `ferry_marks`. With them a device
+/// knows whether the authors of all that a server lost still keep it.
+struct CursorMarks {
+  let connection: SQLiteConnection
+
+  /// The least time between marks, in milliseconds.
+  private static let distance: Int64 = 24 * 3_600_000
+
+  /// Notes the cursor's place. Of the marks that are as old as the archive may become, it keeps the
+  /// newest.
+  ///
+  /// - Parameter now: the server's clock in milliseconds.
+  func add(_ applied: SequenceNumber, now: Int64) throws {
+    let made = try connection.run(
+      """
+      INSERT INTO ferry_marks(at, applied) SELECT ?1, ?2
+      WHERE NOT EXISTS (SELECT 1 FROM ferry_marks WHERE at > ?3)
+      """, now, applied, now - Self.distance)
+    guard made > 0 else { return }
+    try connection.run(
+      "DELETE FROM ferry_marks WHERE at < (SELECT max(at) FROM ferry_marks WHERE at <= ?)",
+      now - ReplicaFile.archiveAgeMax)
+  }
+
+  /// Whether the whole history of the marks is younger than the time for which devices keep their
+  /// operations, as far as it is known here.
+  func areYoung(now: Int64) throws -> Bool {
+    try !connection.exists(
+      "SELECT 1 FROM ferry_marks WHERE at <= ? AND applied > 0 LIMIT 1",
+      now - ReplicaFile.archiveAgeMax)
+  }
+
+  func removeAll() throws { try connection.run("DELETE FROM ferry_marks") }
+}

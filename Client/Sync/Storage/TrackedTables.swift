@@ -1,0 +1,89 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// The tables whose writes are recorded, and the directions in which their changes travel:
+/// `ferry_tables` (SPEC.md §17).
+///
+/// Names are those in the space, unless a function states otherwise.
+struct TrackedTables {
+  let connection: SQLiteConnection
+
+  // MARK: Names
+
+  func names() throws -> [Name] {
+    try connection.rows("SELECT name FROM ferry_tables ORDER BY name") { $0.name(0) }
+  }
+
+  /// Returns the names in this file.
+  func locals() throws -> [Name] {
+    try connection.rows("SELECT local FROM ferry_tables ORDER BY local") { $0.name(0) }
+  }
+
+  func contains(_ table: Name) throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ?", table)
+  }
+
+  /// - Parameter shared: the column of this file that has the space of each row; `nil` if all rows
+  ///   belong to this space.
+  func add(_ table: TableSchema, _ identity: KeyIdentity, sharedBy shared: Name?) throws {
+    try connection.run(
+      """
+      INSERT INTO ferry_tables(name, local, identity, space_column, signature)
+      VALUES (?, ?, ?, ?, '')
+      """, table.name, table.local, identity.rawValue, shared)
+  }
+
+  func remove(_ table: Name) throws {
+    try connection.run("DELETE FROM ferry_tables WHERE name = ?", table)
+  }
+
+  // MARK: Directions
+
+  /// Selects operations of tables that receive others' changes.
+  static let isTwoWay =
+    "tbl NOT IN (SELECT name FROM ferry_tables WHERE direction <> 'two-way')"
+
+  /// The direction of a table that is two-way from the next pull on.
+  private static let returning = "returning"
+
+  /// Returns the upload-only tables.
+  func uploads() throws -> [Name] {
+    try connection.rows(
+      "SELECT name FROM ferry_tables WHERE direction <> 'two-way' ORDER BY name"
+    ) { $0.name(0) }
+  }
+
+  /// Returns the upload-only tables of one kind.
+  func uploads(automatic: Bool) throws -> Set<Name> {
+    let direction = TrackDirection.uploadOnly(automatic: automatic).kept
+    return Set(
+      try connection.rows("SELECT name FROM ferry_tables WHERE direction = ?", direction) {
+        $0.name(0)
+      })
+  }
+
+  /// Returns the direction of a table; `nil` if it is not tracked.
+  func direction(of table: Name) throws -> TrackDirection? {
+    try connection.first("SELECT direction FROM ferry_tables WHERE name = ?", table) {
+      TrackDirection(kept: $0.text(0))
+    }
+  }
+
+  /// Sets the direction of a table. One that becomes two-way does so with the next pull.
+  func set(_ direction: TrackDirection, of table: Name) throws {
+    let kept = direction == .twoWay ? Self.returning : direction.kept
+    try connection.run("UPDATE ferry_tables SET direction = ? WHERE name = ?", kept, table)
+  }
+
+  /// Whether a pull has to fetch the omitted records of a table.
+  func hasReturning() throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_tables WHERE direction = ?", Self.returning)
+  }
+
+  /// Makes the returning tables two-way.
+  func endReturns() throws {
+    try connection.run(
+      "UPDATE ferry_tables SET direction = 'two-way' WHERE direction = ?", Self.returning)
+  }
+}
