@@ -48,6 +48,8 @@ struct SetBackOracleTests {
     var aware = maker.replica(1, [])
     aware.anchor = Cursor.Anchor(head: 1, operation: first.id)
     #expect(found([setBack([], keeping: 0), .read(device: "one", aware), told]) == 1)
+    // The file is reported for the first time after the rollback, and does not know of it.
+    #expect(found([setBack([first], keeping: 0), told, .read(device: "one", aware)]) == 0)
     // A response from before came late: the device knew of the history that is gone.
     let gone = maker.operation(.insert, "b", at: 12)
     var late = aware

@@ -80,6 +80,18 @@ struct MovingValuesTests {
     #expect(try shown(replica) == [["new", 1], ["p", 3], ["r", 2]])
   }
 
+  @Test("a value that a deferred change frees can be taken in the same pull")
+  func freedByDeferred() throws {
+    let replica = try places("u INTEGER UNIQUE")
+    try replica.apply([place(1, "p", 1, inserts: true), place(2, "q", 2, inserts: true)])
+    // The second change is deferred until the third, and the first until the second.
+    let result = try replica.apply([
+      place(3, "new", 2, inserts: true), place(4, "q", 1), place(5, "p", 3),
+    ])
+    #expect(result == AppliedPull(applied: 3, refused: 0))
+    #expect(try shown(replica) == [["new", 2], ["p", 3], ["q", 1]])
+  }
+
   @Test("a shift of 3,000 values over the pages of one pull is applied at once")
   func shift() throws {
     let replica = try places("u INTEGER NOT NULL UNIQUE")

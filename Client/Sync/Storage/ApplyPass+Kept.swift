@@ -12,8 +12,8 @@ extension ApplyPass {
     guard hasKept else { return }
     let choice: KeptChoice = table.map { .ofTable($0) } ?? .refused
     let blocked = try retryKept(choice)
-    // The row that blocks a single record is not deferred itself.
-    if blocked.count > 1 { try move(blocked) }
+    // A single record may have been blocked by a row that moved later in this retry.
+    if !blocked.isEmpty { try move(blocked) }
   }
 
   /// Retries deferred changes.

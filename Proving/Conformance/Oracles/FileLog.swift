@@ -202,7 +202,10 @@ struct FileLogs {
   private mutating func file(of device: String) -> Int {
     if let index = current[device] { return index }
     current[device] = files.count
-    files.append(FileLog(device: device))
+    var log = FileLog(device: device)
+    // The file may have been in use before the server went back, and was not reported until now.
+    if lineage.wentBack { log.revoke(survivors: [], shared: []) }
+    files.append(log)
     return files.count - 1
   }
 }
