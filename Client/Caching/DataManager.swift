@@ -1,4 +1,5 @@
 import FerryNetworking
+import Foundation
 
 /// The source of an application's data: missions, caches and the network behind one interface.
 ///
@@ -18,8 +19,13 @@ public struct DataManager: Sendable {
   public let client: NetworkClient
   /// The cache of images.
   public let images: ImageCache
+  /// The cache of requests.
+  public let requests: RequestCache
 
-  private let requests: RequestCache
+  /// The envelope of the server's responses; `nil` if they are the values themselves.
+  let envelope: Envelope?
+  /// Makes the decoder of ``value(_:for:)``.
+  let decoder: @Sendable () -> JSONDecoder
   private let flights = SingleFlight<Question, NetworkResponse>()
 
   /// Creates a manager with both caches.
@@ -30,10 +36,13 @@ public struct DataManager: Sendable {
   ///   - folder: of the caches, created when needed; `nil` keeps everything in memory.
   ///   - partition: separates the data of users: others do not find it.
   ///   - pinned: content that answers first, such as the missions of this device.
+  ///   - envelope: of the server's responses; the manager unwraps them.
+  ///   - decoder: makes the decoder of values.
   public init(
     _ configuration: NetworkConfiguration, folder: String?,
     requestLimits: CacheLimits = CacheLimits(), imageLimits: CacheLimits = .images,
     partition: CachePartition = .credentials, pinned: (any PinnedContent)? = nil,
+    envelope: Envelope? = nil, decoder: @escaping @Sendable () -> JSONDecoder = { JSONDecoder() },
     transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity()
   ) {
@@ -44,10 +53,16 @@ public struct DataManager: Sendable {
     var imageConfiguration = configuration
     (imageConfiguration.main, imageConfiguration.alternatives) = (nil, [:])
     imageConfiguration.filter = SuccessFilter()
+    imageConfiguration.accepts = nil
+    var configuration = configuration
+    if let envelope {
+      // As a filter, so that the cache keeps no errors.
+      configuration.filter = FilterChain(configuration.filter, EnvelopeFilter(envelope: envelope))
+    }
     self.init(
       client: NetworkClient(
         configuration, transport: transport, connectivity: connectivity, cache: requests),
-      requests: requests,
+      requests: requests, envelope: envelope, decoder: decoder,
       images: ImageCache(
         folder: folder.map { $0 + "/images" }, limits: imageLimits, partition: partition,
         configuration: imageConfiguration, transport: transport, connectivity: connectivity,
@@ -55,9 +70,14 @@ public struct DataManager: Sendable {
   }
 
   /// Creates a manager from existing parts; `client` keeps its answers in `requests`.
-  package init(client: NetworkClient, requests: RequestCache, images: ImageCache) {
+  package init(
+    client: NetworkClient, requests: RequestCache, envelope: Envelope? = nil,
+    decoder: @escaping @Sendable () -> JSONDecoder = { JSONDecoder() }, images: ImageCache
+  ) {
     self.client = client
     self.requests = requests
+    self.envelope = envelope
+    self.decoder = decoder
     self.images = images
   }
 
@@ -103,7 +123,7 @@ public struct DataManager: Sendable {
       limits = [
         String(describing: request.timeout), String(describing: request.connectTimeout),
         String(describing: request.responseLimit), String(describing: request.retry),
-        String(describing: request.isRepeatable),
+        String(describing: request.isRepeatable), String(describing: request.accepts),
       ]
     }
   }

@@ -15,7 +15,7 @@ public struct ImageCache: Sendable {
   /// unreachable.
   public static let standardOptions = CacheOptions(staleWhenOffline: true)
 
-  private let cache: RequestCache
+  let cache: RequestCache
   private let client: NetworkClient
   private let pinned: (any PinnedContent)?
   private let flights = SingleFlight<Question, CachedImage>()
@@ -91,12 +91,14 @@ public struct ImageCache: Sendable {
     let lifetime: Duration?
     let staleWhenOffline: Bool
     let revalidate: Bool
+    let key: String?
 
     init(url: String, options: CacheOptions) {
       self.url = url
       lifetime = options.lifetime
       staleWhenOffline = options.staleWhenOffline
       revalidate = options.revalidate
+      key = options.key
     }
   }
 }

@@ -17,11 +17,11 @@ public struct RequestCache: ResponseCache {
   /// content, such as a film, from its file.
   static let pinnedBytesMax = 64 << 20
 
-  private let store: CacheStore
-  private let limits: CacheLimits
-  private let partition: CachePartition
+  let store: CacheStore
+  let limits: CacheLimits
+  let partition: CachePartition
   private let pinned: (any PinnedContent)?
-  private let now: @Sendable () -> Int64
+  let now: @Sendable () -> Int64
 
   /// Creates a cache.
   ///
@@ -84,7 +84,7 @@ public struct RequestCache: ResponseCache {
   }
 
   /// Returns a kept answer with its age (RFC 9111 §4).
-  private func response(
+  func response(
     _ head: CachedHead, _ body: [UInt8], age: Int64, isStale: Bool
   ) -> NetworkResponse {
     var headers = head.headers

@@ -95,8 +95,7 @@ extension CurlTransfer {
         .redirectRefused, "\(address.endpoint) redirects to an invalid address")
       return false
     }
-    let hasBody = request.body != nil || request.file != nil
-    let sendsBody = hasBody && easy.effectiveMethod == request.method.rawValue
+    let sendsBody = request.hasBody && easy.effectiveMethod == request.method.rawValue
     let check = RedirectCheck(request: request, first: address)
     if let refusal = check.refusal(of: next, after: lastAddress, sendsBody: sendsBody) {
       self.refusal = refusal

@@ -58,7 +58,7 @@ extension EasyHandle {
 
   private func setMethod(_ transfer: CurlTransfer) throws(TransportError) {
     let request = transfer.request
-    let hasBody = request.body != nil || request.file != nil
+    let hasBody = request.hasBody
     switch request.method {
     case .get where !hasBody:
       set(CURLOPT_HTTPGET, true)
@@ -76,7 +76,8 @@ extension EasyHandle {
   /// Copies a body in memory as a whole, unless bandwidth is limited.
   private func setBody(_ transfer: CurlTransfer) throws(TransportError) {
     let request = transfer.request
-    guard request.file != nil || transfer.gate?.limitsSending == true else {
+    let isInMemory = request.file == nil && request.parts.isEmpty
+    guard !isInMemory || transfer.gate?.limitsSending == true else {
       return setBody(request.body ?? [])
     }
     let source = try BodySource(request)

@@ -11,3 +11,11 @@ public struct FileSlice: Sendable, Equatable {
     self.range = range
   }
 }
+
+/// One of several parts of a body.
+public enum BodyPart: Sendable, Equatable {
+  /// These bytes.
+  case bytes([UInt8])
+  /// A file, or a part of it, read while it is sent.
+  case file(FileSlice)
+}

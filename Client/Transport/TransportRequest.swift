@@ -27,6 +27,9 @@ public struct TransportRequest: Sendable, Equatable {
   public var body: [UInt8]?
   /// A file to send as the body, in parts and with its length; replaces `body`.
   public var file: FileSlice?
+  /// Parts that are sent one after another as the body, with its length; they replace `body` and
+  /// `file`.
+  public var parts: [BodyPart] = []
   /// The limit for the whole exchange; for streams, for each silence.
   public var timeout: Duration
   /// The limit for reaching the server: name, connection and TLS together.
@@ -60,6 +63,11 @@ public struct TransportRequest: Sendable, Equatable {
     self.connectTimeout = connectTimeout
     self.responseLimit = responseLimit
   }
+}
+
+extension TransportRequest {
+  /// Whether the request has a body, be it empty.
+  package var hasBody: Bool { body != nil || file != nil || !parts.isEmpty }
 }
 
 /// The addresses to which a server may redirect a request. In all cases: none from https to http,

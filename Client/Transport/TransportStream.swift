@@ -41,6 +41,32 @@ public struct TransportBody: AsyncSequence, Sendable {
   /// Ends the transfer now; a waiting consumer gets kind `cancelled`.
   public func cancel() { source.cancel() }
 
+  /// Returns the same body, whose parts and end are reported while its consumer reads it.
+  ///
+  /// - Parameters:
+  ///   - part: called with the bytes of each part.
+  ///   - end: called at the end, after a failure and when the consumer leaves; possibly repeatedly.
+  package func observed(
+    part: @escaping @Sendable (Int) -> Void, end: @escaping @Sendable (TransportError?) -> Void
+  ) -> TransportBody {
+    let source = source
+    return TransportBody(
+      next: { () async throws(TransportError) -> [UInt8]? in
+        do throws(TransportError) {
+          let next = try await source.next()
+          if let next { part(next.count) } else { end(nil) }
+          return next
+        } catch {
+          end(error)
+          throw error
+        }
+      },
+      cancel: {
+        source.cancel()
+        end(TransportError(.cancelled, "the response has no reader any more"))
+      })
+  }
+
   /// Returns the one pass over the body; releasing the iterator ends the transfer.
   public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
 

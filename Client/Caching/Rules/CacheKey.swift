@@ -9,12 +9,14 @@ public enum CachePartition: Sendable, Hashable {
   /// A partition by a name of the application's, such as a space and a user's id.
   case named(String)
 
-  /// Returns the text for the partition of a request with these fields.
-  func name(for headers: TransportHeaders) -> String {
+  /// Returns the text for the partition of a request with these fields, and with credentials that
+  /// interceptors add for `user`.
+  func name(for headers: TransportHeaders, user: String? = nil) -> String {
     switch self {
     case .named(let name): return "named:" + name
     case .credentials:
-      let values = ["Authorization", "Cookie"].map { headers[$0] ?? "" }
+      let values =
+        ["Authorization", "Cookie"].map { headers[$0] ?? "" } + (user.map { [$0] } ?? [])
       guard values.contains(where: { !$0.isEmpty }) else { return "" }
       var text = DelimitedText()
       for value in values { text.add(value) }
@@ -36,9 +38,16 @@ package struct CacheKey: Sendable, Hashable {
   /// of parameters matters only among those of one name.
   package init(_ request: CacheableRequest, partition: CachePartition) {
     endpoint = ContentAddress.canonical(request.endpoint)
-    self.partition = partition.name(for: request.headers)
+    self.partition = partition.name(for: request.headers, user: request.user)
     var text = DelimitedText()
     text.add(self.partition)
+    if let key = request.options.key {
+      // No address is empty, so no other key is equal.
+      text.add("")
+      text.add(key)
+      digest = text.digest
+      return
+    }
     text.add(endpoint)
     let identifying = request.query.filter(\.identifies).enumerated()
       .sorted { ($0.element.name, $0.offset) < ($1.element.name, $1.offset) }

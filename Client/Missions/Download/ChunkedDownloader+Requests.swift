@@ -73,7 +73,7 @@ extension TransportError {
       case .responseTooLarge: .responseTooLarge
       case .cancelled: .cancelled
       case .fileFailed: .fileFailed
-      case .notCached, .rejected, .other: .other
+      case .notCached, .unacceptable, .business, .undecodable, .rejected, .other: .other
       }
     self.init(kind, error.message)
   }

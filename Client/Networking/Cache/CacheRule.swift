@@ -14,13 +14,18 @@ public struct CacheOptions: Sendable, Equatable {
   public var staleWhenOffline: Bool
   /// Whether to ask the server if a stale answer is still valid, instead of fetching all of it.
   public var revalidate: Bool
+  /// A key of the caller's own, in place of the address and its parameters: requests with one key
+  /// share one answer. `get`, `put` and `remove` of the cache use the same keys.
+  public var key: String?
 
   /// Creates options; by default the answer's fields decide, and a stale answer is revalidated.
   public init(
-    lifetime: Duration? = nil, staleWhenOffline: Bool = false, revalidate: Bool = true
+    lifetime: Duration? = nil, staleWhenOffline: Bool = false, revalidate: Bool = true,
+    key: String? = nil
   ) {
     self.lifetime = lifetime
     self.staleWhenOffline = staleWhenOffline
     self.revalidate = revalidate
+    self.key = key
   }
 }

@@ -47,16 +47,21 @@ public struct CacheableRequest: Sendable, Equatable {
   public var headers: TransportHeaders
   /// The conditions under which an earlier answer serves.
   public var options: CacheOptions
+  /// The users whose credentials interceptors add after the cache was asked; `nil` if there are
+  /// none. They separate answers as credentials in `headers` do.
+  public var user: String?
 
   /// Creates a request, for callers of a cache other than the client.
   public init(
     method: TransportMethod = .get, endpoint: String, query: [QueryItem] = [],
-    headers: TransportHeaders = [:], options: CacheOptions = CacheOptions()
+    headers: TransportHeaders = [:], options: CacheOptions = CacheOptions(),
+    user: String? = nil
   ) {
     self.method = method
     self.endpoint = endpoint
     self.query = query
     self.headers = headers
     self.options = options
+    self.user = user
   }
 }

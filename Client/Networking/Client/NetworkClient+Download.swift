@@ -16,26 +16,39 @@ extension NetworkClient {
   ) async throws(NetworkError) -> NetworkResponse {
     var request = request
     request.minimumRate = request.minimumRate ?? RequestPace.downloadRateMin
-    var plan = try plan(for: request, asksCache: false)
+    let log = log(request)
+    var plan = try plan(for: request, asksCache: false, log: log)
     var step = plan.start
-    while true {
-      let stream = try await open(&plan, from: step, for: request, progress: progress)
-      do {
-        try await save(stream.body, to: path)
-        return NetworkResponse(status: stream.status, headers: stream.headers)
-      } catch {
-        step = plan.next(.failed(error), random: surroundings.random)
+    do throws(NetworkError) {
+      while true {
+        let stream = try await open(&plan, from: step, for: request, progress: progress)
+        do throws(NetworkError) {
+          try await save(stream.body, to: path, log)
+          let response = NetworkResponse(status: stream.status, headers: stream.headers)
+          log?.end(plan, response)
+          return response
+        } catch {
+          step = plan.next(.failed(error), random: surroundings.random)
+        }
       }
+    } catch {
+      log?.end(plan, error)
+      throw error
     }
   }
 
-  private func save(_ body: TransportBody, to path: String) async throws(NetworkError) {
+  private func save(
+    _ body: TransportBody, to path: String, _ log: RequestLog?
+  ) async throws(NetworkError) {
     let suffix = String(surroundings.random(), radix: 36)
     let disk = ThreadExecutor(name: "ferry-download")
     let file = DownloadFile(path: path, suffix: suffix)
     do {
       try await disk.run { try file.create() }
-      for try await part in body { try await disk.run { try file.append(part) } }
+      for try await part in body {
+        log?.received(part.count)
+        try await disk.run { try file.append(part) }
+      }
       // A loop that ends early is not an error of the body, and must not count as its end.
       try Task.checkCancellation()
       try await disk.run { try file.finish() }

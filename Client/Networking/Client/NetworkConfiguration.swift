@@ -6,6 +6,12 @@ public struct NetworkConfiguration: Sendable {
   public var alternatives: [String: BaseURL] = [:]
   /// Fields of every request to any base; secrets do not belong here.
   public var headers: TransportHeaders = [:]
+  /// Parameters of every request to the bases above, before its own. A request's parameter replaces
+  /// those of its name here. Absolute addresses do not get them.
+  public var query: [QueryItem] = []
+  /// The media types that requests accept: sent as `Accept`, and checked in successful responses;
+  /// `nil` for any.
+  public var accepts: [MediaRange]?
   /// The limit for one attempt as a whole; for streams and downloads, for each silence.
   public var timeout: Duration = .seconds(60)
   /// The limit for reaching the server in one attempt.
@@ -23,6 +29,11 @@ public struct NetworkConfiguration: Sendable {
   public var certificateAuthorities: String?
   /// The filter that checks every answer first, for all requests.
   public var filter: any ResponseFilter = SuccessFilter()
+  /// Change each request before it is sent, one after another, and review its response.
+  public var interceptors: [any RequestInterceptor] = []
+  /// Gets a record of each request when it has ended, on the thread of the request: it has to return
+  /// soon. A record contains no secrets.
+  public var log: (@Sendable (RequestRecord) -> Void)?
 
   /// Creates the defaults for a server.
   public init(_ main: BaseURL? = nil) { self.main = main }

@@ -8,15 +8,19 @@ public struct NetworkSurroundings: Sendable {
   public var random: @Sendable () -> UInt64
   /// Waits; throws `CancellationError` when the task is cancelled.
   public var sleep: @Sendable (Duration) async throws -> Void
+  /// The clock that measures how long requests take, for the log.
+  public var instant: @Sendable () -> ContinuousClock.Instant
 
   /// Creates custom surroundings.
   public init(
     now: @escaping @Sendable () -> Int64, random: @escaping @Sendable () -> UInt64,
-    sleep: @escaping @Sendable (Duration) async throws -> Void
+    sleep: @escaping @Sendable (Duration) async throws -> Void,
+    instant: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.now = now
     self.random = random
     self.sleep = sleep
+    self.instant = instant
   }
 
   /// The real machine.

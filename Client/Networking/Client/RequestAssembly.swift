@@ -1,12 +1,15 @@
 /// Makes a transport request from a request and the defaults: a pure rule.
 struct RequestAssembly: Sendable {
   let configuration: NetworkConfiguration
+  /// The source of the boundaries of forms.
+  var random: @Sendable () -> UInt64 = { .random(in: .min ... .max) }
 
   /// Assembles the complete request; throws kind `badAddress`.
   func assemble(_ request: NetworkRequest) throws(NetworkError) -> AssembledRequest {
     let (endpoint, baseHeaders) = try endpoint(of: request)
+    let query = query(of: request)
     let address: RequestAddress
-    let url = Self.append(request.query, to: endpoint)
+    let url = Self.append(query, to: endpoint)
     do {
       address = try RequestAddress(url)
     } catch {
@@ -15,7 +18,12 @@ struct RequestAssembly: Sendable {
     var headers = configuration.headers
     headers.replace(with: baseHeaders)
     if let type = request.body?.contentType { headers["Content-Type"] = type }
+    let accepts = (request.accepts ?? configuration.accepts).map(AcceptedTypes.init)
+    if let accepts { headers["Accept"] = accepts.field }
     headers.replace(with: request.headers)
+    var form: MultipartEncoding?
+    if case .form(let content) = request.body { form = MultipartEncoding(content, random: random) }
+    if let form { headers["Content-Type"] = form.contentType }
     var transport = TransportRequest(
       request.method, url, headers: headers, timeout: request.timeout ?? configuration.timeout,
       connectTimeout: request.connectTimeout ?? configuration.connectTimeout,
@@ -30,33 +38,36 @@ struct RequestAssembly: Sendable {
     switch request.body {
     case .bytes(let bytes, _): transport.body = bytes
     case .file(let path, let range, _): transport.file = FileSlice(path: path, range: range)
+    case .form: transport.parts = try form?.parts() ?? []
     case nil: break
     }
+    let key = CacheableRequest(
+      method: request.method, endpoint: endpoint, query: query, headers: headers,
+      user: InterceptorChain(interceptors: configuration.interceptors).seeing(request.base).user)
     return AssembledRequest(
       transport: transport, host: address.name, retry: request.retry ?? configuration.retry,
-      mayRepeat: request.mayRepeat, cacheable: cacheable(request, endpoint, headers),
-      change: change(request, endpoint, headers))
+      mayRepeat: request.mayRepeat, accepts: accepts, cacheable: cacheable(request, key),
+      change: request.method == .get || request.method == .head ? nil : key)
+  }
+
+  /// Returns the common parameters, then the request's own.
+  private func query(of request: NetworkRequest) -> [QueryItem] {
+    if case .absolute = request.base { return request.query }
+    let own = Set(request.query.map(\.name))
+    return configuration.query.filter { !own.contains($0.name) } + request.query
   }
 
   /// Returns the request for the cache, or `nil`. A conditional request is about the caller's own
   /// copy, and a range is not the whole answer: a cache answers neither.
   private func cacheable(
-    _ request: NetworkRequest, _ endpoint: String, _ headers: TransportHeaders
+    _ request: NetworkRequest, _ key: CacheableRequest
   ) -> CacheableRequest? {
-    guard case .use(let options) = request.cache ?? configuration.cache,
-      request.method == .get, request.body == nil, !headers.hasCondition, headers["Range"] == nil
+    guard case .use(let options) = request.cache ?? configuration.cache, request.method == .get,
+      request.body == nil, !key.headers.hasCondition, key.headers["Range"] == nil
     else { return nil }
-    return CacheableRequest(
-      endpoint: endpoint, query: request.query, headers: headers, options: options)
-  }
-
-  /// Returns the change that the cache has to know of, whatever the rule (RFC 9111 §4.4).
-  private func change(
-    _ request: NetworkRequest, _ endpoint: String, _ headers: TransportHeaders
-  ) -> CacheableRequest? {
-    if request.method == .get || request.method == .head { return nil }
-    return CacheableRequest(
-      method: request.method, endpoint: endpoint, query: request.query, headers: headers)
+    var cacheable = key
+    cacheable.options = options
+    return cacheable
   }
 
   // MARK: The address
@@ -131,10 +142,12 @@ struct AssembledRequest: Sendable, Equatable {
   var host: String
   var retry: RetryPolicy
   var mayRepeat: Bool
+  /// The media types of a successful response; `nil` for any.
+  var accepts: AcceptedTypes?
   /// The request for the cache; `nil` if no cache is asked.
   var cacheable: CacheableRequest?
-  /// The change that the cache has to know of after a success; `nil` for requests that change
-  /// nothing.
+  /// The change that the cache has to know of after a success, whatever the rule (RFC 9111 §4.4);
+  /// `nil` for requests that change nothing.
   var change: CacheableRequest?
 }
 

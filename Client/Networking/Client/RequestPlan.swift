@@ -28,6 +28,8 @@ struct RequestPlan: Sendable {
     case found(CacheAnswer)
     /// An answer, at `now` seconds since 1970.
     case answered(NetworkResponse, now: Int64)
+    /// An answer after which an interceptor wants to send the request once more.
+    case repelled(NetworkResponse, now: Int64)
     /// No answer, or an answer whose body broke off.
     case failed(NetworkError)
     case accepted(NetworkResponse)
@@ -36,7 +38,11 @@ struct RequestPlan: Sendable {
     case waited
   }
 
-  private let request: AssembledRequest
+  let request: AssembledRequest
+  /// The number of attempts so far.
+  private(set) var attempts = 0
+  /// Whether an interceptor may have the request sent again: once, whatever the retry policy.
+  private(set) var maySendAgain = true
   private var failures = 0
   private var hasLookedUp = false
   private var offline: String?
@@ -59,6 +65,7 @@ struct RequestPlan: Sendable {
     case .looked(let status): looked(status)
     case .found(let answer): found(answer)
     case .answered(let response, let now): answered(response, now)
+    case .repelled(let response, let now): repelled(response, now)
     case .failed(let error): failed(error, random)
     case .accepted(let response): accept(response)
     case .refused(let error): refuse(error, random)
@@ -109,6 +116,7 @@ struct RequestPlan: Sendable {
       transport.headers.replace(with: validators)
       hasAskedToValidate = true
     }
+    attempts += 1
     return .attempt(transport)
   }
 
@@ -135,6 +143,12 @@ struct RequestPlan: Sendable {
     }
     received = response
     return .judge(response)
+  }
+
+  private mutating func repelled(_ response: NetworkResponse, _ now: Int64) -> Step {
+    guard maySendAgain else { return answered(response, now) }
+    maySendAgain = false
+    return attempt()
   }
 
   private mutating func kept(_ response: NetworkResponse) -> Step {

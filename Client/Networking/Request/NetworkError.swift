@@ -23,6 +23,13 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     case notCached
     /// A filter rejected the answer.
     case rejected(status: Int, reason: String)
+    /// A successful response has a media type that the request does not accept; `nil` if it has
+    /// none.
+    case unacceptable(contentType: String?)
+    /// The envelope of a successful response contains an error of the server's own, with its code.
+    case business(code: String)
+    /// The response is not the caller's type.
+    case undecodable
     /// A file to send cannot be read, or a file to receive cannot be written.
     case fileFailed
     /// Anything else, such as a redirect loop or an answer that is not HTTP.
@@ -78,7 +85,7 @@ public struct NetworkError: Error, Sendable, Equatable, CustomStringConvertible 
     case .offline, .timedOut, .interrupted: true
     case .rejected(let status, _): RetryPolicy.isTransient(status: status)
     case .secureConnectionFailed, .badAddress, .redirectRefused, .responseTooLarge, .cancelled,
-      .notCached, .fileFailed, .other:
+      .notCached, .unacceptable, .business, .undecodable, .fileFailed, .other:
       false
     }
   }

@@ -36,6 +36,9 @@ public struct NetworkRequest: Sendable {
   public var isRepeatable: Bool?
   /// Whether an earlier answer may serve; only for GET. Streams and downloads use no cache.
   public var cache: CacheRule?
+  /// The media types that the request accepts: sent as `Accept`, and checked in a successful
+  /// response; `nil` takes the client's.
+  public var accepts: [MediaRange]?
   /// Checks the answer after the client's base filter has accepted it.
   public var filter: (any ResponseFilter)?
   /// For streams and downloads: the least bytes a second of the body, over each `timeout`. `nil`
@@ -48,7 +51,7 @@ public struct NetworkRequest: Sendable {
     query: [QueryItem] = [], headers: TransportHeaders = [:], body: NetworkBody? = nil,
     timeout: Duration? = nil, connectTimeout: Duration? = nil, responseLimit: Int? = nil,
     retry: RetryPolicy? = nil, isRepeatable: Bool? = nil, cache: CacheRule? = nil,
-    filter: (any ResponseFilter)? = nil
+    accepts: [MediaRange]? = nil, filter: (any ResponseFilter)? = nil
   ) {
     self.method = method
     self.base = base
@@ -62,6 +65,7 @@ public struct NetworkRequest: Sendable {
     self.retry = retry
     self.isRepeatable = isRepeatable
     self.cache = cache
+    self.accepts = accepts
     self.filter = filter
   }
 
@@ -123,11 +127,15 @@ public enum NetworkBody: Sendable, Equatable {
   case bytes([UInt8], contentType: String? = nil)
   /// A file, or these bytes of it, read while it is sent and never as a whole in memory.
   case file(String, range: Range<Int>? = nil, contentType: String? = nil)
+  /// A form with fields and files; its `Content-Type` replaces that of the request's fields.
+  case form(MultipartForm)
 
-  /// The value of `Content-Type`, unless the request's fields have one.
+  /// The value of `Content-Type`, unless the request's fields have one; that of a form is drawn with
+  /// its boundary.
   var contentType: String? {
     switch self {
     case .bytes(_, let type), .file(_, _, let type): type
+    case .form: nil
     }
   }
 }

@@ -103,13 +103,19 @@ struct SessionBody: Sendable {
     }
     return nil
   }
-  /// Removes the copy of a range when the last request with it has ended.
+  /// Removes the copy of a range or of parts when the last request with it has ended.
   private let copy: TemporaryCopy?
 
   /// Opens the body of a request; `nil` if it has none.
   ///
   /// - Throws: kind `fileFailed` if its file cannot be read or lacks the requested bytes.
   init?(_ request: TransportRequest) throws(TransportError) {
+    if !request.parts.isEmpty {
+      let source = try BodySource(request)
+      let copy = try TemporaryCopy(of: source)
+      (content, count, self.copy) = (.file(copy.url), source.count, copy)
+      return
+    }
     guard let slice = request.file else {
       guard let bytes = request.body else { return nil }
       (content, count, copy) = (.bytes(Data(bytes)), bytes.count, nil)
@@ -126,7 +132,7 @@ struct SessionBody: Sendable {
   }
 }
 
-/// A temporary file with a part of another one.
+/// A temporary file with a part of another one, or with the parts of a body.
 private final class TemporaryCopy: Sendable {
   let url: URL
 

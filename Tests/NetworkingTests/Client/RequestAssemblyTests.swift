@@ -70,6 +70,20 @@ struct RequestAssemblyTests {
     }
   }
 
+  @Test("common parameters come first, yield to a request's own, and reach the bases alone")
+  func commonQuery() throws {
+    var configuration = Self.configuration
+    configuration.query = [QueryItem("app", "board"), QueryItem("lang", "de", identifies: false)]
+    configuration.cache = .use()
+    let assembly = RequestAssembly(configuration: configuration)
+    let own = NetworkRequest("/a", query: [QueryItem("lang", "en"), QueryItem("p", "1")])
+    let assembled = try assembly.assemble(own)
+    #expect(assembled.transport.url == "https://api.example/v1/a?app=board&lang=en&p=1")
+    #expect(assembled.cacheable?.query.map(\.name) == ["app", "lang", "p"])
+    let other = try assembly.assemble(NetworkRequest(url: "http://other/x")).transport.url
+    #expect(other == "http://other/x")
+  }
+
   @Test("parameters keep their order, and are encoded so that no value becomes syntax")
   func query() throws {
     var request = NetworkRequest(

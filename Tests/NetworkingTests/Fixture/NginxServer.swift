@@ -50,6 +50,12 @@ final class NginxServer: Sendable {
     FileManager.default.contents(atPath: directory.file("files/\(name)").path).map(Array.init)
   }
 
+  /// Returns the size of the content that was uploaded as `name`.
+  func size(_ name: String) -> Int? {
+    let path = directory.file("files/\(name)").path
+    return (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int
+  }
+
   private static func configuration(in directory: String, port: UInt16) -> String {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
       .map { "\($0)_temp_path \(directory)/state;" }.joined(separator: " ")

@@ -1,11 +1,11 @@
-import FerryNetworking
 import Synchronization
 
 /// Lets concurrent callers with the same key share one request.
 ///
-/// A cancelled caller returns at once; the request ends when the last caller has left.
-final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  typealias Outcome = Result<Value, NetworkError>
+/// A cancelled caller returns at once. The request ends when the last caller has left, unless it is
+/// to run to its end.
+package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  package typealias Outcome = Result<Value, NetworkError>
 
   private struct Flight {
     let number: Int
@@ -25,10 +25,16 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  private let endsWithLastCaller: Bool
   private let state = Mutex(State())
 
+  /// Creates a place for shared requests.
+  ///
+  /// - Parameter endsWithLastCaller: whether a request that no caller waits for is cancelled.
+  package init(endsWithLastCaller: Bool = true) { self.endsWithLastCaller = endsWithLastCaller }
+
   /// Returns the result of `body`, which runs once for all concurrent calls with `key`.
-  func run(
+  package func run(
     _ key: Key, _ body: @escaping @Sendable () async throws(NetworkError) -> Value
   ) async throws(NetworkError) -> Value {
     let passenger = state.withLock { $0.nextNumber() }
@@ -42,7 +48,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Returns the number of callers that wait for a key.
-  func waiting(_ key: Key) -> Int { state.withLock { $0.flights[key]?.waiting.count ?? 0 } }
+  package func waiting(_ key: Key) -> Int { state.withLock { $0.flights[key]?.waiting.count ?? 0 } }
 
   private func join(
     _ key: Key, _ passenger: Int, _ continuation: CheckedContinuation<Outcome, Never>,
@@ -77,7 +83,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         state.left.insert(passenger)
         return nil as CheckedContinuation<Outcome, Never>?
       }
-      if let flight = state.flights[key], flight.waiting.isEmpty {
+      if endsWithLastCaller, let flight = state.flights[key], flight.waiting.isEmpty {
         flight.task?.cancel()
         state.flights[key] = nil
       }

@@ -1,0 +1,33 @@
+import FerryNetworking
+
+extension ImageCache {
+  /// Returns the kept image of an address, fresh or stale, without a request; `nil` if there is none.
+  ///
+  /// The key of an image is its address: ``image(for:options:)`` finds an image that
+  /// ``put(_:for:mediaType:lifetime:)`` stored, and the other way around. Missions are not asked.
+  public func get(_ url: String) async -> CachedImage? {
+    guard let response = await cache.entry(.address(url)) else { return nil }
+    return CachedImage(
+      content: .bytes(response.body), mediaType: ImageKind.mediaType(of: response) ?? "image/*",
+      origin: response.origin)
+  }
+
+  /// Stores an image under an address, in place of an earlier one.
+  ///
+  /// - Parameters:
+  ///   - mediaType: such as `image/png`; `nil` takes the type that the first bytes show.
+  ///   - lifetime: how long it is fresh; `nil` until the limits remove it.
+  /// - Returns: Whether it was stored: it is an image, and the limits permit its size.
+  @discardableResult
+  public func put(
+    _ bytes: [UInt8], for url: String, mediaType: String? = nil, lifetime: Duration? = nil
+  ) async -> Bool {
+    let stated: TransportHeaders = mediaType.map { ["Content-Type": $0] } ?? [:]
+    let image = NetworkResponse(status: 200, headers: stated, body: bytes)
+    guard let type = ImageKind.mediaType(of: image) else { return false }
+    return await cache.put(bytes, under: .address(url), type, lifetime)
+  }
+
+  /// Removes the kept image of an address; that of a mission stays.
+  public func remove(_ url: String) async { await cache.remove(under: .address(url)) }
+}
