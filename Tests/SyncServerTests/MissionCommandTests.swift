@@ -1,7 +1,9 @@
+import FerryHTTPServer
 import FerryMissionServer
 import FerryProtocol
 import FerryTestSupport
 import Foundation
+import Synchronization
 import Testing
 
 @testable import FerrySyncServer
@@ -189,6 +191,33 @@ struct MissionCommandTests {
     #expect(!unsent.error.contains("sends only the missing parts"))
     let list = try await run("list", "--space", "notes", "--json")
     #expect(list.output.components(separatedBy: #""mission""#).count == 2)
+  }
+
+  @Test("a command repeats a request that a busy server rejects, with the token, and no more")
+  func busyServer() async throws {
+    let seen = Mutex<[String]>([])
+    let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
+      let count = seen.withLock { seen in
+        seen.append("\(request.path) \(request.headers["authorization"] ?? "-")")
+        return seen.count
+      }
+      if count == 2 {
+        return HTTPResponse(status: 200, body: .bytes(Array(#"{"missions":[]}"#.utf8)))
+      }
+      return HTTPResponse(status: 503, headers: ["Retry-After": "0"], body: .bytes([]))
+    }
+    let arguments = [
+      "mission", "list", "--space", "notes", "--server", "http://127.0.0.1:\(server.port)/",
+      "--token", "secret",
+    ]
+    let list = try await ChildProcess.run(try Executables.ferryd(), arguments)
+    #expect(list.status == .exited(0), "\(list.error)")
+    let line = "/v1/spaces/notes/missions Bearer secret"
+    #expect(seen.withLock { $0 } == [line, line])
+    let busy = try await ChildProcess.run(try Executables.ferryd(), arguments)
+    #expect(busy.status == .exited(1) && busy.error.contains("it answered with status 503"))
+    #expect(seen.withLock { $0.count } == 5)
+    await server.stop(grace: .zero)
   }
 
   @Test("content is sent to a server in parts, and served in ranges")

@@ -9,11 +9,9 @@ struct RemoteMissions: MissionTarget {
   /// Bytes of content in one request: well below a server's limit.
   private static let partBytes = 4 << 20
 
-  private let base: String
-  private let token: String?
   private let space: SpaceName
   var name: SpaceName { space }
-  private let transport: SystemTransport
+  private let client: NetworkClient
   private let thread = ThreadExecutor(name: "ferry-files")
 
   /// - Parameter authorities: a PEM file of certificate authorities to trust besides the system's.
@@ -26,11 +24,15 @@ struct RemoteMissions: MissionTarget {
         .invalidValue, "\"\(url)\" is not a server's address",
         why: "--server takes a http:// or https:// URL", next: "write http://127.0.0.1:8080")
     }
-    base = url.hasSuffix("/") ? String(url.dropLast()) : url
-    (self.token, self.space) = (token, space)
-    var configuration = TransportConfiguration()
+    self.space = space
+    let base = url.hasSuffix("/") ? String(url.dropLast()) : url
+    let fields: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
+    var configuration = NetworkConfiguration(BaseURL(base + "/v1", headers: fields))
+    configuration.timeout = .seconds(300)
     configuration.certificateAuthorities = authorities
-    transport = SystemTransport(configuration: configuration)
+    // Every request here may be sent twice. A person waits, so not for long.
+    configuration.retry = RetryPolicy(retryAfterMax: .seconds(30), attemptsMax: 3)
+    client = NetworkClient(configuration)
   }
 
   func list() async throws -> [MissionRecord] {
@@ -70,18 +72,19 @@ struct RemoteMissions: MissionTarget {
       }
     }
     var document = manifest.encoded()
-    var path = "spaces/\(space)/missions/\(manifest.id)"
+    let path = "spaces/\(space)/missions/\(manifest.id)"
+    var query: [QueryItem] = []
     if document.count > Self.partBytes {
       let content = document
       let hash = ContentHash(of: content)
       try await upload(hash, size: Int64(content.count), bar: nil) { offset, count in
         Array(content[Int(offset)..<Int(offset) + count])
       }
-      path += "?document=\(hash)"
+      query.append(QueryItem("document", hash.description))
       document = []
     }
-    if isNewKey { path += path.contains("?") ? "&newKey=true" : "?newKey=true" }
-    let answer = try await send(.put, path, body: document)
+    if isNewKey { query.append(QueryItem("newKey", "true")) }
+    let answer = try await send(.put, path, query: query, body: document)
     return try read { () throws(MalformedMessage) in try MissionRecord(decoding: answer.body) }
   }
 
@@ -101,11 +104,14 @@ struct RemoteMissions: MissionTarget {
       let count = Int(min(Int64(Self.partBytes), max(0, size - offset)))
       let part = try await content(offset, count)
       guard part.count == count else { throw BlobError.changed(path: hash.description) }
-      var headers: TransportHeaders = ["Content-Type": "application/octet-stream"]
+      var headers = TransportHeaders()
       if size > 0 {
         headers["Content-Range"] = "bytes \(offset)-\(offset + Int64(count) - 1)/\(size)"
       }
-      let answer = try await exchange(.put, path, headers: headers, body: part)
+      let answer = try await exchange(
+        NetworkRequest(
+          path, method: .put, headers: headers,
+          body: .bytes(part, contentType: "application/octet-stream")))
       if answer.status == 409, conflicts < 10 {
         // Another client sends the same content.
         conflicts += 1
@@ -134,23 +140,21 @@ struct RemoteMissions: MissionTarget {
   // MARK: Requests
 
   private func send(
-    _ method: TransportMethod, _ path: String, body: [UInt8]? = nil
-  ) async throws -> TransportResponse {
-    let headers: TransportHeaders = body == nil ? [:] : ["Content-Type": "application/json"]
-    return try checked(try await exchange(method, path, headers: headers, body: body))
+    _ method: TransportMethod, _ path: String, query: [QueryItem] = [], body: [UInt8]? = nil
+  ) async throws -> NetworkResponse {
+    try checked(
+      try await exchange(
+        NetworkRequest(
+          path, method: method, query: query,
+          body: body.map { .bytes($0, contentType: "application/json") })))
   }
 
-  private func exchange(
-    _ method: TransportMethod, _ path: String, headers: TransportHeaders = [:],
-    body: [UInt8]? = nil
-  ) async throws -> TransportResponse {
-    var headers = headers
-    if let token { headers["Authorization"] = "Bearer \(token)" }
-    do {
-      return try await transport.send(
-        TransportRequest(
-          method, "\(base)/v1/\(path)", headers: headers, body: body, timeout: .seconds(300)))
+  /// Returns the server's answer, be it a rejection.
+  private func exchange(_ request: NetworkRequest) async throws -> NetworkResponse {
+    do throws(NetworkError) {
+      return try await client.send(request)
     } catch {
+      if case .rejected = error.kind, let response = error.response { return response }
       throw CommandFailure(
         error.kind == .secureConnectionFailed
           ? "the server could not be trusted"
@@ -158,11 +162,11 @@ struct RemoteMissions: MissionTarget {
             ? "the server redirects to another address" : "the server cannot be reached",
         why: error.description,
         next: "check --server, and try again: the server keeps the uploaded content",
-        status: error.isTransient ? .unreachable : .failed, code: error.kind.rawValue)
+        status: error.isTransient ? .unreachable : .failed, code: error.reason)
     }
   }
 
-  private func checked(_ answer: TransportResponse) throws -> TransportResponse {
+  private func checked(_ answer: NetworkResponse) throws -> NetworkResponse {
     guard !answer.isSuccess else { return answer }
     if let problem = Problem(decoding: answer.body) { throw problem }
     // The answer to HEAD has no content.
@@ -196,7 +200,7 @@ private struct PartialUploadState {
   /// Bytes that are there.
   private let received: Int64
 
-  init(_ answer: TransportResponse) {
+  init(_ answer: NetworkResponse) {
     received = max(0, answer.headers["Upload-Offset"].flatMap { Int64($0) } ?? 0)
     isComplete = answer.headers["Upload-Complete"] == "?1"
   }
