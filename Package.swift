@@ -267,7 +267,7 @@ let package = Package(
       "PairTests",
       needs: [
         "Ferry", "FerrySyncClient", "FerryNetworking", "FerryCompression", "FerryExecutors",
-        "FerryCryptography", "FerrySQLite",
+        "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
         "FerryTestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks",
       ]),

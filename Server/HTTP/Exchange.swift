@@ -173,7 +173,8 @@ final class Exchange: @unchecked Sendable {
       phase = .content(intake)
       return true
     case .refuse(let response):
-      let response = response.negotiated(acceptEncoding: nil)
+      let response = core.configuration.amend(
+        response.negotiated(acceptEncoding: nil), intake.headers)
       guard let length = intake.declaredLength, length <= Self.discardedMax,
         length == 0 || !intake.expectsContinue
       else { return refuse(response) }

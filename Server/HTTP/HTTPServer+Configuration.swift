@@ -38,6 +38,11 @@ extension HTTPServer {
     /// Renders the answer to a request that no handler sees. It may run on a socket thread, so
     /// it must not block, and its body must be bytes.
     package var failure: @Sendable (HTTPFailure) -> HTTPResponse
+    /// Returns each answer as it is sent, also those that no handler gives. The headers are those
+    /// of the request. It may run on a socket thread and must not block.
+    package var amend: @Sendable (HTTPResponse, HTTPHeaders) -> HTTPResponse = { answer, _ in
+      answer
+    }
     /// Called with every request after it ended. It runs on a socket thread and must not block.
     package var onComplete: @Sendable (HTTPExchange) -> Void
 

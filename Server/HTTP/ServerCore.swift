@@ -68,6 +68,8 @@ final class ServerCore: Sendable {
     } catch {
       response = configuration.failure(error)
     }
-    return response.negotiated(acceptEncoding: intake.headers.list(of: "Accept-Encoding"))
+    let negotiated = response.negotiated(
+      acceptEncoding: intake.headers.list(of: "Accept-Encoding"))
+    return configuration.amend(negotiated, intake.headers)
   }
 }

@@ -1,26 +1,14 @@
 import FerryTestSupport
 import Foundation
 
-/// A real browser without a window.
+/// A report page in a real browser.
 struct ReportBrowser {
-  enum Theme: Int { case dark, light }
-
-  let program: URL
+  private let browser: HeadlessBrowser
   private let directory: TemporaryDirectory
 
   /// Throws an error that explains how to install a browser if there is none.
   init() throws {
-    let names = [
-      "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome",
-    ]
-    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
-    let candidates = names.flatMap { name in folders.map { "\($0)/\(name)" } }
-    guard let path = candidates.first(where: FileManager.default.isExecutableFile) else {
-      throw TestSupportError(
-        "no Chromium is installed: run `Scripts/install-dependencies.sh test`"
-          + " (on Debian: apt-get install chromium-headless-shell)")
-    }
-    program = URL(filePath: path)
+    browser = try HeadlessBrowser()
     directory = try TemporaryDirectory()
   }
 
@@ -28,13 +16,15 @@ struct ReportBrowser {
   ///
   /// - Parameter probe: The body of an async function in the page's own scope; its result goes into
   ///   `answer(in:)`. `await settled()` waits until the page shows the changes.
-  func document(_ page: [UInt8], fragment: String = "", probe: String = "return null") async throws
-    -> String
-  {
+  func document(
+    _ page: [UInt8], fragment: String = "", window: HeadlessBrowser.Window = .laptop,
+    probe: String = "return null"
+  ) async throws -> String {
     let text = String(decoding: page, as: UTF8.self)
       .replacingOccurrences(of: "<body>", with: "<body>\n" + Self.frames)
       .replacingOccurrences(of: "</body>", with: Self.script(probe) + "</body>")
-    return try await run(["--dump-dom"], Array(text.utf8), fragment).output
+    let file = try written(Array(text.utf8))
+    return try await browser.document(at: file + fragment, window: window)
   }
 
   /// Returns the result of the probe.
@@ -49,38 +39,25 @@ struct ReportBrowser {
 
   /// Opens a page, and returns the result of the probe.
   func ask<Value: Decodable>(
-    _ type: Value.Type, _ page: [UInt8], fragment: String = "", probe: String
+    _ type: Value.Type, _ page: [UInt8], fragment: String = "",
+    window: HeadlessBrowser.Window = .laptop, probe: String
   ) async throws -> Value {
-    try answer(type, in: try await document(page, fragment: fragment, probe: probe))
+    try answer(
+      type, in: try await document(page, fragment: fragment, window: window, probe: probe))
   }
 
   /// Returns a picture of the page as PNG.
-  func picture(_ page: [UInt8], theme: Theme = .light) async throws -> Data {
-    let file = directory.file("picture.png")
-    let scheme = "--blink-settings=preferredColorScheme=\(theme.rawValue)"
-    let options = ["--screenshot=\(file.path)", "--window-size=1200,1400", scheme]
-    _ = try await run(options, page, "")
-    return try Data(contentsOf: file)
+  func picture(
+    _ page: [UInt8], theme: HeadlessBrowser.Theme = .light,
+    window: HeadlessBrowser.Window = .laptop
+  ) async throws -> Data {
+    try await browser.picture(of: try written(page), theme: theme, window: window)
   }
 
-  private func run(_ options: [String], _ page: [UInt8], _ fragment: String) async throws
-    -> ChildProcess.Finished
-  {
+  private func written(_ page: [UInt8]) throws -> String {
     let file = directory.file("page.html")
     try Data(page).write(to: file)
-    let asRoot = geteuid() == 0 ? ["--no-sandbox"] : []
-    let finished = try await ChildProcess.run(
-      program,
-      asRoot + [
-        "--headless", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        "--user-data-dir=\(directory.file("profile").path)", "--virtual-time-budget=10000",
-        // Whatever a page asks for beyond itself is not found.
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-      ] + options + [file.absoluteString + fragment])
-    guard finished.status == .exited(0) else {
-      throw TestSupportError("the browser ended with \(finished.status): \(finished.error)")
-    }
-    return finished
+    return file.absoluteString
   }
 
   /// The browser's virtual time waits for timers, not for frames: so frames are timers here.

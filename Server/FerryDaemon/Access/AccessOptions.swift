@@ -14,6 +14,13 @@ enum AccessOptions {
         """,
       environment: "FERRY_ALLOWED_HOST", repeated: true),
     OptionSpec(
+      "allow-origin", value: "ORIGIN",
+      help: """
+        The origin of web pages that may use this server from browsers, exactly: \
+        https://app.example or http://127.0.0.1:8000. No pattern, and not null.
+        """,
+      environment: "FERRY_ALLOW_ORIGIN", repeated: true),
+    OptionSpec(
       "jwt-issuer", value: "URL",
       help: "Accept JSON Web Tokens of this issuer: the claim iss, exactly.",
       environment: "FERRY_JWT_ISSUER"),
@@ -64,6 +71,7 @@ enum AccessOptions {
     _ arguments: ParsedArguments, to configuration: inout FerryServerConfiguration
   ) throws {
     configuration.allowedHosts = arguments.strings("allowed-host")
+    configuration.allowedOrigins = try arguments.strings("allow-origin").map(origin)
     configuration.rates = RateLimits(
       requests: try arguments.integer("rate-limit"),
       requestBurst: try arguments.integer("rate-burst"),
@@ -72,6 +80,16 @@ enum AccessOptions {
     configuration.auditRetention = max(
       .seconds(1), try arguments.duration("audit-retention"))
     configuration.issuer = try issuer(arguments)
+  }
+
+  private static func origin(_ text: String) throws -> WebOrigin {
+    do throws(WebOriginError) {
+      return try WebOrigin(text)
+    } catch {
+      throw UsageError(
+        .invalidValue, "\"\(text)\" is not an origin that --allow-origin takes",
+        why: error.reason, next: error.nextStep)
+    }
   }
 
   private static func issuer(_ arguments: ParsedArguments) throws -> TokenIssuer? {

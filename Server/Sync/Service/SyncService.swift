@@ -16,6 +16,8 @@ package final class SyncService: Sendable {
     package var quotas: Quotas
     /// `nil` if there is no directory for missions' content.
     package var missions: MissionService?
+    /// The origins whose pages may use the service.
+    package var crossOrigin = CrossOriginRule.none
     /// Streams of events at once.
     package var streamLimit = Int.max
     /// Runs the service's own tasks; `nil` for the shared pool.
@@ -121,6 +123,7 @@ package final class SyncService: Sendable {
 
   private func answer(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let match = context.match
+    if let answer = try parts.crossOrigin.preflight(context.request, match.route) { return answer }
     try check(match)
     switch match.route {
     case .health: return .text("ok\n")

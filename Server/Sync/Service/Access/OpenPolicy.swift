@@ -11,6 +11,8 @@ package struct OpenPolicy: Sendable, Equatable {
   }
 
   private let hosts: Hosts
+  /// The origins whose pages may use the server although it is open.
+  var crossOrigin = CrossOriginRule.none
 
   /// Checks nothing: for a service that no network reaches.
   package static let trusted = OpenPolicy(hosts: .all)
@@ -30,12 +32,13 @@ package struct OpenPolicy: Sendable, Equatable {
   /// Returns the reason why a request is refused, or `nil`.
   func fault(of visitor: Visitor) -> Problem? {
     guard case .named(let names, let addresses) = hosts else { return nil }
-    if let origin = visitor.origin {
+    let isDeclared = visitor.origin.map(crossOrigin.allows) ?? false
+    if let origin = visitor.origin, !isDeclared {
       return Problem(
         .forbidden,
         "requests from web pages (\(origin.prefix(200))) need a server with tokens")
     }
-    if let site = visitor.fetchSite, site != "none" {
+    if let site = visitor.fetchSite, site != "none", !isDeclared {
       return Problem(.forbidden, "requests from web pages need a server with tokens")
     }
     if let header = visitor.forwarded {

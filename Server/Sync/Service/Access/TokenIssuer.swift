@@ -12,7 +12,10 @@ package struct TokenIssuer: Sendable {
 extension FerryServerConfiguration {
   /// Which requests are let in while no token was ever made.
   var openPolicy: OpenPolicy {
-    listen.isLoopback && !isInsecure
-      ? .loopback(alsoNamed: allowedHosts) : .insecure(alsoNamed: allowedHosts)
+    var policy =
+      listen.isLoopback && !isInsecure
+      ? OpenPolicy.loopback(alsoNamed: allowedHosts) : .insecure(alsoNamed: allowedHosts)
+    policy.crossOrigin = CrossOriginRule(allowedOrigins)
+    return policy
   }
 }

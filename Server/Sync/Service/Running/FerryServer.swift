@@ -75,6 +75,7 @@ package final class FerryServer: Sendable {
       clock: configuration.clock, limits: configuration.limits,
       quotas: configuration.quotas, missions: desk,
       executor: workers)
+    parts.crossOrigin = CrossOriginRule(configuration.allowedOrigins)
     parts.streamLimit = configuration.streamLimit ?? max(1, configuration.connectionLimit / 2)
     let service = SyncService(parts)
     let collector = desk.map {
@@ -136,6 +137,8 @@ package final class FerryServer: Sendable {
     http.pace = configuration.pace
     http.memory = MemoryBudget(limit: configuration.bodyMemory)
     http.admission = { service.admission(of: $0) }
+    let crossOrigin = CrossOriginRule(configuration.allowedOrigins)
+    http.amend = { crossOrigin.amend($0, for: $1) }
     http.executor = executor
     http.clock = configuration.clock.uptime
     do {

@@ -42,6 +42,8 @@ package struct FerryServerConfiguration: Sendable {
   package var collectInterval = Duration.seconds(3_600)
   /// Names that requests to an open server may carry, besides this machine's.
   package var allowedHosts: [String] = []
+  /// Origins whose pages may use the server from browsers.
+  package var allowedOrigins: [WebOrigin] = []
   /// The issuer of accepted JSON Web Tokens; `nil` for none.
   package var issuer: TokenIssuer?
   package var rates = RateLimits.standard
