@@ -28,7 +28,7 @@ for purpose in "${@:-build}"; do
     demo) packages+=(iso-codes) ;;
     lint) packages+=(python3) ;;
     test)
-      packages+=(postgresql iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3 python3-jwt
+      packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3 python3-jwt
         python3-cryptography)
       # Word by word: it may be none.
       packages+=($(browser))

@@ -31,6 +31,26 @@ package final class PostgresCluster: Sendable {
       administration: privateServer.url(database: "postgres"), outlivesTests: false)
   }
 
+  private init(_ privateServer: PrivateServer) {
+    self.privateServer = privateServer
+    server = TestServer(
+      administration: privateServer.url(database: "postgres"), outlivesTests: false)
+  }
+
+  /// Creates a hot standby of this cluster, which follows it. It takes a second or two.
+  package func makeStandby() throws -> PostgresCluster {
+    PostgresCluster(try PrivateServer(standbyOf: try owned()))
+  }
+
+  /// Makes a standby a primary. Returns when it takes writes.
+  package func promote() throws { try owned().promote() }
+
+  /// Returns this server's address of a database of another one, its primary.
+  package func url(of database: String) throws -> String {
+    let name = URLComponents(string: database)?.path.dropFirst() ?? ""
+    return try owned().url(database: String(name))
+  }
+
   private init(external url: String) {
     privateServer = nil
     server = TestServer(administration: url, outlivesTests: true)

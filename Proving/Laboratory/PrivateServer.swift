@@ -29,6 +29,26 @@ final class PrivateServer: Sendable {
     try start()
   }
 
+  /// Creates a hot standby of a running server, which follows it from now on.
+  init(standbyOf primary: PrivateServer) throws {
+    installation = primary.installation
+    directory = try Self.makeDirectory(installation)
+    port = try FreePort.next()
+    watchdog = try ClusterWatchdog(
+      directory: directory,
+      stop: installation.commandLine(
+        "pg_ctl", ["stop", "-D", "\(directory)/data", "-m", "immediate", "-s"]))
+    try run(
+      "pg_basebackup",
+      ["-d", primary.url(database: "postgres"), "-D", data, "-R", "--checkpoint=fast", "--no-sync"])
+    // The last setting of a name counts.
+    try append("port = \(port)\nunix_socket_directories = '\(directory)'\n")
+    try start()
+  }
+
+  /// Makes a standby a primary. Returns when it takes writes.
+  func promote() throws { try run("pg_ctl", ["promote", "-D", data, "-w", "-s", "-t", "60"]) }
+
   func url(database: String) -> String { "postgres://postgres@127.0.0.1:\(port)/\(database)" }
 
   func start() throws {
@@ -70,7 +90,8 @@ final class PrivateServer: Sendable {
   }
 
   private func configure() throws {
-    let settings = """
+    try append(
+      """
 
       port = \(port)
       listen_addresses = '127.0.0.1'
@@ -78,19 +99,22 @@ final class PrivateServer: Sendable {
       max_connections = 500
       fsync = on
       synchronous_commit = on
-      """
-    let file = URL(filePath: "\(data)/postgresql.conf")
-    let handle = try FileHandle(forWritingTo: file)
-    try handle.seekToEnd()
-    try handle.write(contentsOf: Data(settings.utf8))
-    try handle.close()
 
+      """)
     let access = URL(filePath: "\(data)/pg_hba.conf")
     let rules = try String(contentsOf: access, encoding: .utf8)
     let password = "host all \(PostgresCluster.passwordRole) 127.0.0.1/32 scram-sha-256\n"
     let rewritten = try FileHandle(forWritingTo: access)
     try rewritten.write(contentsOf: Data((password + rules).utf8))
     try rewritten.close()
+  }
+
+  private func append(_ settings: String) throws {
+    let file = URL(filePath: "\(data)/postgresql.conf")
+    let handle = try FileHandle(forWritingTo: file)
+    try handle.seekToEnd()
+    try handle.write(contentsOf: Data(settings.utf8))
+    try handle.close()
   }
 
   private func run(_ program: String, _ arguments: [String]) throws {

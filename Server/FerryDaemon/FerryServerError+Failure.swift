@@ -5,7 +5,7 @@ extension FerryServerError: CommandFailureConvertible {
   /// The message for the user: what happened, why, and what to do.
   package var commandFailure: CommandFailure {
     switch self {
-    case .twoStores, .badDatabaseURL, .noHome: usageFailure
+    case .twoStores, .badDatabaseURL, .addressAlone, .noHome: usageFailure
     case .dataDirectory(let path, let reason):
       CommandFailure(
         "the data directory \(path) cannot be used", why: reason,
@@ -65,6 +65,11 @@ extension FerryServerError: CommandFailureConvertible {
         why: "a server keeps its data in one of them",
         next: "leave out --database or --data", status: .usage,
         code: "two_stores")
+    case .addressAlone:
+      CommandFailure(
+        "--listen-url or --read-database is given without --database",
+        why: "they are further addresses of the database that --database names",
+        next: "add --database, or leave them out", status: .usage, code: "address_alone")
     case .noHome:
       CommandFailure(
         "there is no directory for the data", why: "HOME and XDG_STATE_HOME are not set",

@@ -10,6 +10,18 @@ enum StoreOptions {
       help: "The PostgreSQL database, postgres://user:password@host:port/name.",
       environment: "FERRY_DATABASE"),
     OptionSpec(
+      "listen-url", value: "URL",
+      help: """
+        A direct address of the same database, if --database is a proxy that pools transactions \
+        (pgbouncer): for notifications, the start and maintenance.
+        """, environment: "FERRY_LISTEN_URL"),
+    OptionSpec(
+      "read-database", value: "URL",
+      help: """
+        A hot standby of --database, which serves pulls. It is never behind a commit that the \
+        server has confirmed.
+        """, environment: "FERRY_READ_DATABASE"),
+    OptionSpec(
       "data", value: "DIR",
       help: """
         The embedded store's directory, created if absent; by default $XDG_STATE_HOME/ferryd, or \
@@ -34,7 +46,9 @@ enum StoreOptions {
       if !isDataTyped { data = nil } else if !isDatabaseTyped { database = nil }
     }
     return try StoreLocation(
-      database: database, data: data, environment: ProcessInfo.processInfo.environment)
+      database: database, direct: arguments.stringIfPresent("listen-url"),
+      reads: arguments.stringIfPresent("read-database"), data: data,
+      environment: ProcessInfo.processInfo.environment)
   }
 
   /// Opens the store for one command, and closes it.

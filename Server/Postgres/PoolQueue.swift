@@ -133,17 +133,19 @@ final class PoolJob<Value: Sendable>: PoolWork {
 /// One thread's connection: opened at the first use, and again when it is broken.
 final class PoolSlot {
   private let target: ConnectionTarget
-  private let prepareConnection: [String]
+  private let settings: PostgresSettings
+  private let sharing: PostgresSharing
   private let patience: PostgresPatience
   private let needsWrites: Bool
   private var connection: PostgresConnection?
 
   init(
-    target: ConnectionTarget, prepareConnection: [String], patience: PostgresPatience,
-    needsWrites: Bool
+    target: ConnectionTarget, settings: PostgresSettings, sharing: PostgresSharing,
+    patience: PostgresPatience, needsWrites: Bool
   ) {
     self.target = target
-    self.prepareConnection = prepareConnection
+    self.settings = settings
+    self.sharing = sharing
     self.patience = patience
     self.needsWrites = needsWrites
   }
@@ -162,7 +164,7 @@ final class PoolSlot {
     if let connection, connection.isUsable { return connection }
     connection = nil
     let new = try PostgresConnection(
-      target: target, prepareConnection: prepareConnection, patience: patience)
+      target: target, settings: settings, sharing: sharing, patience: patience)
     if needsWrites, new.isReadOnly { throw PostgresError.readOnly }
     connection = new
     return new

@@ -5,6 +5,7 @@ extension PostgresConnection {
   /// The expected results from the server, in the order of sending.
   private enum Expected {
     case begin
+    case settings
     case prepared(String, Prepared)
     case rows
     case commit
@@ -42,10 +43,14 @@ extension PostgresConnection {
       guard send(.once(begin), []) else { return nil }
       expected.append(.begin)
     }
+    if let transactionSettings, transactionState != .open {
+      guard send(.once(transactionSettings.sql(isLocal: true)), []) else { return nil }
+      expected.append(.settings)
+    }
     var new: [String: Prepared] = [:]
     for command in pipeline.commands {
       let (statement, parameters) = (command.statement, command.parameters)
-      if !statement.name.isEmpty {
+      if !statement.name.isEmpty, keepsStatements {
         let wanted = Prepared(sql: statement.sql, types: parameters.types)
         if let known = prepared[statement.name] ?? new[statement.name] {
           precondition(
@@ -75,7 +80,7 @@ extension PostgresConnection {
   private func send(_ statement: PostgresStatement, _ parameters: PostgresParameters) -> Bool {
     let count = Int32(parameters.count)
     return parameters.withPointers { types, values, lengths, formats in
-      if statement.name.isEmpty {
+      if statement.name.isEmpty || !keepsStatements {
         PQsendQueryParams(handle, statement.sql, count, types, values, lengths, formats, 1) == 1
       } else {
         PQsendQueryPrepared(handle, statement.name, count, values, lengths, formats, 1) == 1
@@ -122,6 +127,7 @@ extension PostgresConnection {
     let rows = PostgresRows(owning: result)
     switch expectation {
     case .begin: transactionState = .open
+    case .settings: break
     case .prepared(let name, let statement): prepared[name] = statement
     case .rows: return rows
     case .commit: if rows.commandTag != "COMMIT" { throw .rolledBack }

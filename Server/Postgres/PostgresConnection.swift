@@ -25,31 +25,39 @@ package final class PostgresConnection {
   var transactionState = TransactionState.none
   /// The connection is broken, or its prepared statements are out of date: not to be used again.
   var isStale = false
+  /// Settings that go with each transaction; `nil` if the session keeps them.
+  private(set) var transactionSettings: PostgresSettings?
+  /// Whether the session keeps prepared statements for this connection.
+  let keepsStatements: Bool
   /// How long an answer is waited for.
   var patience = PostgresPatience()
   /// Whether an answer did not come in time, so that its work was given up.
   var hasGivenUp = false
 
-  /// Connects. Throws `invalidURL` or `connectionFailed`, or the error of a statement of
-  /// `prepareConnection`.
+  /// Connects. Throws `invalidURL` or `connectionFailed`, or the error of a wrong setting.
   package convenience init(
-    url: String, prepareConnection: [String] = []
+    url: String, settings: PostgresSettings = .none
   ) throws(PostgresError) {
-    try self.init(target: try ConnectionTarget(url), prepareConnection: prepareConnection)
+    try self.init(target: try ConnectionTarget(url), settings: settings)
   }
 
   convenience init(
-    target: ConnectionTarget, prepareConnection: [String],
+    target: ConnectionTarget, settings: PostgresSettings, sharing: PostgresSharing = .session,
     patience: PostgresPatience = PostgresPatience()
   ) throws(PostgresError) {
     let handle = target.withParameters { PQconnectdbParams($0, $1, 1) }
-    try self.init(owning: handle)
+    try self.init(owning: handle, sharing: sharing)
     self.patience = patience
-    for statement in prepareConnection { try execute(statement) }
+    guard !settings.isEmpty else { return }
+    switch sharing {
+    case .session: try execute(settings.sql(isLocal: false))
+    case .transaction: transactionSettings = settings
+    }
   }
 
   /// Takes over a handle whose connecting has ended, with success or failure.
-  init(owning handle: OpaquePointer?) throws(PostgresError) {
+  init(owning handle: OpaquePointer?, sharing: PostgresSharing = .session) throws(PostgresError) {
+    keepsStatements = sharing == .session
     guard let handle, PQstatus(handle) == CONNECTION_OK else {
       let error = ConnectionTarget.failure(handle)
       PQfinish(handle)
@@ -83,7 +91,8 @@ package final class PostgresConnection {
     precondition(transactionState != .ended, "the transaction has been committed")
     if case .toBegin(let begin) = transactionState {
       transactionState = .none
-      try executeAsIs(begin)
+      let settings = transactionSettings.map { "; " + $0.sql(isLocal: true) } ?? ""
+      try executeAsIs(begin + settings)
       transactionState = .open
     }
     try executeAsIs(sql)

@@ -14,6 +14,8 @@ package final class PostgresPool: Sendable {
     package var feelsPulse = false
     /// Whether a server that takes no writes counts as unavailable.
     package var needsWrites = false
+    /// Whether a proxy between shares the server's sessions.
+    package var sharing = PostgresSharing.session
 
     package init() {}
   }
@@ -26,9 +28,10 @@ package final class PostgresPool: Sendable {
   /// - Parameters:
   ///   - url: `postgres://user:password@host:port/database`, or libpq's `key=value` form.
   ///   - connections: how many at most, at least 1.
-  ///   - prepareConnection: statements to run on each new connection, such as `SET …`.
+  ///   - settings: for all work on these connections.
   package init(
-    url: String, connections: Int, prepareConnection: [String] = [], options: Options = Options()
+    url: String, connections: Int, settings: PostgresSettings = .none,
+    options: Options = Options()
   ) throws(PostgresError) {
     precondition(connections > 0, "a pool needs a connection")
     let target = try ConnectionTarget(url)
@@ -39,7 +42,7 @@ package final class PostgresPool: Sendable {
     for number in 0..<connections {
       threads.start(name: "postgres-\(number)") {
         let slot = PoolSlot(
-          target: target, prepareConnection: prepareConnection, patience: patience,
+          target: target, settings: settings, sharing: options.sharing, patience: patience,
           needsWrites: options.needsWrites)
         while let (job, lane) = queue.next() {
           job.run(on: slot)

@@ -105,7 +105,7 @@ struct EvidenceTests {
     let world = try DirectWorld(seed: 6, devices: 3)
     let url = try PostgresCluster.shared().createDatabase()
     let postgres = try await PostgresStore(
-      url: url, limits: .standard, makeRandom: { DirectWorld.schemaRandom })
+      PostgresAddresses(url), limits: .standard, makeRandom: { DirectWorld.schemaRandom })
     let space = try await postgres.createSpace(world.space.name)
     _ = try await postgres.applySchema(
       SpaceSchema(json: Workload.declared), to: space.id, now: 1_800_000_000_000

@@ -29,7 +29,7 @@ struct PostgresPoolTests {
   func prepareConnection() async throws {
     let url = try await TestDatabase().url
     let pool = try PostgresPool(
-      url: url, connections: 1, prepareConnection: ["SET statement_timeout = '1234ms'"])
+      url: url, connections: 1, settings: [("statement_timeout", "1234ms")])
     let setting = try await pool.run { connection in
       try connection.query(.once("SHOW statement_timeout"))[0].text(0)
     }

@@ -93,13 +93,22 @@ struct ServiceStartTests {
     }
     #expect(try location(nil, "/d") == .embedded(directory: "/d"))
     let url = "postgres://u:secret@db:5433/ferry?sslmode=require"
-    #expect(try location(url, nil) == .postgres(url: url))
+    #expect(try location(url, nil) == .postgres(PostgresAddresses(url)))
     #expect(try location(url, nil).description == "PostgreSQL at db:5433/ferry")
     #expect(
       try location(nil, nil, ["HOME": "/h"]) == .embedded(directory: "/h/.local/state/ferryd"))
     #expect(
       try location(nil, nil, ["HOME": "/h", "XDG_STATE_HOME": "/s"])
         == .embedded(directory: "/s/ferryd"))
+    #expect(
+      try StoreLocation(database: url, direct: "postgres://d", data: nil, environment: [:])
+        == .postgres(PostgresAddresses(url, direct: "postgres://d")))
+    #expect(throws: FerryServerError.addressAlone) {
+      try StoreLocation(database: nil, direct: url, data: nil, environment: [:])
+    }
+    #expect(throws: FerryServerError.badDatabaseURL) {
+      try StoreLocation(database: url, reads: "http://d", data: nil, environment: [:])
+    }
     #expect(throws: FerryServerError.noHome) { try location(nil, nil) }
     #expect(throws: FerryServerError.twoStores) { try location(url, "/d") }
     #expect(throws: FerryServerError.badDatabaseURL) { try location("mysql://x", nil) }
@@ -109,7 +118,7 @@ struct ServiceStartTests {
   func waits() async throws {
     let time = ServiceClockDouble()
     let opener = StoreOpener(
-      .postgres(url: "postgres://db/ferry"), patience: .seconds(30), clock: time.clock,
+      .postgres(PostgresAddresses("postgres://db/ferry")), patience: .seconds(30), clock: time.clock,
       log: Self.log())
     let pauses = Mutex([Duration]())
     let attempts = Mutex(0)
@@ -132,7 +141,7 @@ struct ServiceStartTests {
   func givesUp() async {
     let time = ServiceClockDouble()
     let opener = StoreOpener(
-      .postgres(url: "postgres://db/ferry"), patience: .seconds(5), clock: time.clock,
+      .postgres(PostgresAddresses("postgres://db/ferry")), patience: .seconds(5), clock: time.clock,
       log: Self.log())
     let error = await #expect(throws: FerryServerError.self) {
       try await opener.retry(sleep: { time.advance($0) }) { () async throws(StoreError) in

@@ -21,7 +21,21 @@ struct StoreContractTests {
     let url = try PostgresCluster.shared().createDatabase()
     try await contract.check(
       StoreUnderTest(isShared: true) { limits, quotas in
-        try await PostgresStore(url: url, limits: limits, quotas: quotas)
+        try await PostgresStore(PostgresAddresses(url), limits: limits, quotas: quotas)
+      })
+  }
+
+  @Test(
+    "PostgreSQL behind a pooler of transactions:",
+    .enabled(if: TransactionPooler.isAvailable, "pgbouncer is not installed"),
+    arguments: StoreContract.all)
+  func pooled(contract: StoreContract) async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let pooler = try await TransactionPooler(before: url)
+    try await contract.check(
+      StoreUnderTest(isShared: true) { limits, quotas in
+        try await PostgresStore(
+          PostgresAddresses(pooler.url(of: url), direct: url), limits: limits, quotas: quotas)
       })
   }
 }

@@ -24,7 +24,7 @@ final class PostgresStorage: SimulatedStorage {
     let (url, limits, epochs, randoms) = (url, limits, epochs, randoms)
     let store = try await scheduler.standStill { () async throws(StoreError) in
       try await PostgresStore(
-        url: url, limits: limits, makeEpoch: { Epoch(epochs.next()) },
+        PostgresAddresses(url), limits: limits, makeEpoch: { Epoch(epochs.next()) },
         makeRandom: { randoms.next() })
     }
     stores.append(store)

@@ -247,7 +247,8 @@ package final class SyncService: Sendable {
     let page = MetricsPage(
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
       droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
-      startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts)
+      startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
+      standbyPulls: parts.store.standbyPulls)
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }
 

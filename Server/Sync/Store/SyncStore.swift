@@ -110,6 +110,18 @@ package struct HeadMove: Sendable, Equatable {
   }
 }
 
+/// Pulls since the start of a process whose store has a standby.
+package struct StandbyPulls: Sendable, Equatable {
+  /// Pulls that the standby has answered.
+  package var answered = 0
+  /// Pulls that the primary has answered, because the standby was behind, failed, or rested.
+  package var passedOn = 0
+
+  package init(answered: Int = 0, passedOn: Int = 0) {
+    (self.answered, self.passedOn) = (answered, passedOn)
+  }
+}
+
 /// The reason why a store could not do its work.
 package enum StoreError: Error, Sendable, Equatable {
   /// The database cannot be reached, or the connection was lost; the same call may succeed later.
@@ -197,6 +209,9 @@ package protocol SyncStore: RetentionStore, PublishedMissionStore, AccessStore, 
   /// connection the current heads come again.
   func headMoves() -> AsyncStream<HeadMove>
 
+  /// The pulls of this process that a standby could serve; `nil` without a standby.
+  var standbyPulls: StandbyPulls? { get }
+
   /// Throws unless the store can serve now.
   func check() async throws(StoreError)
 
@@ -238,4 +253,8 @@ extension SyncStore {
   ) async throws(StoreError) -> Bool {
     try await retractMission(id, in: space, now: now, by: nil)
   }
+}
+
+extension SyncStore {
+  package var standbyPulls: StandbyPulls? { nil }
 }

@@ -13,6 +13,8 @@ struct MetricsPage {
   /// How busy the HTTP server is.
   var load = HTTPServer.Load()
   var streams = EventStreams.Counts()
+  /// `nil` without a standby.
+  var standbyPulls: StandbyPulls?
 
   func text() -> String {
     var text = PrometheusText()
@@ -78,6 +80,11 @@ struct MetricsPage {
     text.sample("ferry_changes_served_total", counts.changes)
     text.metric("ferry_event_listeners", "gauge", "Open event streams.")
     text.sample("ferry_event_listeners", listeners)
+    guard let standbyPulls else { return }
+    text.metric(
+      "ferry_standby_pulls_total", "counter", "Pages of pull lists, by the database that served.")
+    text.sample("ferry_standby_pulls_total", standbyPulls.answered, [("by", "standby")])
+    text.sample("ferry_standby_pulls_total", standbyPulls.passedOn, [("by", "primary")])
   }
 
   private func writeLoad(_ text: inout PrometheusText) {

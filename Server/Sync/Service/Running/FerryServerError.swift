@@ -7,6 +7,8 @@ package enum FerryServerError: Error, Sendable, Equatable {
   /// The database is not named by a `postgres://` URL. The URL is not repeated: it may hold a
   /// password.
   case badDatabaseURL
+  /// A further address of a database is named, and no database.
+  case addressAlone
   /// No data directory is named, and the environment has no home directory to put one in.
   case noHome
   /// The data directory cannot be made or written to.

@@ -4,18 +4,28 @@ import Foundation
 package enum StoreLocation: Sendable, Equatable {
   /// The embedded store, in a directory that is made when absent.
   case embedded(directory: String)
-  /// A PostgreSQL database, `postgres://…`.
-  case postgres(url: String)
+  /// A PostgreSQL database.
+  case postgres(PostgresAddresses)
 
   /// Reads the command line: a database URL, a directory, or neither.
+  ///
+  /// - Parameters:
+  ///   - direct: The database's direct address, if `database` is a proxy.
+  ///   - reads: The address of a standby that serves pulls.
   package init(
-    database: String?, data: String?, environment: [String: String]
+    database: String?, direct: String? = nil, reads: String? = nil, data: String?,
+    environment: [String: String]
   ) throws(FerryServerError) {
     if let database {
       guard data == nil else { throw .twoStores }
-      let isPostgres = ["postgres://", "postgresql://"].contains { database.hasPrefix($0) }
+      let addresses = PostgresAddresses(database, direct: direct, reads: reads)
+      let isPostgres = addresses.all.allSatisfy { url in
+        url.hasPrefix("postgres://") || url.hasPrefix("postgresql://")
+      }
       guard isPostgres else { throw .badDatabaseURL }
-      self = .postgres(url: database)
+      self = .postgres(addresses)
+    } else if direct != nil || reads != nil {
+      throw .addressAlone
     } else if let data {
       self = .embedded(directory: data)
     } else {
@@ -47,8 +57,8 @@ extension StoreLocation: CustomStringConvertible {
   package var description: String {
     switch self {
     case .embedded(let directory): return "embedded store in \(directory)"
-    case .postgres(let url):
-      guard let parts = URLComponents(string: url) else { return "PostgreSQL" }
+    case .postgres(let addresses):
+      guard let parts = URLComponents(string: addresses.main) else { return "PostgreSQL" }
       let port = parts.port.map { ":\($0)" } ?? ""
       return "PostgreSQL at \(parts.host ?? "")\(port)\(parts.path)"
     }

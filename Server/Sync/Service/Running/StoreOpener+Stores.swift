@@ -4,9 +4,9 @@ extension StoreOpener {
     switch location {
     case .embedded(let directory):
       try await SQLiteStore(directory: directory, limits: limits, quotas: quotas)
-    case .postgres(let url):
+    case .postgres(let addresses):
       try await PostgresStore(
-        url: url, limits: limits, quotas: quotas, connections: connections,
+        addresses, limits: limits, quotas: quotas, connections: connections,
         createsIfMissing: createsIfMissing)
     }
   }

@@ -15,6 +15,10 @@ extension PostgresStore {
   }
 
   package func reclaim() async throws(StoreError) -> ReclaimStep {
-    try await run { try PostgresReclaiming.run(on: $0) }
+    do {
+      return try await sessionPool.run { try PostgresReclaiming.run(on: $0) }
+    } catch {
+      throw StoreError(postgres: error)
+    }
   }
 }

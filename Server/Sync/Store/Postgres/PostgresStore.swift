@@ -28,6 +28,10 @@ package final class PostgresStore: SyncStore {
   private let pool: PostgresPool
   /// A separate connection, so that a check shows the state of the database and not the load.
   private let checkPool: PostgresPool
+  /// For maintenance that needs a session of its own; the pool itself without a proxy.
+  let sessionPool: PostgresPool
+  /// Serves pulls as far as it can.
+  let replica: ReadReplica?
   private let listener: PostgresListener
   let moves: HeadMoves
   private let sweep: Task<Void, Never>
@@ -40,16 +44,18 @@ package final class PostgresStore: SyncStore {
 
   /// Connects, and creates the tables if there are none.
   package convenience init(url: String) async throws(StoreError) {
-    try await self.init(url: url, limits: .standard)
+    try await self.init(PostgresAddresses(url), limits: .standard)
   }
 
   /// - Parameters:
-  ///   - connections: How many at most, besides one that listens and one that checks.
+  ///   - addresses: The database.
+  ///   - connections: How many at most, besides one that listens and one that checks. A standby
+  ///     gets as many.
   ///   - createsIfMissing: Whether a store is made in a database that has none.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
-    url: String, limits: Limits, quotas: Quotas = .standard,
+    _ addresses: PostgresAddresses, limits: Limits, quotas: Quotas = .standard,
     connections: Int = PostgresStore.connectionsStandard, createsIfMissing: Bool = true,
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
@@ -63,16 +69,22 @@ package final class PostgresStore: SyncStore {
     let moves = HeadMoves()
     self.moves = moves
     do {
+      let url = addresses.main
+      let sharing: PostgresSharing = addresses.direct == nil ? .session : .transaction
       let pool = try PostgresPool(
-        url: url, connections: connections,
-        prepareConnection: PostgresStoreSchema.connectionSettings,
-        options: Self.options(connections))
-      try await pool.run {
+        url: url, connections: connections, settings: PostgresStoreSchema.connectionSettings,
+        options: Self.options(connections, sharing))
+      sessionPool = try await Self.sessionPool(addresses.direct, besides: pool)
+      try await sessionPool.run {
         try PostgresStoreSchema.prepare($0, createsIfMissing: createsIfMissing)
       }
       self.pool = pool
-      checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions)
-      listener = try PostgresListener(url: url, channels: [Self.channel]) { event in
+      replica = try addresses.reads.map { address throws(PostgresError) in
+        try ReadReplica(address, of: pool, connections: connections)
+      }
+      try await replica?.check()
+      checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions(sharing))
+      listener = try PostgresListener(url: addresses.direct ?? url, channels: [Self.channel]) { event in
         switch event {
         case .listening:
           // Moves from while the connection was down are read now.
@@ -100,8 +112,11 @@ package final class PostgresStore: SyncStore {
 
   /// Returns the pool's options. A statement ends by its own timeout, so a longer silence is of a
   /// server that hangs.
-  private static func options(_ connections: Int) -> PostgresPool.Options {
+  private static func options(
+    _ connections: Int, _ sharing: PostgresSharing
+  ) -> PostgresPool.Options {
     var options = PostgresPool.Options()
+    options.sharing = sharing
     options.shares = .standard(connections: connections)
     options.answerLimit = .seconds(60)
     options.feelsPulse = true
@@ -109,13 +124,45 @@ package final class PostgresStore: SyncStore {
     return options
   }
 
-  private static var checkOptions: PostgresPool.Options {
+  private static func checkOptions(_ sharing: PostgresSharing) -> PostgresPool.Options {
     var options = PostgresPool.Options()
+    options.sharing = sharing
     options.shares.patience = checkLimit
     options.shares.waitingMax = 256
     options.answerLimit = checkLimit
     options.needsWrites = true
     return options
+  }
+
+  /// Returns the pool for work that needs a session: another one for a direct address.
+  ///
+  /// - Throws: ``StoreError/failed(_:)`` if the direct address is of another database.
+  private static func sessionPool(
+    _ direct: String?, besides pool: PostgresPool
+  ) async throws -> PostgresPool {
+    guard let direct else { return pool }
+    var options = options(1, .session)
+    options.shares = .none
+    let sessions = try PostgresPool(
+      url: direct, connections: 1, settings: PostgresStoreSchema.connectionSettings,
+      options: options)
+    guard try await sessions.run(identity) == pool.run(identity) else {
+      await sessions.close()
+      throw StoreError.failed(
+        "--listen-url and --database are different databases; they must be two addresses of one")
+    }
+    return sessions
+  }
+
+  /// Returns values that no two databases share.
+  private static func identity(_ connection: PostgresConnection) throws -> [String] {
+    let row = try connection.query(
+      .once(
+        """
+        SELECT pg_postmaster_start_time()::text, oid::text FROM pg_database
+        WHERE datname = current_database()
+        """))[0]
+    return [try row.text(0), try row.text(1)]
   }
 
   /// Runs `body` on a connection, again if the database broke off.
@@ -200,6 +247,13 @@ package final class PostgresStore: SyncStore {
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let pull = PostgresPull(space: space, request: request, now: now)
+    if let replica {
+      do {
+        if let page = try await replica.run({ try pull.run(on: $0) }) { return page }
+      } catch {
+        throw StoreError(postgres: error)
+      }
+    }
     return try await run(in: .pull) { try pull.run(on: $0) }
   }
 
@@ -242,6 +296,8 @@ package final class PostgresStore: SyncStore {
 
   package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
 
+  package var standbyPulls: StandbyPulls? { replica?.counts }
+
   package func check() async throws(StoreError) {
     let checkPool = checkPool
     do {
@@ -262,6 +318,8 @@ package final class PostgresStore: SyncStore {
     await listener.close()
     moves.finish()
     await checkPool.close()
+    await replica?.close()
+    if sessionPool !== pool { await sessionPool.close() }
     await pool.close()
   }
 }
@@ -289,6 +347,11 @@ extension StoreError {
       switch (error.kind, error.sqlState) {
       case (.readOnly, _), (_, "25006"): self = .readOnly(reason)
       case (.noAnswer, _): self = .unavailable(reason)
+      // A prepared statement is missing, or belongs to another connection.
+      case (_, "26000"), (_, "42P05"):
+        self = .failed(
+          reason + "; if --database is a proxy that pools transactions, such as pgbouncer, also "
+            + "give the database's direct address with --listen-url")
       // A lock or a statement took too long: the database is there.
       case (.busy, _), (.server, "55P03"), (.server, "57014"): self = .busy(reason)
       default:

@@ -211,13 +211,11 @@ enum PostgresStoreSchema {
   /// The settings of every connection. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole. A space's lock
   /// is waited for as long as a few large commits take.
-  static let connectionSettings = [
-    """
-    SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
-    SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off;
-    SET jit = off; SET plan_cache_mode = force_generic_plan; SET statement_timeout = '30s';
-    SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '30s'
-    """
+  static let connectionSettings: PostgresSettings = [
+    ("enable_seqscan", "off"), ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"), ("enable_material", "off"), ("enable_memoize", "off"),
+    ("jit", "off"), ("plan_cache_mode", "force_generic_plan"), ("statement_timeout", "30s"),
+    ("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "30s"),
   ]
 
   private static let lockKey: Int64 = 7_380_945_921

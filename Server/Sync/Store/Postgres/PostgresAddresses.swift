@@ -1,0 +1,23 @@
+/// The addresses of one PostgreSQL database: `postgres://…` URLs, each of which may name several
+/// servers. They may contain passwords.
+///
+/// ```swift
+/// var addresses = PostgresAddresses("postgres://pooler:6432/ferry")
+/// addresses.direct = "postgres://primary:5432/ferry"
+/// ```
+package struct PostgresAddresses: Sendable, Equatable {
+  /// For commits and most reads.
+  package var main: String
+  /// The database without a proxy, if `main` is one that pools transactions. Notifications, the
+  /// start and maintenance go there.
+  package var direct: String?
+  /// A hot standby, which serves pulls.
+  package var reads: String?
+
+  package init(_ main: String, direct: String? = nil, reads: String? = nil) {
+    (self.main, self.direct, self.reads) = (main, direct, reads)
+  }
+
+  /// All addresses that are given.
+  var all: [String] { [main, direct, reads].compactMap(\.self) }
+}
