@@ -68,17 +68,33 @@ build: ## All programs, optimised
 	@Scripts/install-dependencies.sh build
 	$(SWIFT) build -c release
 
+# The window is a package of its own: nothing else needs WebKitGTK.
+.PHONY: window
+window: ## ferry-window, for `ferry shell --window`, beside the programs of CONFIGURATION
+	@Scripts/install-dependencies.sh build window
+	$(SWIFT) build --package-path Client/Window --scratch-path .build/window -c release
+	@mkdir -p .build/$(CONFIGURATION)
+	@install -m 755 .build/window/release/ferry-window .build/$(CONFIGURATION)/ferry-window
+	@echo "ferry-window is in .build/$(CONFIGURATION): .build/$(CONFIGURATION)/ferry shell DIR --window"
+
+.PHONY: hybrid
+hybrid: ## A board as a web app: three versions, one of them broken, a conflict and a film
+	@Scripts/install-dependencies.sh build hybrid
+	@$(DEMO_BUILD) --product ferry
+	@$(DEMO_BUILD) --product ferryd
+	@Scripts/hybrid.sh .build/$(CONFIGURATION)
+
 # Root's files must not end up in .build: `sudo make install` installs the programs of `make build`.
 PREFIX ?= /usr/local
 PROGRAMS ?= $(RELEASE)
 
 .PHONY: install
-install: ## ferry, ferryd and libferry_sqlite.so, below PREFIX (/usr/local); knows DESTDIR
+install: ## ferry, ferryd, libferry_sqlite.so, and ferry-patch if built, below PREFIX (/usr/local); knows DESTDIR
 ifndef SUDO_USER
 	@Scripts/install-dependencies.sh build
 	@for program in ferry ferryd ferry_sqlite; do $(SWIFT) build -c release --product $$program || exit 1; done
 endif
-	@Scripts/install.sh install '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
+	@PATCH_HOST='$(wildcard $(PATCH_HOST))' Scripts/install.sh install '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
 
 .PHONY: uninstall
 uninstall: ## Remove them again
@@ -97,6 +113,15 @@ portable: ## The client without libcurl and zstd: URLSession and gzip, as on App
 	@Scripts/install-dependencies.sh build
 	$(SWIFT) build --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
 	@.build/portable/debug/ferry --version
+
+# Beside the programs of no configuration: it is C, and does not depend on them.
+PATCH_HOST := .build/ferry-patch
+
+.PHONY: patches
+patches: ## ferry-patch, which runs signed patches of an app's behaviour in JavaScriptCore
+	@Scripts/install-dependencies.sh patches
+	@Scripts/build-patch-host.sh $(PATCH_HOST)
+	@$(PATCH_HOST) probe >/dev/null && echo "$(PATCH_HOST) is built, and confines itself on this system"
 
 .PHONY: serve
 serve: build ## A server on http://127.0.0.1:8080 with the embedded store

@@ -37,14 +37,26 @@ func optional(_ name: String, trait: String) -> Target.Dependency {
 
 // The report page of ferry-sim, in the program itself.
 let reportPage =
-  ["kinds", "model", "scale", "view", "canvas", "marks", "pointer", "controls", "event-list"]
+  [
+    "kinds", "model", "scale", "phases", "lost", "view", "canvas", "marks", "pointer", "controls",
+    "event-list",
+  ]
   .map { "\($0).js" } + ["start.js", "watch.js", "style.css"]
+
+// The page for administrators, in ferryd itself.
+let consolePage =
+  [
+    "start", "api", "parts", "format", "chart", "server", "spaces", "devices", "records",
+    "conflicts", "schema", "missions", "upload", "sha256", "tokens",
+  ]
+  .map { "\($0).js" } + ["index.html", "style.css"]
 
 let package = Package(
   name: "ferry",
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
     .library(name: "Ferry", targets: ["Ferry"]),
+    .library(name: "FerryShell", targets: ["FerryShell"]),
     // Loaded by other programs: `.load libferry_sqlite` of the sqlite3 shell.
     .library(name: "ferry_sqlite", type: .dynamic, targets: ["FerrySQLiteExtension"]),
     .executable(name: "ferry", targets: ["FerryCommand"]),
@@ -115,17 +127,33 @@ let package = Package(
         "FerryCompression", "FerryExecutors",
       ]),
     library(
+      "FerryFiles", "Client/Files",
+      needs: [
+        "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryExecutors", "FerryPlatform",
+      ]),
+    library(
       "FerryMissions", "Client/Missions",
       needs: [
-        "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking", "FerryExecutors",
-        "FerryPlatform",
+        "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking",
+        "FerryExecutors", "FerryPlatform",
       ]),
+    library(
+      "FerryPatches", "Client/Patches",
+      needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
     library(
       "Ferry", "Client/Ferry",
       needs: [
-        "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryNetworking",
-        "FerryProtocol",
+        "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryFiles",
+        "FerryNetworking", "FerryPatches", "FerryProtocol",
       ]),
+    // Pages of a web app over the client: its bundle, its bridge, and the services that it may call.
+    library(
+      "FerryShell", "Client/Shell",
+      needs: [
+        "FerrySyncClient", "FerryMissions", "FerryPersistence", "FerryNetworking",
+        "FerryTransport", "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform",
+      ],
+      resources: [.embedInCode("Bridge/ferry.js"), .embedInCode("Bridge/ferry.d.ts")]),
     library(
       "FerrySQLiteExtension", "Client/SQLiteExtension",
       needs: ["FerrySyncClient", "FerrySQLite"]),
@@ -133,7 +161,8 @@ let package = Package(
     command(
       "FerryCommand", "Client/FerryCommand",
       needs: [
-        "Ferry", "FerryTableImport", "FerryCommandLine", "FerryLineEditor", "FerryProtocol",
+        "Ferry", "FerryShell", "FerryTableImport", "FerryCommandLine", "FerryLineEditor",
+        "FerryProtocol",
       ]),
 
     // An app, as a user of the library writes it.
@@ -146,8 +175,12 @@ let package = Package(
       "FerryMissionServer", "Server/Missions",
       needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors"]),
     library(
+      "FerryConsole", "Server/Console",
+      resources: consolePage.map { .embedInCode("Page/\($0)") }),
+    library(
       "FerrySyncServer", "Server/Sync",
       needs: [
+        "FerryConsole",
         "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryHTTPServer",
         "FerryCryptography",
         "FerryExecutors", "FerryMissionServer",
@@ -179,7 +212,7 @@ let package = Package(
       needs: [
         "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
         "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
-        "FerrySQLite",
+        "FerrySQLite", "FerryStoredValues",
         "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography",
       ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
@@ -232,14 +265,32 @@ let package = Package(
         "FerryLaboratory", "FerryTestSupport",
       ]),
     tests(
+      "FileStoreTests",
+      needs: [
+        "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryTestSupport",
+      ]),
+    tests(
+      "ShellTests",
+      needs: [
+        "FerryShell", "FerrySyncClient", "FerryPersistence", "FerryProtocol", "FerryTestSupport",
+        "FerryCommand", "FerryDaemon",
+      ]),
+    tests(
       "MissionServerTests",
       needs: ["FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTestSupport"]),
     tests(
       "MissionTests",
       needs: [
-        "FerryMissions", "FerryNetworking", "FerryCryptography", "FerrySQLite", "FerryProtocol",
+        "FerryMissions", "FerryFiles", "FerryNetworking", "FerryCryptography", "FerrySQLite",
+        "FerryProtocol",
         "FerryExecutors",
         "FerrySimulatedDisk", "FerryTestSupport",
+      ]),
+    tests(
+      "PatchTests",
+      needs: [
+        "FerryPatches", "FerryProtocol", "FerryCryptography", "FerryPlatform", "FerryTestSupport",
+        "FerryDaemon",
       ]),
     tests(
       "SyncServerTests",
@@ -261,13 +312,14 @@ let package = Package(
       needs: [
         "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer",
         "FerryNetworking", "FerryTestSupport",
-        "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography", "FerryExecutors",
+        "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography",
+        "FerryExecutors",
       ]),
     tests(
       "PairTests",
       needs: [
-        "Ferry", "FerrySyncClient", "FerryNetworking", "FerryCompression", "FerryExecutors",
-        "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
+        "Ferry", "FerryShell", "FerrySyncClient", "FerryNetworking", "FerryCompression",
+        "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
         "FerryTestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks",
       ]),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Ferry is built and run with on Debian and Ubuntu, where it is not there yet.
-#   Scripts/install-dependencies.sh [build] [demo] [test] [lint]
+#   Scripts/install-dependencies.sh [build] [demo] [test] [lint] [patches] [window] [hybrid]
 # Quiet when there is nothing to do. Needs root, or sudo, only for what is missing.
 set -euo pipefail
 
@@ -27,13 +27,18 @@ for purpose in "${@:-build}"; do
         libzstd-dev zlib1g-dev libssl-dev libedit-dev) ;;
     demo) packages+=(iso-codes) ;;
     lint) packages+=(python3) ;;
+    patches) packages+=(pkg-config libjavascriptcoregtk-4.1-dev) ;;
+    window) packages+=(libwebkit2gtk-4.1-dev) ;;
+    hybrid) packages+=(python3 $(browser)) ;;
     test)
-      packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3 python3-jwt
-        python3-cryptography)
+      packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3
+        python3-jwt python3-cryptography libwebkit2gtk-4.1-dev xvfb xdotool)
       # Word by word: it may be none.
       packages+=($(browser))
       if is_debian; then packages+=("${provider[@]}"); else optional+=("${provider[@]}"); fi ;;
-    *) echo "unknown purpose: $purpose (build, demo, test, lint)" >&2; exit 2 ;;
+    *)
+      echo "unknown purpose: $purpose (build, demo, test, lint, patches, window, hybrid)" >&2
+      exit 2 ;;
   esac
 done
 

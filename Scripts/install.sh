@@ -64,6 +64,8 @@ install_all() {
     put 644 "$scratch/$name.zsh" "$zsh/_$name"
   done
   put 755 "$programs/$library" "$lib/$library"
+  # Only if `make patches` built it.
+  if [ -n "${PATCH_HOST:-}" ]; then put 755 "$PATCH_HOST" "$bin/ferry-patch"; fi
   echo "ferry and ferryd are in $bin, $library is in $lib"
 }
 
@@ -73,7 +75,7 @@ uninstall_all() {
   for name in "${names[@]}"; do
     rm -f "$bin/$name" "$bash/$name" "$zsh/_$name"
   done
-  rm -f "$lib/$library"
+  rm -f "$lib/$library" "$bin/ferry-patch"
   echo "ferry and ferryd are removed from $bin, $library from $lib"
 }
 

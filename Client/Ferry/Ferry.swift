@@ -1,8 +1,10 @@
-// The umbrella that an application imports: the replica, its values, requests and their caches, and
-// missions.
+// The umbrella that an application imports: the replica, its values, requests and their caches,
+// files, missions, and behaviours with patches.
 @_exported import FerryCaching
+@_exported import FerryFiles
 @_exported import FerryMissions
 @_exported import FerryNetworking
+@_exported import FerryPatches
 @_exported import FerryPersistence
 @_exported import FerryProtocol
 @_exported import FerrySyncClient

@@ -42,7 +42,8 @@ enum FerryCommand {
       pull,
       sync, verify, status,
       pending,
-      toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission, log,
+      toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission,
+      bundle, shell, files, log,
     ],
     examples: [
       ExampleSpec("Join a space", "ferry init --server http://127.0.0.1:8080 --space demo"),

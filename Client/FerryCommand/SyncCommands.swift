@@ -49,6 +49,8 @@ extension FerryCommand {
       }
     }
     let replica = try await openForServer(arguments)
+    let bundles = await bundlesInUse(of: replica)
+    defer { withExtendedLifetime(bundles) {} }
     let asJSON = arguments.flag("json")
     // A file with one space needs no name on each line.
     let seen = Mutex(Set(try await replica.joinedSpaces()))
@@ -75,6 +77,8 @@ extension FerryCommand {
       @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws -> [SpaceSync]
   ) async throws -> ExitStatus {
     let replica = try await openForServer(arguments)
+    let bundles = await bundlesInUse(of: replica)
+    defer { withExtendedLifetime(bundles) {} }
     let joined = try await replica.joinedSpaces()
     if arguments.stringIfPresent("in") != nil || joined.isEmpty {
       return try await exchange(replica, arguments, one)

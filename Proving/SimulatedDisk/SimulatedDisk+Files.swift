@@ -51,6 +51,17 @@ extension SimulatedDisk {
     }
   }
 
+  /// Returns a disk of its own with copies of the files under `prefix`, as they are now. Nothing
+  /// that is done there changes this disk or draws from its randomness.
+  package func copy(under prefix: String) -> SimulatedDisk {
+    let clock = clock
+    let other = SimulatedDisk(name: "copy", clock: clock, random: { 0 })
+    for path in paths(in: Place(prefix)) {
+      other.files[path] = files[path].map { StoredFile(path: path, copyOf: $0) }
+    }
+    return other
+  }
+
   /// Kills the process under `prefix` and removes its files for good.
   package func removeFiles(under prefix: String) {
     kill(under: prefix)

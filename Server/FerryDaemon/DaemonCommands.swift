@@ -13,8 +13,8 @@ enum DaemonCommands {
     version: FerryVersion.current, options: StoreOptions.options + LogOptions.options,
     flags: LogOptions.flags,
     subcommands: [
-      serve, TokenCommands.root, space, MissionCommands.root, AuditCommand.root, healthCheck,
-      migrate,
+      serve, TokenCommands.root, space, MissionCommands.root, BundleCommands.root,
+      PatchCommands.root, AuditCommand.root, healthCheck, migrate,
     ],
     examples: [
       ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),

@@ -44,6 +44,8 @@ package struct MissionDraft: Sendable, Equatable {
   package var after: [MissionID] = []
   package var chunkSize = MissionManifest.chunkSizeDefault
   package var items: [Item]
+  /// Makes it a bundle; `nil` for an ordinary mission.
+  package var bundle: BundleDeclaration?
 
   package init(items: [Item]) { self.items = items }
 
@@ -88,7 +90,7 @@ package struct MissionDraft: Sendable, Equatable {
     }
     let manifest = MissionManifest(
       space: space, id: id, version: 1, title: title, summary: summary, priority: priority,
-      after: after, chunkSize: chunkSize, items: found)
+      after: after, chunkSize: chunkSize, items: found, bundle: bundle)
     if let fault = manifest.fault() { return .failure(MissionDraftError(fault)) }
     return .success(manifest)
   }

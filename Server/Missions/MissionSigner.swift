@@ -67,6 +67,12 @@ package struct MissionSigner: Sendable, Equatable {
     key.sign(MissionManifest.signedMessage(document))
   }
 
+  /// Returns a document of another type with its signature: no signature of a manifest is one of
+  /// such a document, and the reverse.
+  package func sign(_ payload: [UInt8], type: String) -> String {
+    SignedDocument.sign(payload, type: type, with: key)
+  }
+
   // MARK: The file
 
   /// Reads the key's file; `nil` if there is no file.

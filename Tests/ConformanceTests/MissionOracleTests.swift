@@ -160,6 +160,11 @@ struct MissionOracleTests {
       count(
         [Self.fetched(900), .copied(device: "two", from: "one"), Self.fetched(1_101, by: "two")])
         == 1)
+    // Bytes of the next part came together with the end of the one that was lost.
+    let arrivals = FetchedOnce(marksFrom: 500, transfers: 3, arrivalMax: 20)
+    let start = [Self.publishing(["a": Self.item(1)]), Self.fetched(900), broken]
+    #expect(Self.objections(arrivals, start + [Self.fetched(220)]) == 0)
+    #expect(Self.objections(arrivals, start + [Self.fetched(221)]) == 1)
     // Content that no row names is gone.
     #expect(count([Self.fetched(900), Self.looked(MissionEvidence()), Self.fetched(1_000)]) == 0)
   }

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryFiles
 import FerryProtocol
 import FerryTestSupport
 import Foundation
@@ -25,7 +26,7 @@ final class TemporaryFolder: Sendable {
 
   init() throws {
     var template = Array((NSTemporaryDirectory() + "/ferry-missions-XXXXXX").utf8CString)
-    guard let made = mkdtemp(&template) else { throw MissionError(errno: errno, "no folder") }
+    guard let made = mkdtemp(&template) else { throw FileStoreError(errno: errno, "no folder") }
     path = String(cString: made)
   }
 
@@ -118,6 +119,9 @@ final class Shelf: MissionCatalogue, Downloader {
       state.contents.merge(publication.contents) { $1 }
     }
   }
+
+  /// Replaces a mission's record in the catalogue.
+  func replace(_ record: MissionRecord) { state.withLock { $0.records[record.id] = record } }
 
   func retract(_ id: String) { state.withLock { $0.records[mission(id)] = nil } }
 

@@ -160,8 +160,13 @@ struct PlantedFaultTests {
 
   /// Returns the number of worlds, from seed 1, in which a mistake is found.
   private static func seeds(for fault: PlantedFault) -> UInt64 {
+    switch fault {
     // It shows only if the bases of a packet's operations are forgotten while it is on its way.
-    fault == .packetsMergedAgain ? 48 : 24
+    case .packetsMergedAgain: 48
+    // It shows only if values move while another device's change of them is on its way.
+    case .valuesNotFollowed: 72
+    default: 24
+    }
   }
 
   /// `make sim` runs thousands of worlds without a planted mistake; this checks the worlds that

@@ -17,7 +17,8 @@ struct ReportBrowserTests {
           [...document.querySelectorAll(selector)].map((found) => found.textContent);
         return { verdict: texts("#verdict"), lanes: texts("#lanes li"),
           figures: texts("#figures dt"), kinds: rows(),
-          texts: texts("#rows td:last-child"), legend: texts("#legend span") };
+          texts: [...document.querySelectorAll("#rows td:last-child")].map(
+            (cell) => cell.firstChild?.textContent ?? ""), legend: texts("#legend span") };
         """)
     #expect(document.contains("<html lang=\"en\" data-state=\"ready\""))
     #expect(document.contains("id=\"script-error\" role=\"alert\" hidden=\"\""))
@@ -27,7 +28,8 @@ struct ReportBrowserTests {
     #expect(shown["lanes"] == ["device-1", "device-2", "server"])
     #expect(shown["figures"] == ["operations", "packets"])
     #expect(shown["kinds"] == ReportSample.events.map(\.kind.rawValue))
-    #expect(shown["texts"] == ReportSample.events.map(\.detail))
+    let inWords = ["safety": "Faults (safety)", "liveness": "Drain (liveness)"]
+    #expect(shown["texts"] == ReportSample.events.map { inWords[$0.detail] ?? $0.detail })
     #expect(shown["legend"] == ["push", "pull", "thin: an answer", "dropped"])
   }
 
@@ -37,7 +39,7 @@ struct ReportBrowserTests {
     let expected = [
       "#kinds=crashed,restarted": ["crashed", "restarted"],
       "#actors=device-2&kinds=sent,dropped,wrote": ["sent", "dropped"],
-      "#find=TASKS%207": ["wrote", "conflict"],
+      "#find=TASKS%207": ["wrote"],
       "#from=950000&to=1200000": ["crashed", "tornWrite"],
     ]
     for (fragment, kinds) in expected.sorted(by: { $0.key < $1.key }) {
@@ -164,15 +166,21 @@ struct ReportBrowserTests {
   func escapes() async throws {
     var content = ReportSample.content()
     content.events = ReportPageTests.hostileTexts.map {
-      TraceEvent(at: 5, actor: "device-1", kind: .read, detail: $0)
+      var event = TraceEvent(at: 5, actor: "device-1", kind: .conflict, detail: $0)
+      let side = LostValue.Side(value: $0, author: $0)
+      event.lost = [LostValue(place: $0, lost: side, won: side)]
+      return event
     }
     content.violations = ReportPageTests.hostileTexts
-    struct Answer: Decodable { let title, state: String, texts: [String], violations: Int }
+    struct Answer: Decodable { let title, state: String, texts, lost: [String], violations: Int }
     let answer = try await ReportBrowser().ask(
       Answer.self, ReportPage.html(content),
       probe: """
         return { title: document.title, state: document.documentElement.dataset.state,
-          texts: [...document.querySelectorAll("#rows td:last-child")].map((c) => c.textContent),
+          texts: [...document.querySelectorAll("#rows td:last-child")].map(
+            (cell) => cell.firstChild.textContent),
+          lost: [...document.querySelectorAll("#lost-rows td:last-child code")].map(
+            (code) => code.textContent),
           violations: document.querySelectorAll("#violations li").length };
         """)
     #expect(answer.title == "Seed 42 failed · ferry-sim")
@@ -180,6 +188,7 @@ struct ReportBrowserTests {
     // By bytes: strings that only look the same are equal in Swift.
     let expected = ReportPageTests.hostileTexts.map { Array($0.utf8) }
     #expect(answer.texts.map { Array($0.utf8) } == expected)
+    #expect(answer.lost.map { Array($0.utf8) } == expected)
     #expect(answer.violations == ReportPageTests.hostileTexts.count)
   }
 

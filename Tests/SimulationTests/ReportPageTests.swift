@@ -44,6 +44,10 @@ struct ReportPageTests {
     var content = ReportSample.content()
     content.events.append(
       TraceEvent(at: 9_000_000, actor: text, kind: .read, peer: text, detail: text))
+    let side = LostValue.Side(value: text, author: text)
+    content.events[content.events.count - 1].lost = [
+      LostValue(place: text, lost: side, won: side)
+    ]
     content.violations.append(text)
     content.replayCommand = text
     content.traceHash = text
@@ -128,6 +132,16 @@ struct ReportPageData {
   private struct Columns: Decodable {
     let actors, kinds, details: [String]
     let messages, at, actor, kind, peer, message, detail: [Int]
+    let lostEvent, lostText, lostAsked: [Int]
+
+    func lost(of event: Int) -> [LostValue] {
+      lostEvent.indices.filter { lostEvent[$0] == event }.map { row in
+        let texts = lostText[row * 5..<row * 5 + 5].map { details[$0] }
+        return LostValue(
+          place: texts[0], lost: .init(value: texts[1], author: texts[2]),
+          won: .init(value: texts[3], author: texts[4]), isQuestion: lostAsked[row] == 1)
+      }
+    }
   }
 
   init(_ page: [UInt8]) throws {
@@ -142,11 +156,13 @@ struct ReportPageData {
       time += columns.at[place]
       let kind = try #require(TraceEvent.Kind(rawValue: columns.kinds[columns.kind[place]]))
       let (peer, message) = (columns.peer[place], columns.message[place])
-      return TraceEvent(
+      var event = TraceEvent(
         at: Int64(time), actor: columns.actors[columns.actor[place]], kind: kind,
         peer: peer < 0 ? nil : columns.actors[peer],
         message: message < 0 ? nil : columns.messages[message],
         detail: columns.details[columns.detail[place]])
+      event.lost = columns.lost(of: place)
+      return event
     }
   }
 }

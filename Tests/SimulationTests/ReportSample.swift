@@ -43,11 +43,24 @@ enum ReportSample {
     TraceEvent(at: 1_800_000, actor: "device-1", kind: .restarted),
     TraceEvent(at: 2_000_000, actor: "world", kind: .phase, detail: "liveness"),
     TraceEvent(at: 2_100_000, actor: "server", kind: .released, peer: "device-1", message: 11),
-    TraceEvent(
-      at: 2_200_000, actor: "device-2", kind: .conflict, detail: "tasks 7 title: 'a' lost to 'b'"),
+    conflict,
     TraceEvent(at: 2_500_000, actor: "device-2", kind: .violation, detail: violation),
     TraceEvent(at: 3_000_000, actor: "device-2", kind: .synced, detail: "head 2"),
   ]
+
+  private static let conflict: TraceEvent = {
+    var event = TraceEvent(
+      at: 2_200_000, actor: "device-2", kind: .conflict, detail: "2 values lost")
+    event.lost = [
+      LostValue(
+        place: "tasks/7.title", lost: .init(value: "\"Buy milk\"", author: "device-2"),
+        won: .init(value: "\"Buy oat milk\"", author: "device-1")),
+      LostValue(
+        place: "tasks/7.done", lost: .init(value: "1", author: "device-2"),
+        won: .init(value: "the delete", author: "device-1"), isQuestion: true),
+    ]
+    return event
+  }()
 
   /// Returns a run as large as the page has to carry, the same each time.
   static func crowd(devices: Int, events count: Int) -> ReportContent {

@@ -21,7 +21,8 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     + administration + access
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
-    + missions + ownership + sizes + quotas + deviceAges + names + deviceNames
+    + missions + bundles + ownership + sizes + quotas + deviceAges + names + deviceNames
+    + inspection
 }
 
 /// A store that is empty at first and can be opened several times over the same data.

@@ -22,10 +22,10 @@ struct OpenPolicyTests {
     "an open server refuses requests of web pages and proxies, in any configuration",
     arguments: [
       ("Origin", "https://evil.example", ProblemCode.forbidden), ("Origin", "null", .forbidden),
-      ("Origin", "http://127.0.0.1:8080", .forbidden), ("Forwarded", "for=1.2.3.4", .forbidden),
+      ("Origin", "http://127.0.0.1:8081", .forbidden), ("Forwarded", "for=1.2.3.4", .forbidden),
       ("X-Forwarded-For", "1.2.3.4", .forbidden), ("x-real-ip", "1.2.3.4", .forbidden),
       ("Via", "1.1 proxy", .forbidden), ("X-Forwarded-Host", "a", .forbidden),
-      ("Sec-Fetch-Site", "cross-site", .forbidden), ("Sec-Fetch-Site", "same-origin", .forbidden),
+      ("Sec-Fetch-Site", "cross-site", .forbidden), ("Sec-Fetch-Site", "same-site", .forbidden),
       ("Content-Length", "2", .unsupportedMediaType),
       ("Transfer-Encoding", "chunked", .unsupportedMediaType),
     ])
@@ -34,6 +34,31 @@ struct OpenPolicyTests {
     headers[name] = value
     for policy in Self.policies { #expect(policy.fault(of: visitor(headers))?.code == code) }
     #expect(OpenPolicy.trusted.fault(of: visitor(headers)) == nil)
+  }
+
+  @Test("an open server takes requests of its own page, and of no other port, scheme or name")
+  func ownPage() {
+    let own: HTTPHeaders = ["Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8080"]
+    for policy in Self.policies {
+      #expect(policy.fault(of: visitor(["Sec-Fetch-Site": "same-origin"])) == nil)
+      #expect(policy.fault(of: visitor(own)) == nil)
+    }
+    let others: [(origin: String, site: String?, host: String)] = [
+      ("http://127.0.0.1:8081", "same-site", "127.0.0.1:8080"),
+      ("http://127.0.0.1:8081", nil, "127.0.0.1:8080"),
+      ("https://127.0.0.1:8080", nil, "127.0.0.1:8080"),
+      ("http://127.0.0.1:8080", "cross-site", "127.0.0.1:8080"),
+      ("http://localhost:8080", nil, "127.0.0.1:8080"), ("null", nil, "127.0.0.1:8080"),
+      // A page that bound its own name to this machine.
+      ("http://evil.example:8080", "same-origin", "evil.example:8080"),
+    ]
+    for (origin, site, host) in others {
+      var headers: HTTPHeaders = ["Origin": origin]
+      if let site { headers["Sec-Fetch-Site"] = site }
+      for policy in Self.policies {
+        #expect(policy.fault(of: visitor(headers, host: host)) != nil, "\(origin) \(host)")
+      }
+    }
   }
 
   @Test(

@@ -54,10 +54,12 @@ struct ServiceRouteTests {
       ("DELETE", ["v1", "spaces", "a"], "GET, HEAD, PUT"),
       ("GET", ["v1", "spaces", "a", "packets"], "POST"),
       ("POST", ["v1", "spaces", "a", "changes"], "GET, HEAD"),
-      ("GET", ["v1", "spaces", "a", "records"], "POST"),
+      ("PUT", ["v1", "spaces", "a", "records"], "POST, GET, HEAD"),
       ("HEAD", ["v1", "spaces", "a", "events"], "GET"),
-      ("POST", ["v1", "spaces", "a", "schema"], "GET, HEAD, PUT"),
-      ("GET", ["v1", "spaces", "a", "devices"], "POST"),
+      ("DELETE", ["v1", "spaces", "a", "schema"], "GET, HEAD, POST, PUT"),
+      ("POST", ["v1", "spaces", "a", "history"], "GET, HEAD"),
+      ("PUT", ["v1", "spaces", "a", "devices"], "POST, GET, HEAD"),
+      ("POST", ["console", ""], "GET, HEAD"),
       ("DELETE", ["v1", "spaces", "a", "devices", "b"], "PUT"),
       ("POST", ["healthz"], "GET, HEAD"),
     ])
@@ -71,7 +73,7 @@ struct ServiceRouteTests {
   @Test(
     "an address that is not Ferry's is unknown",
     arguments: [
-      [], [""], ["v1"], ["v1", "spaces"], ["v1", "spaces", ""], ["v2", "spaces", "a"],
+      [], [""], ["v1"], ["v1", "spaces", ""], ["console", "", ""], ["v2", "spaces", "a"],
       ["v1", "space", "a"], ["v1", "spaces", "a", ""], ["v1", "spaces", "a", "packet"],
       ["v1", "spaces", "a", "packets", "b"], ["v1", "spaces", "a", "missions", ""],
       ["v1", "spaces", "a", "blobs"], ["v1", "blobs"], ["v1", "blobs", ""], ["healthz", ""],

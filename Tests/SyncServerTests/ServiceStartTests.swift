@@ -118,7 +118,8 @@ struct ServiceStartTests {
   func waits() async throws {
     let time = ServiceClockDouble()
     let opener = StoreOpener(
-      .postgres(PostgresAddresses("postgres://db/ferry")), patience: .seconds(30), clock: time.clock,
+      .postgres(PostgresAddresses("postgres://db/ferry")), patience: .seconds(30),
+      clock: time.clock,
       log: Self.log())
     let pauses = Mutex([Duration]())
     let attempts = Mutex(0)

@@ -18,6 +18,21 @@ extension ServiceStoreDouble {
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem> { .success(record) }
 
+  func changeBundle(
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    .failure(.unknownBundle(id))
+  }
+
+  func keepBundleReports(
+    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
+    by principal: Principal, quota: Int64
+  ) async throws(StoreError) -> Result<Int, Problem> { .success(0) }
+
+  func bundleTallies(
+    of bundles: [BundleID], in space: Int64, latest: Int
+  ) async throws(StoreError) -> [BundleID: BundleTally] { [:] }
+
   func retractMission(
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool { false }

@@ -39,6 +39,10 @@ final class ServiceStoreDouble: SyncStore {
     var deviceNames: [DeviceID: DeviceName] = [:]
     /// Devices that belong to nobody who asks.
     var foreignDevices: Set<DeviceID> = []
+    /// The observations that were written down.
+    var observed: [Observations] = []
+    /// The record that administrators see.
+    var listed: ListedRecord?
   }
 
   let state = Mutex(State())

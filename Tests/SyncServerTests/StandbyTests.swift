@@ -87,12 +87,20 @@ struct StandbyTests {
     await #expect {
       _ = try await PostgresStore(PostgresAddresses(one, reads: other), limits: .standard)
     } throws: { error in
-      if case .failed(let why) = error as? StoreError { why.contains("--read-database") } else { false }
+      if case .failed(let why) = error as? StoreError {
+        why.contains("--read-database")
+      } else {
+        false
+      }
     }
     await #expect {
       _ = try await PostgresStore(PostgresAddresses(one, direct: other), limits: .standard)
     } throws: { error in
-      if case .failed(let why) = error as? StoreError { why.contains("--listen-url") } else { false }
+      if case .failed(let why) = error as? StoreError {
+        why.contains("--listen-url")
+      } else {
+        false
+      }
     }
   }
 

@@ -73,9 +73,74 @@ struct StoreReadsTests {
     #expect(fetched <= 20 * 11, "10 notices a page, and the newest one")
   }
 
+  @Test("no view of an administrator scans a table, and a list reads about as many rows as it has")
+  func views() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let store = try await PostgresStore(url: url)
+    let space = try await store.createSpace(try #require(SpaceName("reads")))
+    try await Self.fill(space.id, of: store)
+    await store.close()
+    let tables = [
+      "records", "operations", "notices", "devices", "buffered", "device_sightings",
+      "rejections", "space_activity", "spaces", "usage",
+    ]
+    let before = try await Self.reads(of: tables, in: url)
+    let again = try await PostgresStore(url: url)
+    for _ in 0..<10 {
+      _ = try await again.overviews(after: "", limit: 10, now: 100_000)
+      _ = try await again.devices(in: space.id, after: nil, limit: 10)
+      _ = try await again.rejections(in: space.id, before: nil, limit: 10)
+      _ = try await again.activity(in: space.id, by: .hour, since: 0)
+      _ = try await again.tableNames(in: space.id, after: nil, limit: 10)
+      let records = try await again.listedRecords(
+        of: "t5", in: space.id, after: "r500", limit: 10, characters: 1 << 20)
+      #expect(records.count == 10)
+      let part = try await again.history(
+        of: RecordKey(table: "t5", record: "r10"), in: space.id, within: 3_950...4_000,
+        limit: 10, characters: 1 << 20)
+      #expect(part.entries.count == 1)
+      _ = try await again.conflicts(in: space.id, before: nil, limit: 10, characters: 1 << 20)
+    }
+    await again.close()
+    let after = try await Self.reads(of: tables, in: url, atLeast: before.fetched + 1)
+    // A store reads the head of the one space when it opens.
+    #expect(after.scanned <= before.scanned + 1)
+    #expect(after.fetched - before.fetched < 10 * 300)
+  }
+
+  /// Writes 20 tables of 200 records each, by 200 devices.
+  private static func fill(_ space: Int64, of store: PostgresStore) async throws {
+    var clock = HybridClock()
+    var observed = Observations()
+    for author in 0..<UInt64(200) {
+      let device = DeviceID(UniqueID(high: 0x7000, low: 1 << 63 | author))
+      let operations = (0..<20).map { index in
+        let time = clock.tick(wall: 1)
+        return SyncOperation(
+          id: OperationID(UniqueID(timestamp: time, random: author)),
+          key: RecordKey(table: "t\(index)", record: author == 199 ? "r10" : "r\(author * 5)"),
+          kind: .insert, time: time, columns: [Column("v", 1)])
+      }
+      let packet = Packet(device: device, dependency: nil, operations: operations)
+      _ = try await store.ingest([IncomingPacket(packet, byteCount: 1)], into: space, now: 5)
+      observed.sightings.append(
+        DeviceSighting(
+          space: space, device: device, principal: .anonymous, at: 5, reached: 1, client: nil))
+      observed.rejections.append(
+        (
+          space,
+          Rejection(
+            subject: "s\(author)", firstAt: 5, lastAt: 5, code: "c", detail: "d",
+            principal: "p", device: device)
+        ))
+    }
+    observed.activity = [(space, ActivityCount(at: 5, operations: 4_000))]
+    try await store.note(observed, now: 5)
+  }
+
   /// Returns rows fetched by index and rows scanned, of all connections that have ended.
   private static func reads(
-    of tables: [String], in url: String
+    of tables: [String], in url: String, atLeast least: Int64 = 1
   ) async throws -> (fetched: Int64, scanned: Int64) {
     // A backend writes its counts down when it ends, a moment after its connection is closed.
     let pool = try PostgresPool(url: url, connections: 1)
@@ -91,7 +156,7 @@ struct StoreReadsTests {
             """), [.array(PostgresArray<String>(tables))])[0]
         return (try row.int8(0), try row.int8(1))
       }
-    } while fetched == 0
+    } while fetched < least
     await pool.close()
     return (fetched, scanned)
   }

@@ -15,11 +15,7 @@ extension FerryCommand {
       With a key file the content is encrypted at rest (AES-256-GCM). Programs then read it \
       through the library, and all commands about these missions need the key.
       """,
-    options: [
-      OptionSpec(
-        "key-file", value: "FILE", help: "A file with the key: 32 bytes, or 64 hexadecimal digits.",
-        kind: .file, environment: "FERRY_MISSION_KEY_FILE")
-    ],
+    options: [missionKeyFile],
     subcommands: [
       missionList, missionShow, missionDownload, missionPause, missionResume, missionCancel,
       missionRemove, missionVerify, missionPath, missionTrust,
@@ -30,6 +26,10 @@ extension FerryCommand {
         "Fetch two, and look",
         "ferry mission download intro lesson-1 && ls \"$(ferry mission path intro)\""),
     ])
+
+  static let missionKeyFile = OptionSpec(
+    "key-file", value: "FILE", help: "A file with the key: 32 bytes, or 64 hexadecimal digits.",
+    kind: .file, environment: "FERRY_MISSION_KEY_FILE")
 
   static let missionArgument = ArgumentSpec("ID", help: "The mission's identifier.")
 

@@ -2,23 +2,38 @@ import Ferry
 import FerryCommandLine
 
 extension FerryCommand {
-  private static let watchFlag = FlagSpec(
+  static let watchFlag = FlagSpec(
     "watch", short: "w", help: "Wait without a limit for a connection or for disk space.")
-  private static let patience = OptionSpec(
+  static let patience = OptionSpec(
     "wait", value: "TIME", help: "How long to wait without a connection.", kind: .duration,
     default: "30s")
 
-  private static let timeout = OptionSpec(
+  static let timeout = OptionSpec(
     "timeout", value: "TIME", help: "How long the server may be silent before it is asked again.",
     kind: .duration, default: "30s")
 
   /// The pause between two checks of the disk space.
   private static let roomPause = Duration.seconds(5)
 
-  private static let limitRate = OptionSpec(
+  static let limitRate = OptionSpec(
     "limit-rate", value: "SIZE",
     help: "The largest number of received bytes a second, such as 2MiB.",
     kind: .byteSize)
+
+  /// Opens the replica with a deadline for each request, and pulls the catalogue if the server can be
+  /// reached: the catalogue of the last sync may be enough.
+  static func openPulled(
+    _ arguments: ParsedArguments, silence: Duration
+  ) async throws -> Replica {
+    let replica = try await openForServer(
+      arguments,
+      transport: DeadlineTransport(
+        SystemTransport(configuration: try network(arguments)), patience: silence * 2))
+    do {
+      _ = try await replica.pull()
+    } catch let error as ReplicaError where error.isTransient {}
+    return replica
+  }
 
   static let missionDownload = CommandSpec(
     "download", summary: "Download missions and their predecessors.",
@@ -46,20 +61,17 @@ extension FerryCommand {
         why: "either some are downloaded or all", next: "name them, or give --all alone")
     }
     let silence = try silence(arguments)
-    let replica = try await openForServer(
-      arguments,
-      transport: DeadlineTransport(
-        SystemTransport(configuration: try network(arguments)), patience: silence * 2))
-    do {
-      _ = try await replica.pull()
-    } catch let error as ReplicaError where error.isTransient {
-      // The catalogue of the last sync may be enough.
-    }
+    let replica = try await openPulled(arguments, silence: silence)
     let manager = try await missions(
       of: replica, arguments, silence: silence,
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let isAll = arguments.flag("all")
-    if isAll { ids = try await manager.list().filter { $0.publishedVersion != nil }.map(\.id) }
+    if isAll {
+      // Bundles have a command of their own, which knows the offered versions.
+      ids = try await manager.list().filter {
+        $0.publishedVersion != nil && BundleID(mission: $0.id) == nil
+      }.map(\.id)
+    }
     return try await fetch(ids, with: manager, arguments) {
       // A mission that can never start must not prevent the others.
       if isAll { try await manager.downloadPartly(ids) } else { try await manager.download(ids) }
@@ -85,7 +97,7 @@ extension FerryCommand {
   }
 
   /// Returns the longest silence of the server: a short wait for a connection shortens it, too.
-  private static func silence(_ arguments: ParsedArguments) throws -> Duration {
+  static func silence(_ arguments: ParsedArguments) throws -> Duration {
     let timeout = try arguments.duration("timeout")
     if arguments.flag("watch") { return timeout }
     return min(timeout, max(try arguments.duration("wait"), .seconds(1)))
@@ -96,6 +108,16 @@ extension FerryCommand {
     _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
     begin: () async throws -> Void
   ) async throws -> ExitStatus {
+    let found = try await follow(ids, with: manager, arguments, begin: begin)
+    return try MissionEndings(found).tell(asJSON: arguments.flag("json"))
+  }
+
+  /// Starts the download, shows its events until its end, and closes the manager. Returns the states
+  /// of the missions.
+  static func follow(
+    _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
+    begin: () async throws -> Void
+  ) async throws -> [MissionStatus] {
     let asJSON = arguments.flag("json")
     let display = MissionDisplay(asJSON: asJSON)
     let patience: Duration? = arguments.flag("watch") ? nil : try arguments.duration("wait")
@@ -136,7 +158,7 @@ extension FerryCommand {
     let found = try await manager.list().filter { ids.contains($0.id) }
     await manager.close()
     display.finish()
-    return try MissionEndings(found).tell(asJSON: asJSON)
+    return found
   }
 }
 

@@ -1,4 +1,5 @@
 import FerryExecutors
+import FerryFiles
 import FerryNetworking
 import FerryPlatform
 import Foundation

@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryExecutors
+import FerryFiles
 import FerryProtocol
 import Foundation
 

@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryExecutors
+import FerryFiles
 import Foundation
 
 /// The hash of a whole file, computed while its chunks arrive. It follows the fetched part from the

@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryExecutors
+import FerryFiles
 import FerryProtocol
 import Foundation
 import Synchronization
@@ -34,28 +35,20 @@ public final class DiskFileStore: MissionFiles {
       }
     }
     self.root = root
-    folders = try StoreFolders(root: root, cipher: cipher, partialKey: key, system: system)
+    folders = try MissionError.converting { [cipher] in
+      try StoreFolders(root: root, cipher: cipher, partialKey: key, system: system)
+    }
     executor = makeExecutor("mission-files")
     readers = makeExecutor("mission-readers")
   }
 
   public var isSealed: Bool { folders.cipher != nil }
 
-  private static let proven: [UInt8] = Array("ferry missions".utf8)
+  private var proof: SealProof { SealProof(cipher: folders.cipher, of: "ferry missions") }
 
-  public func sealProof() -> [UInt8] {
-    guard let cipher = folders.cipher else { return [0] }
-    let nonce = SecureRandom.bytes(AESGCM.nonceBytes)
-    return nonce + cipher.seal(Self.proven, nonce: nonce)
-  }
+  public func sealProof() -> [UInt8] { proof.make() }
 
-  public func accepts(sealProof proof: [UInt8]) -> Bool {
-    guard let cipher = folders.cipher else { return proof == [0] }
-    guard proof.count > AESGCM.nonceBytes else { return false }
-    let sealed = Array(proof[AESGCM.nonceBytes...])
-    let opened = try? cipher.open(sealed, nonce: Array(proof[..<AESGCM.nonceBytes]))
-    return opened == Self.proven
-  }
+  public func accepts(sealProof proof: [UInt8]) -> Bool { self.proof.accepts(proof) }
 
   public func partialPath(of hash: ContentHash) -> String { "\(root)/partial/\(hash)" }
 
@@ -72,11 +65,11 @@ public final class DiskFileStore: MissionFiles {
   }
 
   public func freeBytes() async throws(MissionError) -> Int64 {
-    try await perform { (folders) throws(MissionError) in try folders.freeBytes() }
+    try await perform { folders in try folders.freeBytes() }
   }
 
   public func has(_ content: StoredContent) async throws(MissionError) -> Bool {
-    try await perform { (folders) throws(MissionError) in try folders.has(content) }
+    try await perform { folders in try folders.has(content) }
   }
 
   public func isIntact(
@@ -87,7 +80,7 @@ public final class DiskFileStore: MissionFiles {
     let found: Result<Bool, MissionError> = await withTaskCancellationHandler {
       do throws(MissionError) {
         return .success(
-          try await perform { (folders) throws(MissionError) in
+          try await perform { folders in
             try folders.isIntact(content) { bytes in
               reading?(bytes)
               return !isStopped.isSet
@@ -103,13 +96,13 @@ public final class DiskFileStore: MissionFiles {
   }
 
   public func adopt(_ content: StoredContent) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.adopt(content) }
+    try await perform { folders in try folders.adopt(content) }
   }
 
   public func partialBytes(
     of hash: ContentHash, limit: Int64
   ) async throws(MissionError) -> [UInt8] {
-    try await perform { (folders) throws(MissionError) in
+    try await perform { folders in
       try folders.partialBytes(of: hash, limit: limit)
     }
   }
@@ -117,39 +110,39 @@ public final class DiskFileStore: MissionFiles {
   public func copy(
     _ part: StoredPart, to hash: ContentHash, at offset: Int64
   ) async throws(MissionError) -> Bool {
-    try await perform { (folders) throws(MissionError) in
+    try await perform { folders in
       try folders.copy(part, to: hash, at: offset)
     }
   }
 
   public func sync(_ hashes: [ContentHash]) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.sync(hashes) }
+    try await perform { folders in try folders.sync(hashes) }
   }
 
   public func build(_ bundle: BundlePlan) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.build(bundle) }
+    try await perform { folders in try folders.build(bundle) }
   }
 
   public func fault(in bundle: BundlePlan) async throws(MissionError) -> MissionError? {
-    try await perform { (folders) throws(MissionError) in try folders.fault(in: bundle) }
+    try await perform { folders in try folders.fault(in: bundle) }
   }
 
   public func repair(_ bundle: BundlePlan) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.repair(bundle) }
+    try await perform { folders in try folders.repair(bundle) }
   }
 
   public func removeBundle(of mission: MissionID, version: Int64) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in
+    try await perform { folders in
       try folders.removeBundle(of: mission, version: version)
     }
   }
 
   public func removeObject(_ hash: ContentHash) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.removeObject(hash) }
+    try await perform { folders in try folders.removeObject(hash) }
   }
 
   public func removePartial(_ hash: ContentHash) async throws(MissionError) {
-    try await perform { (folders) throws(MissionError) in try folders.removePartial(hash) }
+    try await perform { folders in try folders.removePartial(hash) }
   }
 
   public func open(
@@ -157,7 +150,7 @@ public final class DiskFileStore: MissionFiles {
   ) async throws(MissionError) -> MissionContent {
     let reader = try PartReader(
       content: content, cipher: folders.cipher, partSize: partSize, parts: parts)
-    return try await readers.perform { [folders, readers] () throws(MissionError) in
+    return try await readers.perform { [folders, readers] in
       guard try folders.has(content), let shelf = try folders.shelf(of: content.hash) else {
         throw MissionError(.damaged, "content \(content.hash) is missing or has another size")
       }
@@ -167,22 +160,25 @@ public final class DiskFileStore: MissionFiles {
   }
 
   public func lock(_ name: LockName) throws(MissionError) -> FileLock? {
-    switch name {
-    case .mission(let id): try FileLock.take("\(root)/locks/mission-\(id)", folders.system)
-    case .content(let hash):
-      // Two contents with the same beginning of their hashes wait for each other now and then.
-      try FileLock.take(
-        "\(root)/locks/content",
-        byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max, folders.system)
+    try MissionError.converting {
+      switch name {
+      case .mission(let id):
+        return try FileLock.take("\(root)/locks/mission-\(id)", folders.system)
+      case .content(let hash):
+        // Two contents with the same beginning of their hashes wait for each other now and then.
+        return try FileLock.take(
+          "\(root)/locks/content",
+          byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max, folders.system)
+      }
     }
   }
 
   public func collect(
     needed: @escaping @Sendable () async throws(MissionError) -> NeededFiles
   ) async throws(MissionError) -> Int {
-    let found = try await perform { (folders) throws(MissionError) in try folders.found() }
+    let found = try await perform { folders in try folders.found() }
     let garbage = KeepingPlan.garbage(found, needed: try await needed())
-    return try await perform { [self] (folders) throws(MissionError) in
+    return try await perform { [self] folders in
       for hash in garbage.objects { try folders.removeObject(hash) }
       for hash in garbage.partials { try folders.removePartial(hash) }
       for bundle in garbage.bundles {
@@ -205,9 +201,9 @@ public final class DiskFileStore: MissionFiles {
   }
 
   private func perform<T: Sendable>(
-    _ body: @escaping @Sendable (StoreFolders) throws(MissionError) -> T
+    _ body: @escaping @Sendable (StoreFolders) throws -> T
   ) async throws(MissionError) -> T {
-    try await executor.perform { [folders] () throws(MissionError) in try body(folders) }
+    try await executor.perform { [folders] in try body(folders) }
   }
 }
 

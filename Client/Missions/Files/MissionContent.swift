@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryExecutors
+import FerryFiles
 import FerryProtocol
 import Synchronization
 
@@ -26,7 +27,7 @@ public final class MissionContent: Sendable {
   public func read(from offset: Int64, count: Int) async throws(MissionError) -> [UInt8] {
     guard offset >= 0, offset < size, count > 0 else { return [] }
     let count = Int(min(Int64(count), size - offset))
-    return try await executor.perform { [file] () throws(MissionError) in
+    return try await executor.perform { [file] in
       try file.read(from: offset, count: count)
     }
   }
@@ -47,23 +48,19 @@ private final class FileBox: Sendable {
     self.reader = Mutex(reader)
   }
 
-  func read(from offset: Int64, count: Int) throws(MissionError) -> [UInt8] {
-    try reader.withLock { (reader) throws(MissionError) in
-      try reader.read(file, from: offset, count: count)
-    }
+  func read(from offset: Int64, count: Int) throws -> [UInt8] {
+    try reader.withLock { reader in try reader.read(file, from: offset, count: count) }
   }
 }
 
 /// Reads content from its file, and checks it.
 struct PartReader: Sendable {
   let content: StoredContent
-  private let cipher: AESGCM?
+  private var sealed: SealedReader?
   /// The bytes of a part with a known hash.
   private let partSize: Int64
   private let parts: [ContentHash]
   private var isChecked: [Bool]
-  /// The last decrypted part.
-  private var last: (part: Int64, bytes: [UInt8])?
 
   init(
     content: StoredContent, cipher: AESGCM?, partSize: Int64, parts: [ContentHash]
@@ -74,7 +71,7 @@ struct PartReader: Sendable {
       }
     }
     self.content = content
-    self.cipher = cipher
+    sealed = cipher.map { SealedReader(SealedFile(content, cipher: $0)) }
     self.partSize = parts.isEmpty ? max(1, content.size) : partSize
     self.parts = parts.isEmpty ? [content.hash] : parts
     isChecked = [Bool](repeating: false, count: self.parts.count)
@@ -83,8 +80,8 @@ struct PartReader: Sendable {
   /// Reads `count` bytes within the content.
   mutating func read(
     _ file: borrowing RandomAccessFile, from offset: Int64, count: Int
-  ) throws(MissionError) -> [UInt8] {
-    if let cipher { return try open(file, cipher, from: offset, count: count) }
+  ) throws -> [UInt8] {
+    if sealed != nil { return try sealed?.read(file, from: offset, count: count) ?? [] }
     for part in (offset / partSize)...((offset + Int64(count) - 1) / partSize) {
       try check(Int(part), of: file)
     }
@@ -95,14 +92,12 @@ struct PartReader: Sendable {
   /// tags.
   func unchecked(
     _ file: borrowing RandomAccessFile, from offset: Int64, count: Int
-  ) throws(MissionError) -> [UInt8] {
-    guard let cipher else { return try file.read(at: offset, count: count) }
-    var copy = self
-    return try copy.open(file, cipher, from: offset, count: count)
+  ) throws(FileStoreError) -> [UInt8] {
+    guard var sealed else { return try file.read(at: offset, count: count) }
+    return try sealed.read(file, from: offset, count: count)
   }
 
-  private mutating func check(_ part: Int, of file: borrowing RandomAccessFile) throws(MissionError)
-  {
+  private mutating func check(_ part: Int, of file: borrowing RandomAccessFile) throws {
     if isChecked[part] { return }
     var digest = SHA256()
     var offset = Int64(part) * partSize
@@ -119,46 +114,47 @@ struct PartReader: Sendable {
     }
     isChecked[part] = true
   }
-
-  private mutating func open(
-    _ file: borrowing RandomAccessFile, _ cipher: AESGCM, from offset: Int64, count: Int
-  ) throws(MissionError) -> [UInt8] {
-    let sealed = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
-    let end = offset + Int64(count)
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(count)
-    var at = offset
-    while at < end {
-      let part = at / SealedFile.partBytes
-      if last?.part != part { last = (part, try sealed.open(part, of: file)) }
-      let opened = last?.bytes ?? []
-      let start = part * SealedFile.partBytes
-      let until = min(end, start + Int64(opened.count))
-      guard until > at else { break }
-      bytes += opened[Int(at - start)..<Int(until - start)]
-      at = until
-    }
-    return bytes
-  }
 }
 
 extension WorkExecutor {
   /// Runs one blocking closure in its turn, with this module's errors.
   func perform<T: Sendable>(
-    _ body: @escaping @Sendable () throws(MissionError) -> T
+    _ body: @escaping @Sendable () throws -> T
   ) async throws(MissionError) -> T {
-    let result: Result<T, MissionError>
     do {
-      result = try await run {
-        do throws(MissionError) {
-          return .success(try body())
-        } catch {
-          return .failure(error)
-        }
-      }
+      return try await run(body)
     } catch {
-      throw MissionError(.files, String(describing: error))
+      throw MissionError(converting: error)
     }
-    return try result.get()
+  }
+}
+
+extension MissionError {
+  /// Runs `body` with this module's errors.
+  static func converting<T>(_ body: () throws -> T) throws(MissionError) -> T {
+    do {
+      return try body()
+    } catch {
+      throw MissionError(converting: error)
+    }
+  }
+
+  /// Converts any error; those of files keep their meaning.
+  init(converting error: any Error) {
+    switch error {
+    case let error as MissionError: self = error
+    case let error as FileStoreError:
+      let kind: Kind =
+        switch error.kind {
+        case .diskFull: .diskFull
+        case .damaged: .damaged
+        case .wrongKey: .wrongKey
+        case .cancelled: .cancelled
+        case .index: .database
+        case .notFound, .badKey, .limitReached, .files: .files
+        }
+      self.init(kind, error.message)
+    default: self.init(.files, String(describing: error))
+    }
   }
 }

@@ -1,3 +1,4 @@
+import FerryFiles
 import FerryProtocol
 
 /// The files of missions on this device (SPEC.md §21). Each content has a file with the name of its

@@ -1,3 +1,4 @@
+import FerryFiles
 import FerryProtocol
 import Foundation
 
@@ -5,7 +6,7 @@ import Foundation
 extension StoreFolders {
   static let buildingPrefix = ".building-"
 
-  func build(_ plan: BundlePlan) throws(MissionError) {
+  func build(_ plan: BundlePlan) throws {
     guard cipher == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
     let building = Self.buildingPrefix + VersionName.folder(plan.version)
@@ -27,7 +28,7 @@ extension StoreFolders {
   }
 
   /// Replaces each item's content. The former content stays for as long as possible.
-  func repair(_ plan: BundlePlan) throws(MissionError) {
+  func repair(_ plan: BundlePlan) throws {
     guard cipher == nil else { return }
     let mission = try folder("bundles").making(plan.mission.value)
     guard let folder = try mission.folder(VersionName.folder(plan.version)) else {
@@ -45,7 +46,7 @@ extension StoreFolders {
 
   private func replace(
     in folder: borrowing Directory, by source: borrowing Directory
-  ) throws(MissionError) {
+  ) throws {
     let wanted = try source.names()
     let isWanted = Set(wanted)
     for name in try folder.names() where !isWanted.contains(name) { try folder.removeTree(name) }
@@ -64,7 +65,7 @@ extension StoreFolders {
   }
 
   /// Links every item to its content; copies it if links are impossible.
-  private func fill(_ folder: borrowing Directory, with plan: BundlePlan) throws(MissionError) {
+  private func fill(_ folder: borrowing Directory, with plan: BundlePlan) throws {
     for file in plan.files {
       // The manifest was checked on arrival. Here it becomes names of files.
       if let fault = MissionPath.fault(in: file.path) {
@@ -77,7 +78,7 @@ extension StoreFolders {
 
   private func place(
     _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
-  ) throws(MissionError) {
+  ) throws {
     guard let name = names.first else { return }
     if names.count > 1 {
       let child = try folder.making(name)
@@ -90,7 +91,7 @@ extension StoreFolders {
     }
     if system.linkat(shelf.descriptor, object, folder.descriptor, name) == 0 { return }
     guard [EXDEV, EPERM, EMLINK, ENOTSUP, EOPNOTSUPP].contains(errno) else {
-      throw MissionError(errno: errno, "\(folder.path)/\(name) cannot be created")
+      throw FileStoreError(errno: errno, "\(folder.path)/\(name) cannot be created")
     }
     let source = try shelf.openFile(object)
     let copy = try folder.makeFile(name)
@@ -108,7 +109,7 @@ extension StoreFolders {
   // MARK: Checking
 
   /// Checks that the folder has exactly the plan's files with their sizes (SPEC.md §21).
-  private func check(_ folder: borrowing Directory, against plan: BundlePlan) throws(MissionError) {
+  private func check(_ folder: borrowing Directory, against plan: BundlePlan) throws {
     var found: [String: Int64] = [:]
     try survey(folder, at: "", &found)
     for file in plan.files {
@@ -129,7 +130,7 @@ extension StoreFolders {
 
   private func survey(
     _ folder: borrowing Directory, at path: String, _ found: inout [String: Int64]
-  ) throws(MissionError) {
+  ) throws {
     for name in try folder.names() {
       guard let entry = try folder.entry(name) else { continue }
       if entry.kind == .folder {
@@ -142,7 +143,7 @@ extension StoreFolders {
   }
 
   /// Writes the names in a folder, and in its subfolders, to the disk.
-  private func syncTree(_ folder: borrowing Directory) throws(MissionError) {
+  private func syncTree(_ folder: borrowing Directory) throws {
     for name in try folder.names() {
       guard try folder.entry(name)?.kind == .folder, let child = try folder.folder(name) else {
         continue
@@ -154,7 +155,7 @@ extension StoreFolders {
 
   /// Returns how a folder differs from the plan; `nil` if it does not. Does not read a file that is
   /// a hard link to the content.
-  func fault(in plan: BundlePlan) throws(MissionError) -> MissionError? {
+  func fault(in plan: BundlePlan) throws -> MissionError? {
     guard cipher == nil else { return nil }
     guard let mission = try folder("bundles").folder(plan.mission.value),
       let folder = try mission.folder(VersionName.folder(plan.version))
@@ -168,7 +169,7 @@ extension StoreFolders {
         }
       }
       return nil
-    } catch  where error.kind == .damaged {
+    } catch let error as MissionError where error.kind == .damaged {
       return error
     }
   }
@@ -176,7 +177,7 @@ extension StoreFolders {
   /// Whether a file is a hard link to its content, or has the same bytes.
   private func holds(
     _ content: StoredContent, _ names: ArraySlice<String>, in folder: borrowing Directory
-  ) throws(MissionError) -> Bool {
+  ) throws -> Bool {
     guard let name = names.first else { return false }
     if names.count > 1 {
       guard let child = try folder.folder(name) else { return false }
@@ -187,7 +188,7 @@ extension StoreFolders {
     return try folder.openFile(name).hash() == content.hash
   }
 
-  func removeBundle(of mission: MissionID, version: Int64) throws(MissionError) {
+  func removeBundle(of mission: MissionID, version: Int64) throws {
     guard let folder = try folder("bundles").folder(mission.value) else { return }
     // Moved away first: a reader sees the whole folder or nothing.
     let name = VersionName.folder(version)
@@ -201,7 +202,7 @@ extension StoreFolders {
   // MARK: Looking through
 
   /// Lists the content of the folders.
-  func found() throws(MissionError) -> KeepingPlan.Found {
+  func found() throws -> KeepingPlan.Found {
     var found = KeepingPlan.Found()
     let objects = try folder("objects")
     for name in try objects.names() where name.utf8.count == 2 {

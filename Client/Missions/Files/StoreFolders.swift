@@ -1,8 +1,10 @@
 import FerryCryptography
+import FerryFiles
 import FerryProtocol
 import Foundation
 
-/// The folders of a mission store, and their operations; all of them block.
+/// The folders of a mission store, and their operations; all of them block. They throw
+/// ``MissionError`` and ``FileStoreError``, which ``DiskFileStore`` converts.
 ///
 /// - `objects/ab/<sha256>`: complete content, once each
 /// - `partial/<sha256>`: content that is being fetched
@@ -19,7 +21,7 @@ struct StoreFolders: Sendable {
   /// Creates the folders.
   init(
     root: String, cipher: AESGCM?, partialKey: [UInt8]?, system: any FileCalls
-  ) throws(MissionError) {
+  ) throws {
     self.root = root
     self.cipher = cipher
     self.partialKey = partialKey
@@ -34,13 +36,13 @@ struct StoreFolders: Sendable {
   }
 
   /// Writes a folder to the disk; does nothing if the process may not read it.
-  private static func sync(_ path: String, _ system: any FileCalls) throws(MissionError) {
+  private static func sync(_ path: String, _ system: any FileCalls) throws {
     let folder: Directory
     do { folder = try Directory(making: path, system) } catch { return }
     try folder.sync()
   }
 
-  func folder(_ name: String) throws(MissionError) -> Directory {
+  func folder(_ name: String) throws -> Directory {
     let root = try Directory(making: root, system)
     return try root.making(name)
   }
@@ -48,7 +50,7 @@ struct StoreFolders: Sendable {
   // MARK: Content
 
   /// Opens the folder of a content's object.
-  func shelf(of hash: ContentHash, making: Bool = false) throws(MissionError) -> Directory? {
+  func shelf(of hash: ContentHash, making: Bool = false) throws -> Directory? {
     let objects = try folder("objects")
     return try objects.folder(String(hash.description.prefix(2)), making: making)
   }
@@ -56,14 +58,14 @@ struct StoreFolders: Sendable {
   /// Returns the size of a content's file in bytes.
   func storedSize(_ content: StoredContent) -> Int64 {
     guard let cipher else { return content.size }
-    return SealedFile(cipher: cipher, hash: content.hash, size: content.size).fileSize
+    return SealedFile(content, cipher: cipher).fileSize
   }
 
   func partialCipher(of hash: ContentHash) -> PartialCipher? {
     partialKey.flatMap { PartialCipher(key: $0, content: hash) }
   }
 
-  func has(_ content: StoredContent) throws(MissionError) -> Bool {
+  func has(_ content: StoredContent) throws -> Bool {
     guard let shelf = try shelf(of: content.hash),
       let entry = try shelf.entry(content.hash.description)
     else { return false }
@@ -72,79 +74,90 @@ struct StoreFolders: Sendable {
 
   func isIntact(
     _ content: StoredContent, while goesOn: (Int64) -> Bool
-  ) throws(MissionError) -> Bool {
+  ) throws -> Bool {
     guard try has(content), let shelf = try shelf(of: content.hash) else { return false }
     let file = try shelf.openFile(content.hash.description)
     if let cipher {
-      let format = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
-      return try format.isIntact(file, while: goesOn)
+      return try SealedFile(content, cipher: cipher).hash(of: file, while: goesOn) == content.hash
     }
     return try file.hash(while: goesOn) == content.hash
   }
 
-  func adopt(_ content: StoredContent) throws(MissionError) {
+  func adopt(_ content: StoredContent) throws {
+    let name = content.hash.description
+    guard try folder("partial").entry(name)?.size == content.size else {
+      throw MissionError(.damaged, "\(root)/partial/\(name) has a wrong size")
+    }
+    guard let cipher else { return try adoptPlain(name, content.hash) }
+    do {
+      try seal(content, cipher)
+    } catch {
+      try folder("partial").removeFile(name + Self.sealingSuffix)
+      throw error
+    }
+    try folder("partial").removeFile(name)
+  }
+
+  private func adoptPlain(_ name: String, _ hash: ContentHash) throws {
+    let partial = try folder("partial")
+    guard let shelf = try shelf(of: hash, making: true) else { return }
+    try partial.openFile(name).protect()
+    try partial.move(name, to: shelf, as: name)
+  }
+
+  private func seal(_ content: StoredContent, _ cipher: AESGCM) throws {
     let name = content.hash.description
     let partial = try folder("partial")
     guard let shelf = try shelf(of: content.hash, making: true) else { return }
-    let file = try partial.openFile(name)
-    guard try file.size() == content.size else {
-      throw MissionError(.damaged, "\(file.path) has a wrong size")
-    }
-    guard let cipher else {
-      try file.protect()
-      return try partial.move(name, to: shelf, as: name)
-    }
-    let sealing = name + Self.sealingSuffix
-    let sealed = try partial.makeFile(sealing)
-    do {
-      let format = SealedFile(cipher: cipher, hash: content.hash, size: content.size)
-      try format.seal(file, partialCipher(of: content.hash), into: sealed) {
-        SecureRandom.bytes(AESGCM.nonceBytes)
-      }
-      try sealed.protect()
-      try partial.move(sealing, to: shelf, as: name)
-    } catch {
-      try partial.removeFile(sealing)
-      throw error
-    }
-    try partial.removeFile(name)
+    let sealed = try partial.makeFile(name + Self.sealingSuffix)
+    try SealedFile(content, cipher: cipher).seal(
+      try partial.openFile(name), partialCipher(of: content.hash), into: sealed)
+    try sealed.protect()
+    try partial.move(name + Self.sealingSuffix, to: shelf, as: name)
   }
 
-  func partialBytes(of hash: ContentHash, limit: Int64) throws(MissionError) -> [UInt8] {
+  func partialBytes(of hash: ContentHash, limit: Int64) throws -> [UInt8] {
     let file = try folder("partial").openFile(hash.description)
     let size = try file.size()
     guard size <= limit else { throw MissionError(.damaged, "\(file.path) is too large") }
     return partialCipher(of: hash).applied(to: try file.read(at: 0, count: Int(size)), at: 0)
   }
 
-  func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) throws(MissionError) -> Bool
-  {
-    guard let shelf = try shelf(of: part.content.hash), try has(part.content) else { return false }
-    let source = try shelf.openFile(part.content.hash.description)
-    let reader = try PartReader(content: part.content, cipher: cipher, partSize: 0, parts: [])
-    let bytes: [UInt8]
-    do {
-      bytes = try reader.unchecked(source, from: part.offset, count: part.length)
-    } catch  where error.kind == .damaged {
-      return false
-    }
-    guard ContentHash(SHA256.digest(of: bytes)) == part.hash else { return false }
+  func copy(_ part: StoredPart, to hash: ContentHash, at offset: Int64) throws -> Bool {
+    guard let bytes = try bytes(of: part) else { return false }
     let partial = try folder("partial")
     let descriptor = system.openat(
       partial.descriptor, hash.description, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
-      throw MissionError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
+      throw FileStoreError(errno: errno, "\(partial.path)/\(hash) cannot be opened")
     }
     let file = RandomAccessFile(descriptor: descriptor, path: "\(partial.path)/\(hash)", system)
     try file.write(partialCipher(of: hash).applied(to: bytes, at: offset), at: offset)
     return true
   }
 
-  func removeObject(_ hash: ContentHash) throws(MissionError) {
+  /// Returns the bytes of a part of complete content; `nil` if they are gone or damaged.
+  private func bytes(of part: StoredPart) throws -> [UInt8]? {
+    do {
+      let bytes = try read(part)
+      return bytes.flatMap { ContentHash(SHA256.digest(of: $0)) } == part.hash ? bytes : nil
+    } catch let error as FileStoreError where error.kind == .damaged {
+      return nil
+    }
+  }
+
+  private func read(_ part: StoredPart) throws -> [UInt8]? {
+    guard let shelf = try shelf(of: part.content.hash), try has(part.content) else { return nil }
+    let source = try shelf.openFile(part.content.hash.description)
+    let reader = try PartReader(content: part.content, cipher: cipher, partSize: 0, parts: [])
+    return try reader.unchecked(source, from: part.offset, count: part.length)
+  }
+
+  func removeObject(_ hash: ContentHash) throws {
     try shelf(of: hash)?.removeFile(hash.description)
   }
 
-  func removePartial(_ hash: ContentHash) throws(MissionError) {
+  func removePartial(_ hash: ContentHash) throws {
     try folder("partial").removeFile(hash.description)
   }
 
@@ -152,21 +165,13 @@ struct StoreFolders: Sendable {
 
   // MARK: The disk
 
-  func freeBytes() throws(MissionError) -> Int64 {
-    var facts = statvfs()
-    guard system.room(root, &facts) == 0 else {
-      throw MissionError(errno: errno, "the free space at \(root) is unknown")
-    }
-    let (bytes, isHuge) = Int64(clamping: facts.f_bavail).multipliedReportingOverflow(
-      by: Int64(clamping: facts.f_frsize))
-    return isHuge ? .max : bytes
-  }
+  func freeBytes() throws -> Int64 { try system.freeBytes(at: root) }
 
   /// With more files than this, the operating system first writes all changes; those already on the
   /// disk cost almost nothing.
   private static let syncedOneByOne = 64
 
-  func sync(_ hashes: [ContentHash]) throws(MissionError) {
+  func sync(_ hashes: [ContentHash]) throws {
     if hashes.count > Self.syncedOneByOne { system.sync() }
     for hash in hashes { try shelf(of: hash)?.openFile(hash.description).sync() }
     // Each folder is written only once.
@@ -175,5 +180,31 @@ struct StoreFolders: Sendable {
       try shelf(of: hash)?.sync()
     }
     try folder("objects").sync()
+  }
+}
+
+extension SealedFile {
+  /// Creates the format of complete content.
+  init(_ content: StoredContent, cipher: AESGCM) {
+    self.init(cipher: cipher, binding: .content(content.hash), size: content.size)
+  }
+
+  /// Encrypts the whole of one file into another. `partial` is the encryption of the first file.
+  fileprivate func seal(
+    _ plain: borrowing RandomAccessFile, _ partial: PartialCipher?,
+    into file: borrowing RandomAccessFile
+  ) throws {
+    try begin(file)
+    for part in 0..<partCount {
+      let place = part * Self.partBytes
+      let content = partial.applied(
+        to: try plain.read(at: place, count: length(of: part)), at: place)
+      guard content.count == length(of: part) else {
+        throw MissionError(.damaged, "\(plain.path) was shortened")
+      }
+      try write(
+        content, as: part, isLast: part == partCount - 1, to: file,
+        nonce: SecureRandom.bytes(AESGCM.nonceBytes))
+    }
   }
 }

@@ -1,3 +1,4 @@
+import FerryFiles
 import FerryProtocol
 import Synchronization
 

@@ -299,7 +299,9 @@ public final class Replica: DatabaseAccess {
   public func sync(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await exchangeAll { try await $0.engine.sync(progress: $0.noting(progress)) }
+    let report = try await exchangeAll { try await $0.engine.sync(progress: $0.noting(progress)) }
+    await notifyCompanions()
+    return report
   }
 
   /// Sends pending operations, after applying the server's changes (SPEC.md §4).
@@ -315,7 +317,9 @@ public final class Replica: DatabaseAccess {
   public func pull(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
-    try await exchangeAll { try await $0.engine.pull(progress: $0.noting(progress)) }
+    let report = try await exchangeAll { try await $0.engine.pull(progress: $0.noting(progress)) }
+    await notifyCompanions()
+    return report
   }
 
   /// Returns a receiver of progress that also notes it as the replica's activity.

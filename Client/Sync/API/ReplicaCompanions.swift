@@ -8,6 +8,13 @@ package protocol ReplicaCompanion: AnyObject, Sendable {
   func resume() async
   /// Ends all work, and waits for its end.
   func close() async
+  /// Acts on the result of a sync or pull of the replica.
+  func synced() async
+}
+
+extension ReplicaCompanion {
+  /// Does nothing.
+  package func synced() async {}
 }
 
 /// The companions of a file's replicas. They do not keep them alive.

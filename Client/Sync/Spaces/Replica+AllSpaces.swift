@@ -158,6 +158,7 @@ extension Replica {
       switch event {
       case .synced(let report):
         if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
+        if !companions.all.isEmpty { Task { await notifyCompanions() } }
         onEvent(.synced(report))
       case .offline(let error): onEvent(.offline(error))
       case .connected: onEvent(.connected)

@@ -18,7 +18,11 @@ extension ReplicaSchema {
       manifestSize INTEGER,
       signature BLOB,
       signer BLOB,
-      publishedAt INTEGER                     -- milliseconds since 1970
+      publishedAt INTEGER,                    -- milliseconds since 1970
+      kind TEXT,                              -- 'bundle' (SPEC.md §31), or NULL
+      rollout INTEGER,                        -- of a bundle, in hundredths of a percent
+      minShell TEXT,
+      withdrawnAt INTEGER                     -- milliseconds since 1970
     ) WITHOUT ROWID;
     """
 }
@@ -32,7 +36,8 @@ extension TableSchema {
       keys: [KeyColumn(local: "id", type: "TEXT")],
       columns: [
         "version", "title", "summary", "items", "size", "priority", "after", "manifest",
-        "manifestSize", "signature", "signer", "publishedAt",
+        "manifestSize", "signature", "signer", "publishedAt", "kind", "rollout", "minShell",
+        "withdrawnAt",
       ].map { ColumnInfo(name: $0, local: $0, defaultSQL: nil, isRequired: false) })
   }
 }

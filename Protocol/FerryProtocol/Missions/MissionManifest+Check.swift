@@ -31,6 +31,7 @@ extension MissionManifest {
       return "it has more than \(limits.chunks) chunks; take a larger chunkSize"
     }
     return faultInItems(limits) ?? faultInPaths() ?? faultInSizes() ?? faultInOrder()
+      ?? bundle?.fault(in: self)
   }
 
   /// Returns the fault of one content with two sizes: one of them is wrong.

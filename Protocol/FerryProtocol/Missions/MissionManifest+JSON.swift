@@ -13,6 +13,7 @@ extension MissionManifest {
       json.key("after")
       json.array(of: after.map(\.value))
       json.member("chunkSize", chunkSize)
+      json.member("bundle", ifPresent: bundle)
       json.key("items")
       json.array(of: items) { json, item in json.missionItem(item) }
     }
@@ -90,6 +91,7 @@ extension JSONReader {
     var items: [MissionItem]?
     var (title, summary, priority) = ("", "", Int64(0))
     var (after, chunkSize) = ([MissionID](), MissionManifest.chunkSizeDefault)
+    var bundle: BundleDeclaration?
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "format": format = try reader.integer()
@@ -107,6 +109,7 @@ extension JSONReader {
           after.append(try reader.missionID())
         }
       case "chunkSize": chunkSize = try reader.integer()
+      case "bundle": bundle = try reader.bundleDeclaration(isStrict: false)
       case "items": items = try reader.missionItems(limits)
       default: try reader.skip()
       }
@@ -117,7 +120,7 @@ extension JSONReader {
     }
     return MissionManifest(
       space: space, id: id, version: version, title: title, summary: summary, priority: priority,
-      after: after, chunkSize: chunkSize, items: items)
+      after: after, chunkSize: chunkSize, items: items, bundle: bundle)
   }
 
   package mutating func missionID() throws(MalformedMessage) -> MissionID {

@@ -89,11 +89,14 @@ public struct MissionManifest: Sendable, Equatable {
   public var chunkSize: Int64
   /// In the publisher's order.
   public var items: [MissionItem]
+  /// Makes the mission a bundle (SPEC.md §31); `nil` for an ordinary mission.
+  public var bundle: BundleDeclaration?
 
   public init(
     space: SpaceName, id: MissionID, version: Int64, title: String = "", summary: String = "",
     priority: Int64 = 0, after: [MissionID] = [],
-    chunkSize: Int64 = MissionManifest.chunkSizeDefault, items: [MissionItem]
+    chunkSize: Int64 = MissionManifest.chunkSizeDefault, items: [MissionItem],
+    bundle: BundleDeclaration? = nil
   ) {
     self.space = space
     self.id = id
@@ -104,6 +107,7 @@ public struct MissionManifest: Sendable, Equatable {
     self.after = after
     self.chunkSize = chunkSize
     self.items = items
+    self.bundle = bundle
   }
 
   /// Bytes of all items together; saturates, since an unchecked manifest may contain any size.

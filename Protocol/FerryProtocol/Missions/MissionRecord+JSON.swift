@@ -59,6 +59,11 @@ extension JSONWriter {
       json.member("manifest", record.manifest.description)
       json.member("signature", base64: record.signature)
       json.member("signer", base64: record.signer)
+      guard let bundle = record.bundle else { return }
+      json.member("kind", BundleListing.kind)
+      json.member("rollout", bundle.share.hundredths)
+      json.member("minShell", ifPresent: bundle.minShell?.description)
+      json.member("withdrawnAt", ifPresent: bundle.withdrawnAt)
     }
   }
 }
@@ -71,9 +76,11 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "mission": id = try reader.string()
-      case "version", "items", "size", "priority", "manifestSize", "publishedAt":
+      case "version", "items", "size", "priority", "manifestSize", "publishedAt", "rollout",
+        "withdrawnAt":
         values[try key.name()] = .integer(try reader.integer())
-      case "title", "summary", "manifest": values[try key.name()] = .text(try reader.string())
+      case "title", "summary", "manifest", "kind", "minShell":
+        values[try key.name()] = .text(try reader.string())
       case "signature", "signer": values[try key.name()] = .blob(try reader.base64())
       case "after":
         try reader.array { (reader) throws(MalformedMessage) in

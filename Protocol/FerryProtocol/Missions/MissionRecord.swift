@@ -24,6 +24,8 @@ public struct MissionRecord: Sendable, Equatable {
   public var signer: [UInt8]
   /// Milliseconds since 1970.
   public var publishedAt: Int64
+  /// The state of a bundle's version (SPEC.md §31); `nil` for an ordinary mission.
+  public var bundle: BundleListing?
 
   /// Creates the record of a manifest whose document has this hash and size.
   public init(
@@ -43,11 +45,12 @@ public struct MissionRecord: Sendable, Equatable {
     self.signature = signature
     self.signer = signer
     self.publishedAt = publishedAt
+    bundle = manifest.bundle.map { BundleListing(minShell: $0.minShell) }
   }
 
   /// The record's columns, by name.
   package var columns: [Column] {
-    [
+    let columns = [
       Column("after", .text(afterText)), Column("items", .integer(items)),
       Column("manifest", .text(manifest.description)),
       Column("manifestSize", .integer(manifestSize)), Column("priority", .integer(priority)),
@@ -56,6 +59,8 @@ public struct MissionRecord: Sendable, Equatable {
       Column("summary", .text(summary)), Column("title", .text(title)),
       Column("version", .integer(version)),
     ]
+    guard let bundle else { return columns }
+    return (columns + bundle.columns).sortedByBytes()
   }
 
   /// Reads a record; `nil` unless every column that a device needs is there and of its type.
@@ -88,6 +93,8 @@ public struct MissionRecord: Sendable, Equatable {
     priority = integer("priority") ?? 0
     after = (text("after") ?? "").split(separator: " ").compactMap { MissionID(String($0)) }
     publishedAt = min(max(0, integer("publishedAt") ?? 0), Limits.wallTimeMax)
+    // The name says whether it is a bundle, too: a record that contradicts its name is none.
+    bundle = BundleID(mission: id) == nil ? nil : BundleListing(value: value)
   }
 
   /// Bytes that a mission or its manifest may claim: sums of them stay far below 64 bits.

@@ -145,10 +145,12 @@ package struct MissionBench {
   /// - Parameters:
   ///   - marksFrom: Bytes from which on a file's parts survive a process.
   ///   - transfers: Requests at a time for one file.
-  package init(marksFrom: Int64, transfers: Int) {
+  ///   - arrivalMax: The most bytes of a file that arrive at once.
+  package init(marksFrom: Int64, transfers: Int, arrivalMax: Int) {
     oracles = [
       WholeMissions(), MissionsConfined(), ProgressForward(),
-      FetchedOnce(marksFrom: marksFrom, transfers: transfers), MissionsDelivered(),
+      FetchedOnce(marksFrom: marksFrom, transfers: transfers, arrivalMax: arrivalMax),
+      MissionsDelivered(),
       CatalogueKept(),
     ]
   }

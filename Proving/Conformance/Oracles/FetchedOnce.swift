@@ -1,7 +1,8 @@
 import FerryProtocol
 
 /// Checks that content is fetched once, apart from bytes in flight at an interruption: bytes
-/// fetched ≤ content + interruptions × the parts in flight. Content that was removed on purpose or
+/// fetched ≤ content + interruptions × the parts in flight. The bytes that arrived together with the
+/// end of a part are in flight, too: they are of the next part. Content that was removed on purpose or
 /// that a disk lost is fetched again.
 ///
 /// A file may be removed if at some moment no row named it, although another mission names it again
@@ -31,6 +32,8 @@ package struct FetchedOnce: MissionOracle {
 
   private let marksFrom: Int64
   private let transfers: Int64
+  /// The most bytes that arrive at once.
+  private let arrivalMax: Int64
   private var items: [ContentHash: PublishedItem] = [:]
   /// Content of each mission, of all its versions.
   private var contents: [MissionID: Set<ContentHash>] = [:]
@@ -38,8 +41,9 @@ package struct FetchedOnce: MissionOracle {
   /// The missions that named each content at the last look at a device.
   private var owners: [String: [ContentHash: Set<MissionID>]] = [:]
 
-  package init(marksFrom: Int64, transfers: Int) {
+  package init(marksFrom: Int64, transfers: Int, arrivalMax: Int = 0) {
     (self.marksFrom, self.transfers) = (marksFrom, Int64(transfers))
+    self.arrivalMax = Int64(arrivalMax)
   }
 
   package mutating func see(_ event: MissionRunEvent) -> [Violation] {
@@ -100,7 +104,7 @@ package struct FetchedOnce: MissionOracle {
   }
 
   private func bytes(_ loss: Loss, of item: PublishedItem) -> Int64 {
-    let part = item.size < marksFrom ? item.size : min(item.size, item.partSize)
+    let part = item.size < marksFrom ? item.size : min(item.size, item.partSize + arrivalMax)
     return switch loss {
     case .part: part
     case .parts: min(item.size, part * transfers)

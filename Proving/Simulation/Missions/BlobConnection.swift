@@ -14,7 +14,7 @@ final class BlobConnection: @unchecked Sendable {
   }
 
   /// Bytes of a part.
-  private static let partBytes = 12_000
+  static let partBytes = 12_000
 
   private let bytes: [UInt8]
   private let network: SimulatedNetwork

@@ -32,7 +32,9 @@ final class MissionSetting: @unchecked Sendable {
     options.itemsAtOnce = 1 + random.below(4)
     options.versionsKept = [1, 2, 2, 3][random.below(4)]
     self.options = options
-    bench = MissionBench(marksFrom: download.marksFrom, transfers: download.connections)
+    bench = MissionBench(
+      marksFrom: download.marksFrom, transfers: download.connections,
+      arrivalMax: BlobConnection.partBytes)
   }
 
   func tell(_ event: MissionRunEvent, by actor: String) {

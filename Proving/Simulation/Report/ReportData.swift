@@ -19,6 +19,10 @@ struct ReportData {
     var peer: [Int64] = []
     var message: [Int64] = []
     var detail: [Int64] = []
+    /// A row for each value that lost: its event, and the numbers of five texts.
+    var lostEvent: [Int64] = []
+    var lostText: [Int64] = []
+    var lostAsked: [Int64] = []
   }
 
   init(_ content: ReportContent) {
@@ -35,6 +39,7 @@ struct ReportData {
       columns.kind.append(Self.number(of: event.kind))
       columns.peer.append(event.peer.map { actors.number(of: $0) } ?? -1)
       columns.detail.append(details.number(of: event.detail))
+      for value in event.lost { add(value, of: columns.detail.count - 1) }
       guard let message = event.message else {
         columns.message.append(-1)
         continue
@@ -45,6 +50,16 @@ struct ReportData {
         messages.append(Int64(message))
       }
       columns.message.append(number)
+    }
+  }
+
+  private mutating func add(_ value: LostValue, of event: Int) {
+    columns.lostEvent.append(Int64(event))
+    columns.lostAsked.append(value.isQuestion ? 1 : 0)
+    for text in [
+      value.place, value.lost.value, value.lost.author, value.won.value, value.won.author,
+    ] {
+      columns.lostText.append(details.number(of: text))
     }
   }
 
@@ -60,7 +75,8 @@ struct ReportData {
     let arrays: [(String, [Int64])] = [
       ("messages", messages), ("at", columns.at), ("actor", columns.actor),
       ("kind", columns.kind), ("peer", columns.peer), ("message", columns.message),
-      ("detail", columns.detail),
+      ("detail", columns.detail), ("lostEvent", columns.lostEvent),
+      ("lostText", columns.lostText), ("lostAsked", columns.lostAsked),
     ]
     for (name, numbers) in arrays {
       page.write(key: name)

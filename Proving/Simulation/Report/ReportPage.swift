@@ -1,6 +1,6 @@
 /// Writes a run as one HTML page that needs nothing else: no server, no network, no library.
 ///
-/// The summary is plain HTML. The page's own script draws the timeline and the list of events from
+/// The timeline comes first, below the verdict. The summary is plain HTML. The page's own script draws the timeline and the list of events from
 /// the events that the page carries as JSON.
 package enum ReportPage {
   /// Returns the page's bytes, UTF-8. The same content gives the same bytes.
@@ -9,9 +9,9 @@ package enum ReportPage {
     let moments = data.moments(of: content.violations)
     var page = MarkupWriter()
     page.write(head(content))
-    page.write(ReportSummary(content: content, moments: moments, start: data.start).markup)
-    page.write(timeline)
-    page.write(eventList)
+    let summary = ReportSummary(content: content, moments: moments, start: data.start)
+    page.write(summary.header + "<main>\n" + timeline + summary.violations)
+    page.write(lostList + eventList + summary.figures)
     page.write("</main>\n<script>\n\(ReportResources.watch)</script>\n")
     page.write("<script type=\"application/json\" id=\"run-data\">")
     data.write(to: &page)
@@ -48,6 +48,7 @@ package enum ReportPage {
     <h2 id="timeline-heading">Timeline</h2>
     <noscript><p class="alert">The timeline needs JavaScript; it loads nothing.</p></noscript>
     <p class="alert" id="script-error" role="alert" hidden></p>
+    <div class="controls">
     <div class="toolbar" role="toolbar" aria-label="Move in time">
     <button type="button" data-action="zoom-in">Zoom in</button>
     <button type="button" data-action="zoom-out">Zoom out</button>
@@ -55,10 +56,20 @@ package enum ReportPage {
     <button type="button" data-action="previous-event">← Event</button>
     <button type="button" data-action="next-event">Event →</button>
     <button type="button" data-action="next-violation" id="next-violation">Next violation</button>
-    <label><input type="checkbox" id="squeeze"> Shorten quiet stretches</label>
-    <label class="find">Find <input type="search" id="find" placeholder="text of an event"></label>
     </div>
-    <details id="filters" open>
+    <label><input type="checkbox" id="squeeze"> Shorten quiet stretches</label>
+    <label class="find">Find
+    <input type="search" id="find" placeholder="conflict, crashed, a value"></label>
+    </div>
+    <canvas id="overview" aria-hidden="true"></canvas>
+    <div id="stage">
+    <ol id="lanes" aria-label="Lanes, from the top"></ol>
+    <canvas id="chart" tabindex="0" role="application" aria-describedby="keys"></canvas>
+    <div id="tip" hidden></div>
+    </div>
+    <p id="legend"></p>
+    <div id="story" aria-live="polite"></div>
+    <details id="filters">
     <summary>Kinds and actors</summary>
     <div class="presets" role="group" aria-label="Kinds at once">
     <button type="button" data-action="all-kinds">All kinds</button>
@@ -69,19 +80,31 @@ package enum ReportPage {
     <div id="kinds" class="choices"></div>
     <fieldset id="actors" class="choices"><legend>Actors</legend></fieldset>
     </details>
-    <p id="legend"></p>
-    <canvas id="overview" aria-hidden="true"></canvas>
-    <div id="stage">
-    <ol id="lanes" aria-label="Lanes, from the top"></ol>
-    <canvas id="chart" tabindex="0" role="application" aria-describedby="keys"></canvas>
-    <div id="tip" hidden></div>
-    </div>
+    <h3 id="phases-heading">Phases of the run</h3>
+    <ol id="phases" aria-labelledby="phases-heading"></ol>
     <p id="keys">Drag to move, <kbd>Shift</kbd>-drag to zoom into a stretch,
     <kbd>Ctrl</kbd>-wheel (or the wheel once the timeline has the focus) to zoom.
     <kbd>←</kbd> <kbd>→</kbd> move, <kbd>+</kbd> <kbd>−</kbd> zoom, <kbd>0</kbd> whole run,
     <kbd>N</kbd> <kbd>P</kbd> next and previous event, <kbd>V</kbd> next violation,
     <kbd>Esc</kbd> nothing chosen. The address holds the view.</p>
-    <div id="story" aria-live="polite"></div>
+    </section>
+
+    """
+
+  private static let lostList = """
+    <section id="lost" aria-labelledby="lost-heading" hidden>
+    <h2 id="lost-heading">Values that lost</h2>
+    <p class="explanation">Two devices changed one value, and neither had seen the change of the
+    other. The rule of the table chose a winner; a device keeps the other value and its author. Each
+    conflict lists the values that its device noted since the conflict before.
+    <span id="lost-status" role="status"></span></p>
+    <div class="frame" tabindex="0" role="region" aria-labelledby="lost-heading">
+    <table>
+    <thead><tr><th scope="col">Time</th><th scope="col">Noted by</th><th scope="col">Value</th>
+    <th scope="col">Lost</th><th scope="col">Won</th></tr></thead>
+    <tbody id="lost-rows"></tbody>
+    </table>
+    </div>
     </section>
 
     """

@@ -3,7 +3,8 @@ enum ReportResources {
   /// The script, in parts that share one scope: each part defines, the last one starts.
   static let script = text([
     PackageResources.kinds_js, PackageResources.model_js, PackageResources.scale_js,
-    PackageResources.view_js, PackageResources.canvas_js, PackageResources.marks_js,
+    PackageResources.phases_js, PackageResources.lost_js, PackageResources.view_js,
+    PackageResources.canvas_js, PackageResources.marks_js,
     PackageResources.pointer_js, PackageResources.controls_js, PackageResources.event_list_js,
     PackageResources.start_js,
   ])

@@ -1,19 +1,20 @@
-/// The head of the page: the verdict, how to run it again, and the figures. Plain HTML.
+/// The verdict, the command that runs it again, the violations and the figures. Plain HTML.
 struct ReportSummary {
   let content: ReportContent
   let moments: [ReportData.Moment?]
   /// Microseconds of virtual time at the first event.
   let start: Int64
 
-  var markup: String {
-    header + "<main>\n" + verdict + "<div class=\"summary\">\n"
-      + bars("What it did", content.figures, id: "figures")
+  /// The figures and the options, for the end of the page.
+  var figures: String {
+    "<div class=\"summary\">\n" + bars("What it did", content.figures, id: "figures")
       + bars("Faults injected", content.faults, id: "faults") + "</div>\n" + options
   }
 
   private var passed: Bool { content.violations.isEmpty }
 
-  private var header: String {
+  /// The top of the page.
+  var header: String {
     let count = content.violations.count
     let outcome = passed ? "Passed" : "Failed"
     let found =
@@ -22,20 +23,25 @@ struct ReportSummary {
       : count == 1 ? "One violation." : "\(Self.grouped(count)) violations."
     return """
       <header class="\(passed ? "passed" : "failed")">
+      <div class="outcome">
       <p class="kicker">Ferry simulation · seed \(content.seed)</p>
       <h1 id="verdict" data-verdict="\(passed ? "passed" : "failed")">\(outcome)</h1>
-      <p class="found">\(found)</p>
+      <p class="found">\(found)\(passed ? "" : " <a href=\"#violations\" data-action=\"show-violations\">Read</a>")</p>
+      </div>
+      <div class="again">
       <div class="replay"><h2>Run it again</h2>
       <code id="replay">\(content.replayCommand.escapedForHTML)</code>
       <button type="button" data-action="copy-replay">Copy</button></div>
       <p class="hash">Trace <code>\(content.traceHash.escapedForHTML)</code>
       · \(Self.grouped(content.events.count)) events in \(duration)</p>
+      </div>
       </header>
 
       """
   }
 
-  private var verdict: String {
+  /// The violations with links to their moments; empty for a run that passed.
+  var violations: String {
     if passed { return "" }
     let items = zip(content.violations, moments).map { text, moment in
       let link = moment.map {

@@ -28,6 +28,8 @@ package struct TraceEvent: Sendable, Equatable {
   /// Connects a message's `sent` with its `delivered`, and a response with its request.
   package var message: Int?
   package var detail: String
+  /// Of a conflict: the values that lost. They are no part of the trace's hash.
+  package var lost: [LostValue] = []
 
   package init(
     at: Int64, actor: String, kind: Kind, peer: String? = nil, message: Int? = nil,
@@ -50,6 +52,7 @@ extension TraceEvent {
     line += " ms  \(actor)  \(kind.rawValue)"
     if let peer { line += " ⇄ \(peer)" }
     if let message { line += " #\(message)" }
-    return detail.isEmpty ? line : line + "  " + detail
+    if !detail.isEmpty { line += "  " + detail }
+    return line + lost.map { "; \($0)" }.joined()
   }
 }

@@ -214,6 +214,8 @@ final class DeviceProcess: @unchecked Sendable {
       "pushed \(report.pushed), pulled \(report.pulled), buffered \(report.buffered)")
     if report.conflicts > 0 {
       setting.trace.note(.conflict, device.name, "\(report.conflicts) values lost")
+      setting.journal?.look(
+        at: device, on: setting.disk, event: setting.trace.events.count - 1)
     }
     device.observe()
   }

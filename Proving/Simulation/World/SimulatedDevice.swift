@@ -26,6 +26,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let missions: MissionSetting?
     /// The space that all devices share, if their files take part in a second one.
     let shared: SpaceName?
+    /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
+    let journal: ConflictJournal?
     /// Passes events of a device's ledger to the oracles of its space.
     let tell: (SimulatedDevice, SpaceName, RunEvent) -> Void
     /// Reports violations that an oracle found by itself.
@@ -235,6 +237,7 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Copies the known facts of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
     wanted = original.wanted
+    setting.journal?.inherit(name, from: original.name)
     tellMissions(.copied(device: name, from: original.name))
     for ledger in ledgers {
       guard let evidence = evidence(of: ledger, withArchive: true) else { continue }

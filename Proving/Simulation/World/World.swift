@@ -27,6 +27,8 @@ package final class World: @unchecked Sendable {
   private let stepsMax: Int
   private var judges: [SpaceName: OracleBench] = [:]
   private var moves = MovedRows()
+  /// `nil` in a world whose events are not kept.
+  private let journal: ConflictJournal?
   private(set) var violations: [Violation] = []
   /// Whether the run has ended. Events of the plan may be left, since a violation ends a run early.
   private(set) var isOver = false
@@ -58,6 +60,7 @@ package final class World: @unchecked Sendable {
     self.limits = limits
     let scheduler = scheduler
     trace = Trace(scheduler, keepsEvents: keepsEvents)
+    journal = keepsEvents ? ConflictJournal() : nil
     dice = FaultDice(
       seed: seed, ratios: options.ratios, allowed: self.plan.chances)
     let disk = SimulatedDisk(
@@ -128,7 +131,7 @@ package final class World: @unchecked Sendable {
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
       missions: missions, shared: options.shares > 0 ? Self.shared : nil,
-      tell: { [unowned self] in tell($2, of: $0, in: $1) },
+      journal: journal, tell: { [unowned self] in tell($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
@@ -187,6 +190,7 @@ package final class World: @unchecked Sendable {
 
   private func tell(_ event: RunEvent, of device: SimulatedDevice, in space: SpaceName) {
     if case .committed(_, let operations) = event { committed += operations.count }
+    journal?.see(event)
     moves.see(event)
     report(judges[space, default: OracleBench()].see(event), by: device.name)
   }
@@ -217,7 +221,15 @@ package final class World: @unchecked Sendable {
       seed: seed, options: options, violations: violations, traceHash: trace.digest,
       counts: trace.counts, happened: dice.happened, plannedFaults: plan.faults,
       committed: committed, virtualTime: scheduler.now, steps: scheduler.steps,
-      actors: devices.map(\.name) + [SimulatedServer.name], events: trace.events)
+      actors: devices.map(\.name) + [SimulatedServer.name], events: namedEvents())
+  }
+
+  /// Returns the events with the values that lost. The trace's hash is complete by then.
+  private func namedEvents() -> [TraceEvent] {
+    guard let journal else { return trace.events }
+    return journal.named(trace.events) { space in
+      (try? dice.quietly { try server.storage.evidence(of: space) })?.history ?? []
+    }
   }
 
   private func reportCircles() {

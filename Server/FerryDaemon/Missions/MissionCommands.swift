@@ -11,17 +11,7 @@ enum MissionCommands {
       The commands work on the store, even while a server runs. With --server they ask a server \
       instead, with a token of the role admin.
       """,
-    options: BlobOptions.options + [
-      OptionSpec(
-        "server", value: "URL", help: "Ask this server instead of working on the store."),
-      OptionSpec(
-        "token", value: "TOKEN", help: "An admin's token, for --server.",
-        environment: "FERRY_TOKEN"),
-      OptionSpec(
-        "ca", value: "FILE",
-        help: "A PEM file of certificate authorities to trust, for --server.", kind: .file,
-        environment: "FERRY_CA"),
-    ],
+    options: BlobOptions.options + targetOptions,
     subcommands: [publish, list, show, retract, key, collect],
     examples: [
       ExampleSpec("Publish a folder", "ferryd mission publish city-tour/ --space tours"),
@@ -29,6 +19,19 @@ enum MissionCommands {
         "Publish to a server elsewhere",
         "ferryd mission publish tour.json --space tours --server https://sync.example.org"),
     ])
+
+  /// The options that name the server to ask instead of the store.
+  static let targetOptions = [
+    OptionSpec(
+      "server", value: "URL", help: "Ask this server instead of working on the store."),
+    OptionSpec(
+      "token", value: "TOKEN", help: "An admin's token, for --server.",
+      environment: "FERRY_TOKEN"),
+    OptionSpec(
+      "ca", value: "FILE",
+      help: "A PEM file of certificate authorities to trust, for --server.", kind: .file,
+      environment: "FERRY_CA"),
+  ]
 
   static let spaceOption = OptionSpec(
     "space", value: "NAME", help: "The space of the mission.", required: true)

@@ -106,7 +106,7 @@ extension MissionCommands {
     try output.line(isNew ? "published \(what)" : "unchanged \(what)")
   }
 
-  private static func warn(_ text: String) throws {
+  static func warn(_ text: String) throws {
     try TextOutput.standardError.line("ferryd: \(text)".escapedForTerminal)
   }
 
@@ -161,7 +161,7 @@ extension MissionCommands {
   // MARK: Hashing
 
   /// Hashes the draft's files. Returns them with their digests, by their names in the draft.
-  private static func hash(
+  static func hash(
     _ draft: MissionDraft, _ folder: String
   ) async throws -> [String: MissionFile] {
     let thread = ThreadExecutor(name: "ferry-hash")

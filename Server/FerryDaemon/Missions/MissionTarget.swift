@@ -26,12 +26,31 @@ protocol MissionTarget: Sendable {
   /// - Parameters:
   ///   - manifest: Its version is 0 for the next one.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
+  ///   - share: The devices that take a bundle's version, if it is published for the first time.
   ///   - bar: Shows the bytes that were kept.
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
+    bar: ProgressBar
   ) async throws -> MissionRecord
 
   func retract(_ id: MissionID) async throws
+
+  /// Returns the published versions of all bundles.
+  func bundles() async throws -> [BundleEntry]
+
+  /// Returns a bundle with the reports about its versions.
+  func bundle(_ name: BundleName) async throws -> BundleOverview
+
+  func change(_ bundle: BundleID, _ change: BundleChange) async throws -> BundleEntry
+}
+
+extension MissionTarget {
+  /// Publishes an ordinary mission.
+  func publish(
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
+  ) async throws -> MissionRecord {
+    try await publish(manifest, files, isNewKey: isNewKey, share: .all, bar: bar)
+  }
 }
 
 enum MissionTargets {
@@ -131,7 +150,8 @@ struct LocalMissions: MissionTarget {
   }
 
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
+    bar: ProgressBar
   ) async throws -> MissionRecord {
     let desk = try content.desk(createsIfMissing: true)
     // Content that is here already must not be collected before the mission names it.
@@ -145,7 +165,7 @@ struct LocalMissions: MissionTarget {
       }
     }
     return try await desk.publish(
-      manifest, in: space, ownContentOnly: false, isNewKey: isNewKey,
+      manifest, in: space, ownContentOnly: false, isNewKey: isNewKey, share: share,
       by: CommandMark.principal)
   }
 
@@ -154,6 +174,31 @@ struct LocalMissions: MissionTarget {
     guard try await store.retractMission(id, in: space.id, now: mark.at, by: mark) else {
       throw MissionTargets.unknown(id, space.name)
     }
+  }
+}
+
+extension LocalMissions {
+  /// Failures that are shown of each version.
+  private static let failuresShown = 20
+
+  func bundles() async throws -> [BundleEntry] { try await store.bundleEntries(in: space.id) }
+
+  func bundle(_ name: BundleName) async throws -> BundleOverview {
+    let found = try await store.bundleOverview(
+      of: name, in: space.id, latest: Self.failuresShown)
+    guard let found else { throw BundleCommands.unknown(name, in: space.name) }
+    return found
+  }
+
+  func change(_ bundle: BundleID, _ change: BundleChange) async throws -> BundleEntry {
+    let mark = CommandMark.now
+    let record = try await store.changeBundle(
+      bundle, change, in: space.id, now: mark.at, by: mark
+    ).get()
+    guard let entry = BundleEntry(record) else {
+      throw Problem(.internalError, "the version's record cannot be read")
+    }
+    return entry
   }
 }
 

@@ -61,10 +61,32 @@ struct RemoteMissions: MissionTarget {
     _ = try await send(.delete, "spaces/\(space)/missions/\(id)")
   }
 
+  func bundles() async throws -> [BundleEntry] {
+    let answer = try await send(.get, "spaces/\(space)/bundles")
+    return try read { () throws(MalformedMessage) in
+      try BundleEntry.list(decoding: answer.body)
+    }
+  }
+
+  func bundle(_ name: BundleName) async throws -> BundleOverview {
+    let answer = try await send(.get, "spaces/\(space)/bundles/\(name)")
+    return try read { () throws(MalformedMessage) in
+      try BundleOverview(decoding: answer.body)
+    }
+  }
+
+  func change(_ bundle: BundleID, _ change: BundleChange) async throws -> BundleEntry {
+    let request = BundleChangeRequest(version: bundle.version, change: change)
+    let answer = try await send(
+      .post, "spaces/\(space)/bundles/\(bundle.name)", body: request.encoded())
+    return try read { () throws(MalformedMessage) in try BundleEntry(decoding: answer.body) }
+  }
+
   // MARK: Publishing
 
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
+    bar: ProgressBar
   ) async throws -> MissionRecord {
     for file in files {
       try await upload(file.digest.hash, size: file.digest.size, bar: bar) { offset, count in
@@ -84,6 +106,9 @@ struct RemoteMissions: MissionTarget {
       document = []
     }
     if isNewKey { query.append(QueryItem("newKey", "true")) }
+    if manifest.bundle != nil {
+      query.append(QueryItem("rollout", "\(share.hundredths)"))
+    }
     let answer = try await send(.put, path, query: query, body: document)
     return try read { () throws(MalformedMessage) in try MissionRecord(decoding: answer.body) }
   }

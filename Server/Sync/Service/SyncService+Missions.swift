@@ -48,12 +48,27 @@ extension SyncService {
     } catch {
       throw Problem(.malformedMessage, error.description)
     }
+    let share = try Self.share(context.request, of: manifest)
     let record = try await call { () async throws(MissionFailure) in
       try await desk.publish(
-        manifest, in: space, ownContentOnly: true, isNewKey: isNewKey,
+        manifest, in: space, ownContentOnly: true, isNewKey: isNewKey, share: share,
         by: context.principal ?? .anonymous)
     }
     return .json(record.encoded())
+  }
+
+  /// Reads the query `rollout` of a bundle's publication.
+  private static func share(
+    _ request: HTTPRequest, of manifest: MissionManifest
+  ) throws(Problem) -> BundleShare {
+    guard let text = request.query["rollout"] else { return .all }
+    guard manifest.bundle != nil, let share = Int64(text).flatMap({ BundleShare(hundredths: $0) })
+    else {
+      throw Problem(
+        .malformedMessage,
+        "rollout is for bundles: a number from 0 to 10000, in hundredths of a percent")
+    }
+    return share
   }
 
   func retractMission(

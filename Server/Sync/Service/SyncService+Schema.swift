@@ -15,14 +15,8 @@ extension SyncService {
   func applySchema(
     _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let request = context.request
-    let document: SpaceSchema
-    do {
-      document = try SpaceSchema(decoding: request.body, limits: parts.limits)
-    } catch {
-      throw Problem(.malformedMessage, error.description)
-    }
-    let keepsRecords = try Self.keepsRecords(request)
+    let document = try schemaDocument(context.request)
+    let keepsRecords = try Self.keepsRecords(context.request)
     let space = try await find(name)
     let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
     let schema = try await ask { () async throws(StoreError) in
@@ -30,6 +24,33 @@ extension SyncService {
         document, to: space.id, now: mark.at, keepsRecords: keepsRecords, by: mark)
     }.get()
     return .json(schema.encoded())
+  }
+
+  /// Decides about a schema as ``applySchema(_:_:)`` does, and changes nothing.
+  func checkSchema(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let document = try schemaDocument(context.request)
+    let keepsRecords = try Self.keepsRecords(context.request)
+    let space = try await find(name)
+    let (store, now) = (parts.store, parts.clock.wall())
+    let answer = try await ask { () async throws(StoreError) in
+      try await store.checkSchema(document, of: space.id, now: now, keepsRecords: keepsRecords)
+    }
+    var json = JSONWriter(capacity: 256)
+    switch answer {
+    case .success(let schema): json.fit(of: schema)
+    case .failure(let problem): json.misfit(problem)
+    }
+    return .json(json.finish())
+  }
+
+  private func schemaDocument(_ request: HTTPRequest) throws(Problem) -> SpaceSchema {
+    do {
+      return try SpaceSchema(decoding: request.body, limits: parts.limits)
+    } catch {
+      throw Problem(.malformedMessage, error.description)
+    }
   }
 
   private static func keepsRecords(_ request: HTTPRequest) throws(Problem) -> Bool {

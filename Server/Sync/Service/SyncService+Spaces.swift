@@ -42,14 +42,21 @@ extension SyncService {
     let query = context.request.query
     let cursor = try ChangesQuery.cursor { query[$0] }.get()
     let body = context.request.body
-    let packet = try read(body, Packet.init(decoding:limits:))
-    context.device = packet.device
     let space = try await find(name)
-    let answer = try await committer.commit(
-      IncomingPacket(
-        packet, byteCount: body.count, principal: admission.principal, role: admission.role,
-        protocolVersion: version, cursor: cursor),
-      into: space.id)
+    let answer: PacketAnswer
+    do throws(Problem) {
+      let packet = try read(body, Packet.init(decoding:limits:))
+      context.device = packet.device
+      answer = try await committer.commit(
+        IncomingPacket(
+          packet, byteCount: body.count, principal: admission.principal, role: admission.role,
+          protocolVersion: version, cursor: cursor),
+        into: space.id)
+    } catch {
+      noteRejection(error, context, space.id)
+      throw error
+    }
+    noteAnswer(answer, context, space.id, cursor: cursor)
     let status = answer.receipt.status == .buffered ? 202 : 200
     return .json(answer.encoded(quoting: parts.limits.pageBytes), status: status)
   }
@@ -68,6 +75,7 @@ extension SyncService {
       try await store.changes(in: space.id, asked, now: now)
     }.get()
     parts.metrics.countPage(changes: PageCount.read(page))
+    notePull(page, context, space.id)
     return .json(page)
   }
 

@@ -4,7 +4,7 @@ import FerryProtocol
 // The requests about tokens and the audit log, which are about no single space.
 extension SyncService {
   /// Returns the caller of a route that is about no single space.
-  private func caller(_ context: inout RequestContext) async throws(Problem) -> Identity {
+  func caller(_ context: inout RequestContext) async throws(Problem) -> Identity {
     let identity = try await identify(context.request, context.match.route)
     context.principal = identity.principal
     try count(&context)

@@ -48,6 +48,8 @@ package final class SyncService: Sendable {
   let uploads: UploadShares
   let streams: EventStreams
   let admissions: AdmissionMemory
+  /// The observations of devices, refusals and activity, for administrators.
+  package let inspection: InspectionKeeper
   private let load = Mutex<@Sendable () -> HTTPServer.Load>({ HTTPServer.Load() })
   private let startedAt: Int64
 
@@ -61,6 +63,7 @@ package final class SyncService: Sendable {
     uploads = UploadShares(clock: parts.clock)
     streams = EventStreams(limit: parts.streamLimit)
     admissions = AdmissionMemory(clock: parts.clock)
+    inspection = InspectionKeeper(store: parts.store, clock: parts.clock, log: parts.log)
     startedAt = parts.clock.wall()
   }
 
@@ -129,13 +132,16 @@ package final class SyncService: Sendable {
     case .health: return .text("ok\n")
     case .readiness: return try await readiness()
     case .metrics: return metricsPage()
+    case .console: return try console(context)
     case .blob: return try await blob(&context)
     case .tokens: return try await tokens(&context)
     case .token: return try await token(&context)
     case .tokenRotation: return try await rotateToken(&context)
     case .audit: return try await audit(&context)
-    case .unknown, .space, .packets, .changes, .records, .events, .schema, .digests, .devices,
-      .device, .missions, .mission, .upload:
+    case .spaces: return try await spaces(&context)
+    case .overview, .tables, .history, .conflicts, .rejections, .activity, .unknown, .space,
+      .packets, .changes, .records, .events, .schema, .digests, .devices, .device, .missions,
+      .mission, .bundles, .bundle, .bundleReports, .upload:
       break
     }
     let name = try space(named: match.spaceText ?? "")
@@ -149,13 +155,26 @@ package final class SyncService: Sendable {
     switch match.route {
     case .packets: return try await receivePacket(&context, name, admission)
     case .changes: return try await changes(&context, name)
-    case .records: return try await records(context.request, name)
+    case .records:
+      return context.request.method == "POST"
+        ? try await records(context.request, name) : try await listRecords(context, name)
     case .events: return try await events(context.request, name, admission)
     case .schema:
-      return context.request.method == "PUT"
-        ? try await applySchema(context, name) : try await schema(name)
+      switch context.request.method {
+      case "PUT": return try await applySchema(context, name)
+      case "POST": return try await checkSchema(context, name)
+      default: return try await schema(name)
+      }
     case .digests: return try await digests(context.request, name)
-    case .devices: return try await deviceNames(context.request, name)
+    case .devices:
+      return context.request.method == "POST"
+        ? try await deviceNames(context.request, name) : try await listDevices(context, name)
+    case .overview: return try await overview(name)
+    case .tables: return try await tables(context, name)
+    case .history: return try await history(context, name)
+    case .conflicts: return try await conflicts(context, name)
+    case .rejections: return try await rejections(context, name)
+    case .activity: return try await activity(context, name)
     case .device: return try await nameDevice(&context, name, admission.principal)
     case .missions: return try await missions(name)
     case .mission:
@@ -164,6 +183,12 @@ package final class SyncService: Sendable {
       case "DELETE": return try await retractMission(context, name)
       default: return try await mission(context, name)
       }
+    case .bundles: return try await bundles(name)
+    case .bundle:
+      return context.request.method == "POST"
+        ? try await changeBundle(context, name) : try await bundle(context, name)
+    case .bundleReports:
+      return try await keepBundleReports(&context, name, admission.principal)
     case .upload:
       return context.request.method == "PUT"
         ? try await receiveUpload(&context, name) : try await uploadState(context, name)

@@ -38,3 +38,8 @@ final class SchemaCache: Sendable {
 struct SchemaRefused: Error {
   let problem: Problem
 }
+
+/// An error that rolls the check of a schema back that fits.
+struct SchemaFits: Error {
+  let schema: SpaceSchema
+}

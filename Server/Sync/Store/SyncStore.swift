@@ -139,7 +139,10 @@ package enum StoreError: Error, Sendable, Equatable {
 
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
 /// suite in Tests/StoreContracts.
-package protocol SyncStore: RetentionStore, PublishedMissionStore, AccessStore, DeviceNameStore {
+package protocol SyncStore:
+  RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
+  InspectionStore
+{
   /// Makes the space if it is not there. Returns it in both cases.
   func createSpace(
     _ name: SpaceName, by mark: AuditMark?
@@ -245,6 +248,13 @@ extension SyncStore {
     _ record: MissionRecord, blobs: [MissionBlob], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     try await publishMission(record, blobs: blobs, in: space, now: now, by: nil)
+  }
+
+  /// Changes a published version of a bundle.
+  package func changeBundle(
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    try await changeBundle(id, change, in: space, now: now, by: nil)
   }
 
   /// Deletes a mission's record. Returns whether it was in force.

@@ -76,11 +76,11 @@ function paintPhases(pen) {
     const end = index + 1 < phases.length ? places[phases[index + 1].start] : scale.length;
     if (!isInWindow(start, end)) return;
     const [x1, x2] = [clampX(xOf(start)), clampX(xOf(end))];
-    const name = detailOf(phase.start);
-    pen.fillStyle = palette[/^(safety|heal|liveness)/.exec(name)?.[0] ?? "other-phase"];
+    const { title, tone } = phaseFact(detailOf(phase.start));
+    pen.fillStyle = palette[tone];
     pen.fillRect(x1, 0, x2 - x1, chartHeight);
     pen.fillStyle = palette.quiet;
-    writeWithin(pen, name, Math.max(x1, 0) + 5, 11, Math.min(x2, chartWidth));
+    writeWithin(pen, title, Math.max(x1, 0) + 5, 11, Math.min(x2, chartWidth));
   });
 }
 

@@ -15,6 +15,7 @@ const actions = {
   "previous-page": () => view.page--,
   "next-page": () => view.page++,
   "copy-replay": copyReplay,
+  "show-violations": () => byId("violations").scrollIntoView(),
 };
 
 function setKinds(isOn) {

@@ -38,7 +38,7 @@ function rowOf(event) {
   const cells = [
     momentButton(event), run.actors[events.actor[event]], wordsOf(kindOf(event)),
     peer >= 0 ? run.actors[peer] : "", message >= 0 ? `#${run.messages[message]}` : "",
-    detailOf(event),
+    textOf(event),
   ].map((content) => {
     const cell = document.createElement("td");
     cell.append(content);
@@ -46,6 +46,7 @@ function rowOf(event) {
   });
   cells[2].className = "tone";
   cells[2].style.setProperty("--tone", `var(--${lookOf(kindOf(event)).tone})`);
+  cells[5].append(lostList(event, lostPerCell) ?? "");
   row.append(...cells);
   return row;
 }
@@ -72,7 +73,7 @@ function showStory() {
   }
   const heading = document.createElement("h3");
   heading.textContent = sentenceOf(view.chosen);
-  story.replaceChildren(heading);
+  story.replaceChildren(heading, lostList(view.chosen, 100) ?? "");
   const message = events.message[view.chosen];
   if (message < 0) return;
   const list = document.createElement("ol");

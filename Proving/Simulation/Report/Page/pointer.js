@@ -38,16 +38,19 @@ function legNear(x, y) {
 }
 
 /** An event in one sentence. */
-function sentenceOf(event) {
+const sentenceOf = (event) => `${clockText(events.at[event])} ${wordsAbout(event)}`;
+
+/** The same without its time. */
+function wordsAbout(event) {
   const peer = events.peer[event];
   const message = events.message[event];
   const arrow = kindOf(event) === "delivered" ? "←" : "→";
   const parts = [
-    clockText(events.at[event]), run.actors[events.actor[event]], wordsOf(kindOf(event)),
+    run.actors[events.actor[event]], wordsOf(kindOf(event)),
     peer >= 0 ? `${arrow} ${run.actors[peer]}` : "",
     message >= 0 ? `#${run.messages[message]}` : "",
   ].filter((part) => part !== "");
-  const detail = detailOf(event);
+  const detail = textOf(event);
   return parts.join(" ") + (detail === "" ? "" : `: ${detail}`);
 }
 
@@ -58,6 +61,7 @@ function showTip(x, y) {
   tip.hidden = near.length === 0;
   if (tip.hidden) return;
   const lines = near.slice(0, 6).map(sentenceOf);
+  if (near.length === 1) lines.push(...(lostOf.get(near[0]) ?? []).slice(0, 3).map(lostSentence));
   if (near.length > 6) lines.push(`and ${near.length - 6} more`);
   tip.replaceChildren(...lines.map((line) => {
     const paragraph = document.createElement("p");

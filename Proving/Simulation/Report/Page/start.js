@@ -19,6 +19,7 @@ function render() {
   const messages = drawChart(shown);
   drawOverview();
   showTable(shown, messages);
+  showLost(shown);
   showStory();
   for (const [kind, box] of kindBoxes) box.checked = view.kinds[kind];
   for (const [actor, box] of actorBoxes) box.checked = view.actors[actor];
@@ -53,14 +54,16 @@ function takeFragment() {
 
 function listen() {
   document.addEventListener("click", (event) => {
-    const target = event.target.closest("[data-action], [data-choose], a[data-event]");
+    const target = event.target.closest(
+      "[data-action], [data-choose], [data-phase], a[data-event]");
     if (!target) return;
-    const { action, choose: listed, event: linked } = target.dataset;
+    const { action, choose: listed, event: linked, phase } = target.dataset;
     if (action) actions[action]();
+    else if (phase) showPhase(Number(phase));
     else if (listed) choose(Number(listed));
     else choose(Number(linked), true);
-    if (target.matches("a")) {
-      event.preventDefault();
+    if (target.matches("a")) event.preventDefault();
+    if (linked) {
       chart.scrollIntoView({ block: "center" });
       chart.focus({ preventScroll: true });
     }
@@ -100,11 +103,12 @@ readPalette();
 buildChoices();
 drawIcons();
 buildLegend();
-byId("filters").open = innerWidth > 700;
+buildPhases();
 byId("next-violation").hidden = violations.length === 0;
 byId("squeeze").parentElement.hidden = scales.shortened.gaps.length === 0;
 applyFragment(remembered);
 byId("find").value = view.find;
+byId("filters").open = view.kinds.includes(false) || view.actors.includes(false);
 listen();
 render();
 document.documentElement.dataset.state = "ready";

@@ -9,7 +9,7 @@ const view = {
   kinds: run.kinds.map(() => true),
   actors: run.actors.map(() => true),
   find: "",
-  // For each detail, whether it holds the text to find; null when there is none.
+  // For each event, whether it has the text to find; null when there is none.
   found: null,
   chosen: -1,
   page: 0,
@@ -56,13 +56,24 @@ function setShortened(isShortened) {
 function setFind(text) {
   view.find = text;
   view.page = 0;
-  const wanted = text.toLowerCase();
-  view.found = wanted === "" ? null
-    : run.details.map((detail) => detail.toLowerCase().includes(wanted));
+  const wanted = text.trim().toLowerCase();
+  if (wanted === "") {
+    view.found = null;
+    return;
+  }
+  // Made once, when somebody searches.
+  searchTexts ??= Array.from({ length: events.count }, (_, event) => searchTextOf(event));
+  view.found = searchTexts.map((words) => words.includes(wanted));
 }
+let searchTexts = null;
+
+/** All that an event shows, and the name of its kind in the trace: `syncFailed`. */
+const searchTextOf = (event) =>
+  [wordsAbout(event), kindOf(event), ...(lostOf.get(event) ?? []).map(lostSentence)]
+    .join(" ").toLowerCase();
 
 const passes = (event) => view.kinds[events.kind[event]] && view.actors[events.actor[event]]
-  && (view.found === null || view.found[events.detail[event]]);
+  && (view.found === null || view.found[event]);
 
 /** A leg is shown where both its lanes are, and one of its events passes the filter. */
 const legPasses = (leg) => view.actors[leg.from] && leg.to >= 0 && view.actors[leg.to]

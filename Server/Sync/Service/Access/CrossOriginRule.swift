@@ -1,7 +1,7 @@
 import FerryHTTPServer
 import FerryProtocol
 
-/// The rule for requests that pages of other origins send (CORS; SPEC.md §31). Pure.
+/// The rule for requests that pages of other origins send (CORS; SPEC.md §35). Pure.
 ///
 /// A browser shows an answer to a page only if the answer names the page's origin. Tokens are in
 /// `Authorization`, so browsers never need to send cookies, and no answer allows credentials.

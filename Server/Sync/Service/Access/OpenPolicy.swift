@@ -32,13 +32,13 @@ package struct OpenPolicy: Sendable, Equatable {
   /// Returns the reason why a request is refused, or `nil`.
   func fault(of visitor: Visitor) -> Problem? {
     guard case .named(let names, let addresses) = hosts else { return nil }
-    let isDeclared = visitor.origin.map(crossOrigin.allows) ?? false
-    if let origin = visitor.origin, !isDeclared {
+    let isPermitted = visitor.isOwnPage || visitor.origin.map(crossOrigin.allows) ?? false
+    if let origin = visitor.origin, !isPermitted {
       return Problem(
         .forbidden,
         "requests from web pages (\(origin.prefix(200))) need a server with tokens")
     }
-    if let site = visitor.fetchSite, site != "none", !isDeclared {
+    if let site = visitor.fetchSite, site != "none", !isPermitted {
       return Problem(.forbidden, "requests from web pages need a server with tokens")
     }
     if let header = visitor.forwarded {
@@ -65,5 +65,14 @@ package struct OpenPolicy: Sendable, Equatable {
     if ListenAddress.isLoopback(authority: authority) { return true }
     guard let host = ListenAddress.host(ofAuthority: authority) else { return false }
     return names.contains(host.lowercased()) || addresses && ListenAddress.isNumeric(host)
+  }
+}
+
+extension Visitor {
+  /// Whether a page of this server sends the request: the console. Its origin is the host that the
+  /// request names, which the policy checks as well. A page of another port has another origin.
+  fileprivate var isOwnPage: Bool {
+    guard let host, fetchSite == nil || fetchSite == "same-origin" else { return false }
+    return origin.map { $0.lowercased() == "http://" + host.lowercased() } ?? true
   }
 }

@@ -54,11 +54,12 @@ package final class MissionService: Sendable {
   ///     that its admins have sent. A caller that only knows a hash must not get another space's
   ///     content.
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
+  ///   - share: The devices that take the version of a bundle, if it is published for the first time.
   ///   - principal: For the audit log.
   /// - Returns: The record in force. The same mission again writes nothing.
   package func publish(
     _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool,
-    isNewKey: Bool = false, by principal: Principal? = nil
+    isNewKey: Bool = false, share: BundleShare = .all, by principal: Principal? = nil
   ) async throws(MissionFailure) -> MissionRecord {
     let others = try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.missions(in: space.id)
@@ -72,7 +73,8 @@ package final class MissionService: Sendable {
       let known = try await MissionFailure.asking { () async throws(StoreError) in
         try await self.store.mission(manifest.id, in: space.id)
       }
-      let answer = try await publish(manifest, over: known, in: space, signer, by: principal)
+      let answer = try await publish(
+        manifest, over: known, in: space, signer, share, by: principal)
       switch answer {
       case .success(let record): return record
       case .failure(let problem):
@@ -88,15 +90,17 @@ package final class MissionService: Sendable {
 
   private func publish(
     _ manifest: MissionManifest, over known: StoredMission?, in space: SpaceSummary,
-    _ signer: MissionSigner, by principal: Principal?
+    _ signer: MissionSigner, _ share: BundleShare, by principal: Principal?
   ) async throws(MissionFailure) -> Result<MissionRecord, Problem> {
     let last = known?.lastVersion ?? 0
     if let current = known?.record, manifest.version == 0 || manifest.version == last {
       var same = manifest
       same.version = last
-      let isSame =
-        ContentHash(of: same.encoded()) == current.manifest && current.signer == signer.publicKey
-      if isSame { return .success(current) }
+      let isSame = ContentHash(of: same.encoded()) == current.manifest
+      let problem = MissionChange.problem(
+        publishing: manifest, isSameDocument: isSame, over: current)
+      if let problem { throw .refused(problem) }
+      if isSame, current.signer == signer.publicKey { return .success(current) }
     }
     var next = manifest
     next.version = last + 1
@@ -114,11 +118,12 @@ package final class MissionService: Sendable {
       try directory.put(document)
     }
     let now = clock.wall()
-    let record = MissionRecord(
+    var record = MissionRecord(
       of: next, hash: hash, manifestSize: Int64(document.count),
       signature: signer.sign(document), signer: signer.publicKey, publishedAt: now)
+    record.bundle?.share = known?.record?.bundle?.share ?? share
     let blobs = next.blobs + [MissionBlob(hash: hash, size: Int64(document.count))]
-    return try await MissionFailure.asking { () async throws(StoreError) in
+    return try await MissionFailure.asking { [record] () async throws(StoreError) in
       try await self.store.publishMission(
         record, blobs: Array(Set(blobs)).sorted(), in: space.id, now: now,
         by: principal.map { AuditMark($0, at: now) })

@@ -2,7 +2,14 @@ import FerryProtocol
 
 /// The kind of a request, by its path; also the `route` of log lines and metrics.
 package enum Route: String, Sendable, CaseIterable {
+  case spaces = "/v1/spaces"
   case space = "/v1/spaces/{space}"
+  case overview = "/v1/spaces/{space}/overview"
+  case tables = "/v1/spaces/{space}/tables"
+  case history = "/v1/spaces/{space}/history"
+  case conflicts = "/v1/spaces/{space}/conflicts"
+  case rejections = "/v1/spaces/{space}/rejections"
+  case activity = "/v1/spaces/{space}/activity"
   case packets = "/v1/spaces/{space}/packets"
   case changes = "/v1/spaces/{space}/changes"
   case records = "/v1/spaces/{space}/records"
@@ -13,12 +20,16 @@ package enum Route: String, Sendable, CaseIterable {
   case device = "/v1/spaces/{space}/devices/{device}"
   case missions = "/v1/spaces/{space}/missions"
   case mission = "/v1/spaces/{space}/missions/{mission}"
+  case bundles = "/v1/spaces/{space}/bundles"
+  case bundle = "/v1/spaces/{space}/bundles/{bundle}"
+  case bundleReports = "/v1/spaces/{space}/bundle-reports"
   case upload = "/v1/spaces/{space}/blobs/{sha256}"
   case blob = "/v1/blobs/{sha256}"
   case tokens = "/v1/tokens"
   case token = "/v1/tokens/{id}"
   case tokenRotation = "/v1/tokens/{id}/rotation"
   case audit = "/v1/audit"
+  case console = "/console/{file}"
   case health = "/healthz"
   case readiness = "/readyz"
   case metrics = "/metrics"
@@ -31,12 +42,15 @@ package enum Route: String, Sendable, CaseIterable {
     case .space: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
     case .packets: [("POST", .writer)]
     case .changes: [("GET", .reader), ("HEAD", .reader)]
-    case .records: [("POST", .reader)]
+    case .records, .devices: [("POST", .reader), ("GET", .admin), ("HEAD", .admin)]
     case .events: [("GET", .reader)]
-    case .schema: [("GET", .reader), ("HEAD", .reader), ("PUT", .admin)]
-    case .digests, .devices: [("POST", .reader)]
+    case .schema: [("GET", .reader), ("HEAD", .reader), ("POST", .admin), ("PUT", .admin)]
+    case .digests, .bundleReports: [("POST", .reader)]
+    case .spaces, .overview, .tables, .history, .conflicts, .rejections, .activity:
+      [("GET", .admin), ("HEAD", .admin)]
     case .device: [("PUT", .writer)]
-    case .missions, .blob: [("GET", .reader), ("HEAD", .reader)]
+    case .missions, .bundles, .blob: [("GET", .reader), ("HEAD", .reader)]
+    case .bundle: [("GET", .admin), ("HEAD", .admin), ("POST", .admin)]
     case .mission:
       [("GET", .reader), ("HEAD", .reader), ("PUT", .admin), ("DELETE", .admin)]
     case .tokens: [("GET", .admin), ("HEAD", .admin), ("POST", .admin)]
@@ -44,7 +58,7 @@ package enum Route: String, Sendable, CaseIterable {
     case .tokenRotation: [("POST", .admin)]
     case .audit: [("GET", .admin), ("HEAD", .admin)]
     case .upload: [("HEAD", .admin), ("PUT", .admin)]
-    case .health, .readiness, .metrics: [("GET", nil), ("HEAD", nil)]
+    case .health, .readiness, .metrics, .console: [("GET", nil), ("HEAD", nil)]
     case .unknown: []
     }
   }
@@ -53,7 +67,8 @@ package enum Route: String, Sendable, CaseIterable {
   package func takesContent(_ method: String) -> Bool {
     switch (self, method) {
     case (.packets, "POST"), (.records, "POST"), (.digests, "POST"), (.schema, "PUT"),
-      (.devices, "POST"), (.device, "PUT"), (.mission, "PUT"), (.upload, "PUT"),
+      (.schema, "POST"), (.devices, "POST"), (.device, "PUT"), (.mission, "PUT"), (.upload, "PUT"),
+      (.bundle, "POST"), (.bundleReports, "POST"),
       (.tokens, "POST"), (.tokenRotation, "POST"):
       true
     default: false
@@ -81,7 +96,10 @@ package struct RouteMatch: Sendable, Equatable {
   ///   percent-encoding: `/%6Detrics` is unknown, so that a proxy which bars `/metrics` bars it.
   package init(method: String, segments: [String], path: String? = nil) {
     (route, spaceText) = Self.hidesName(segments, path) ? (.unknown, nil) : Self.find(segments)
-    if [.device, .mission, .upload, .blob, .token].contains(route) { itemText = segments.last }
+    if [.device, .mission, .bundle, .upload, .blob, .token].contains(route) {
+      itemText = segments.last
+    }
+    if route == .console, segments.count == 2 { itemText = segments[1] }
     if route == .tokenRotation { itemText = segments[2] }
     guard route != .unknown else { return }
     guard let entry = route.methods.first(where: { $0.name == method }) else {
@@ -110,6 +128,7 @@ package struct RouteMatch: Sendable, Equatable {
       case "healthz": return (.health, nil)
       case "readyz": return (.readiness, nil)
       case "metrics": return (.metrics, nil)
+      case "console": return (.console, nil)
       default: return (.unknown, nil)
       }
     case 3 where segments.starts(with: ["v1", "spaces"]) && !segments[2].isEmpty:
@@ -124,8 +143,12 @@ package struct RouteMatch: Sendable, Equatable {
       case "digests": return (.digests, segments[2])
       case "devices": return (.devices, segments[2])
       case "missions": return (.missions, segments[2])
-      default: return (.unknown, nil)
+      case "bundles": return (.bundles, segments[2])
+      case "bundle-reports": return (.bundleReports, segments[2])
+      default: return (inspection(segments[3]), segments[2])
       }
+    case 2 where segments[0] == "console": return (.console, nil)
+    case 2 where segments == ["v1", "spaces"]: return (.spaces, nil)
     case 2 where segments == ["v1", "tokens"]: return (.tokens, nil)
     case 2 where segments == ["v1", "audit"]: return (.audit, nil)
     case 3 where segments.starts(with: ["v1", "tokens"]) && !segments[2].isEmpty:
@@ -141,10 +164,24 @@ package struct RouteMatch: Sendable, Equatable {
       switch segments[3] {
       case "devices": return (.device, segments[2])
       case "missions": return (.mission, segments[2])
+      case "bundles": return (.bundle, segments[2])
       case "blobs": return (.upload, segments[2])
       default: return (.unknown, nil)
       }
     default: return (.unknown, nil)
+    }
+  }
+
+  /// Returns the route of a view of a space for administrators.
+  private static func inspection(_ segment: String) -> Route {
+    switch segment {
+    case "overview": .overview
+    case "tables": .tables
+    case "history": .history
+    case "conflicts": .conflicts
+    case "rejections": .rejections
+    case "activity": .activity
+    default: .unknown
     }
   }
 }

@@ -101,6 +101,7 @@ package final class FerryServer: Sendable {
       Task { await pruner.run() },
       Task { await collector?.run(every: configuration.collectInterval) },
       Task { await keeper.run() },
+      Task { await service.inspection.run() },
     ]
     (self.configuration, self.store, self.lock) = (configuration, store, lock)
     (self.service, self.hub, self.keeper) = (service, hub, keeper)
@@ -161,6 +162,7 @@ package final class FerryServer: Sendable {
     await http.stop(grace: configuration.stopGrace)
     for task in background { task.cancel() }
     await keeper.noteUses()
+    await service.inspection.save()
     await store.close()
     configuration.log.flush()
   }

@@ -8,6 +8,8 @@ package enum AuditAction: String, Sendable, CaseIterable {
   case spacePruned = "space_pruned"
   case missionPublished = "mission_published"
   case missionRetracted = "mission_retracted"
+  case bundleRolledOut = "bundle_rolled_out"
+  case bundleWithdrawn = "bundle_withdrawn"
   case keyRenewed = "key_renewed"
   case tokenCreated = "token_created"
   case tokenRotated = "token_rotated"

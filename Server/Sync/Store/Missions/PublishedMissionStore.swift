@@ -52,7 +52,14 @@ package protocol PublishedMissionStore: Sendable {
     by mark: AuditMark?
   ) async throws(StoreError) -> Result<MissionRecord, Problem>
 
-  /// Deletes a mission's record. Returns whether it was in force.
+  /// Changes the rollout of a published bundle as an operation of the server's. Returns the record
+  /// in force; the same change again writes nothing. ``ProblemCode/notFound`` if there is no such
+  /// version, and ``ProblemCode/missionConflict`` if it was withdrawn.
+  func changeBundle(
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Result<MissionRecord, Problem>
+
+  /// Deletes a mission's record, and the reports about it. Returns whether it was in force.
   func retractMission(
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool

@@ -17,6 +17,8 @@ enum PlainValue: Sendable {
   case integer(Int64?)
   case text(String?)
   case bytes([UInt8])
+  /// A `uuid` in PostgreSQL, its sixteen bytes in SQLite.
+  case uuid(UniqueID)
 }
 
 /// A row of a result. Columns are counted from 0.
@@ -39,6 +41,9 @@ extension PlainRow {
 ///
 /// A query that every pull or packet makes is written for each database.
 protocol PlainConnection {
+  /// The expression by which an index in the order of a space's sequences is used.
+  static var sequenceSpace: String { get }
+
   /// Runs a query, and passes each row to `read`.
   func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T

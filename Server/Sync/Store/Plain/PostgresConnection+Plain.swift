@@ -2,6 +2,8 @@ import FerryPostgres
 import FerryProtocol
 
 extension PostgresConnection: PlainConnection {
+  static var sequenceSpace: String { "(space + 0)" }
+
   func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
   ) throws -> [T] {
@@ -48,6 +50,7 @@ extension PostgresParameters {
       case .integer(let value): append(value)
       case .text(let value): append(value)
       case .bytes(let value): append(bytes: value)
+      case .uuid(let value): append(uuidBytes: value.bytes)
       }
     }
   }

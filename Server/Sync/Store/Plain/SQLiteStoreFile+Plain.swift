@@ -2,6 +2,8 @@ import FerryProtocol
 import FerrySQLite
 
 extension SQLiteStoreFile: PlainConnection {
+  static var sequenceSpace: String { "space" }
+
   func rows<T>(
     _ statement: PlainStatement, _ values: [PlainValue], _ read: (any PlainRow) throws -> T
   ) throws -> [T] {
@@ -14,7 +16,11 @@ extension SQLiteStoreFile: PlainConnection {
   }
 
   func run(_ statement: PlainStatement, forEach lists: [[PlainValue]]) throws {
-    try together { for values in lists { try run(statement, values) } }
+    if connection.isInTransaction {
+      for values in lists { try run(statement, values) }
+    } else {
+      try together { try run(statement, forEach: lists) }
+    }
   }
 
   func together<T>(_ body: () throws -> T) throws -> T {
@@ -45,6 +51,7 @@ extension PlainValue: SQLiteBindable {
     case .integer(let value): parameters.append(value)
     case .text(let value): parameters.append(value)
     case .bytes(let value): parameters.append(value)
+    case .uuid(let value): parameters.append(value)
     }
   }
 }

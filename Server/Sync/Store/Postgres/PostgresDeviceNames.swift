@@ -33,6 +33,17 @@ struct PostgresDeviceNames {
     ) AS found ORDER BY wanted.place
     """)
 
+  private static let owner = PostgresStatement(
+    "device_owner", "SELECT principal FROM devices WHERE space = $1 AND device = $2")
+
+  /// Returns the owner of a device; `nil` if it has none.
+  func owner(of device: DeviceID, on connection: PostgresConnection) throws -> Principal? {
+    var parameters: PostgresParameters = [.int8(space)]
+    parameters.append(uuidBytes: device.value.bytes)
+    return try connection.query(Self.owner, parameters).map { try $0.text(0) }.first
+      .map { Principal($0) ?? .anonymous }
+  }
+
   func set(
     _ name: DeviceName?, of device: DeviceID, by principal: Principal,
     on connection: PostgresConnection

@@ -93,12 +93,41 @@ struct PostgresMissions {
           PostgresAudit.append(mark, .missionRetracted, of: space, id.value, to: &pipeline)
         }
         pipeline.add(Self.forget, [.int8(space), .text(id.value)])
+        pipeline.add(
+          PostgresStatement(BundleReports.forget),
+          PostgresParameters([PlainValue.integer(space), .text(id.value)]))
         pipeline.commit()
       }
       return effects
     }
     timelines.note(effects.space, of: space)
     return effects.isEmpty ? nil : effects.space.head
+  }
+
+  /// Changes a published version of a bundle. Returns the record in force, and the head if it
+  /// moved.
+  func change(
+    _ id: BundleID, by change: BundleChange, random: UInt64, timelines: OwnTimelines,
+    on connection: PostgresConnection
+  ) throws -> (head: SequenceNumber?, answer: Result<MissionRecord, Problem>) {
+    let (effects, answer) = try connection.transaction { connection in
+      let locked = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
+      let (_, state) = try stored(id.mission, on: connection)
+      let decision = MissionChange.change(
+        id, by: change, stored: state, in: locked, now: now, random: random)
+      guard case .success(let made) = decision, !made.effects.isEmpty else {
+        return (IngestEffects?.none, decision.map(\.record))
+      }
+      _ = try connection.pipeline { pipeline in
+        PostgresIngestWrites(space: space, now: now).add(made.effects, to: &pipeline)
+        PostgresAudit.append(
+          mark, change.action, of: space, change.detail(of: id), to: &pipeline)
+        pipeline.commit()
+      }
+      return (made.effects, .success(made.record))
+    }
+    if let effects { timelines.note(effects.space, of: space) }
+    return (effects?.space.head, answer)
   }
 
   // MARK: Content

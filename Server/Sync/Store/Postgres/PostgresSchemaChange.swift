@@ -11,6 +11,8 @@ struct PostgresSchemaChange {
   /// Whether records may go on breaking types and required columns.
   let keepsRecords: Bool
   let timelines: OwnTimelines
+  /// Whether everything is rolled back at the end.
+  var onlyChecks = false
   /// For the audit log.
   var mark: AuditMark?
 
@@ -47,6 +49,7 @@ struct PostgresSchemaChange {
           return (IngestEffects?.none, decision.map(\.schema))
         }
         try moveKeys(from: current, to: change.schema, on: connection)
+        if onlyChecks { throw SchemaFits(schema: change.schema) }
         try save(change.effects, on: connection)
         return (change.effects, .success(change.schema))
       }
@@ -54,6 +57,8 @@ struct PostgresSchemaChange {
       return (effects?.space.head, answer)
     } catch let refused as SchemaRefused {
       return (nil, .failure(refused.problem))
+    } catch let fitting as SchemaFits {
+      return (nil, .success(fitting.schema))
     }
   }
 

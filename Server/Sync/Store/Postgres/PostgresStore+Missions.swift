@@ -38,6 +38,19 @@ extension PostgresStore {
     }
   }
 
+  package func changeBundle(
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    let missions = PostgresMissions(space: space, now: now, mark: mark)
+    let random = makeRandom()
+    return try await run { [moves, timelines] connection in
+      let (head, answer) = try missions.change(
+        id, by: change, random: random, timelines: timelines, on: connection)
+      if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
+      return answer
+    }
+  }
+
   package func noteUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {

@@ -84,7 +84,8 @@ package final class PostgresStore: SyncStore {
       }
       try await replica?.check()
       checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions(sharing))
-      listener = try PostgresListener(url: addresses.direct ?? url, channels: [Self.channel]) { event in
+      listener = try PostgresListener(url: addresses.direct ?? url, channels: [Self.channel]) {
+        event in
         switch event {
         case .listening:
           // Moves from while the connection was down are read now.

@@ -178,6 +178,18 @@ enum PostgresStoreSchema {
     );
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
+    -- The last report of each device about a version of a bundle.
+    CREATE TABLE bundle_reports(
+      space bigint NOT NULL,
+      mission text COLLATE "C" NOT NULL,
+      device text COLLATE "C" NOT NULL,
+      principal text COLLATE "C" NOT NULL,
+      failed bigint NOT NULL,
+      reason text,
+      at bigint NOT NULL,
+      PRIMARY KEY(space, mission, device)
+    );
+    CREATE INDEX bundle_reports_by_principal ON bundle_reports(space, mission, principal);
     -- Tokens apart from their secrets, which can be replaced.
     CREATE TABLE access_tokens(
       id text COLLATE "C" PRIMARY KEY,
@@ -227,11 +239,18 @@ enum PostgresStoreSchema {
     try connection.transaction { connection in
       // One node at a time creates the tables; others wait until it has committed.
       try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey))")
-      if let found = try version(on: connection) { return try StoreFormat.check(found) }
-      guard createsIfMissing else {
-        throw StoreError.failed("the database contains no store of Ferry")
+      if let found = try version(on: connection) {
+        try StoreFormat.check(found)
+      } else {
+        guard createsIfMissing else {
+          throw StoreError.failed("the database contains no store of Ferry")
+        }
+        try connection.execute(tables)
       }
-      try connection.execute(tables)
+      let additions = try connection.query(
+        .once("SELECT to_regclass('\(StoreAdditions.lastTable)') IS NOT NULL"))
+      if try additions[0].bool(0) { return }
+      try connection.execute(StoreAdditions.tables(text: #"text COLLATE "C""#))
     }
   }
 

@@ -24,6 +24,14 @@ extension SQLiteStore {
     }
   }
 
+  package func changeBundle(
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, by mark: AuditMark?
+  ) async throws(StoreError) -> Result<MissionRecord, Problem> {
+    try await self.change(space) { file, random in
+      try file.changeBundle(id, change, in: space, now: now, random: random, by: mark)
+    }
+  }
+
   /// Runs one of the server's own operations, and reports the head if it moved.
   func change<T: Sendable>(
     _ space: Int64, _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T

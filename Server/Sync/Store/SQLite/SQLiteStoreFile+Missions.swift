@@ -56,8 +56,26 @@ extension SQLiteStoreFile {
       try save(effects, in: space, now: now)
       try connection.run(
         "DELETE FROM mission_blobs WHERE space = ? AND mission = ?", space, id.value)
+      try run(BundleReports.forget, [.integer(space), .text(id.value)])
       if !effects.isEmpty { try append(mark, .missionRetracted, of: space, id.value) }
       return !effects.isEmpty
+    }
+  }
+
+  func changeBundle(
+    _ id: BundleID, _ change: BundleChange, in space: Int64, now: Int64, random: UInt64,
+    by mark: AuditMark? = nil
+  ) throws -> Result<MissionRecord, Problem> {
+    try self.change(space) {
+      let decision = MissionChange.change(
+        id, by: change, stored: try record(MissionChange.key(id.mission), in: space),
+        in: try spaceState(space), now: now, random: random)
+      guard case .success(let made) = decision, !made.effects.isEmpty else {
+        return decision.map(\.record)
+      }
+      try save(made.effects, in: space, now: now)
+      try append(mark, change.action, of: space, change.detail(of: id))
+      return .success(made.record)
     }
   }
 

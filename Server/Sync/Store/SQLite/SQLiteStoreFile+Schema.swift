@@ -12,10 +12,11 @@ extension SQLiteStoreFile {
   ///
   /// - Parameters:
   ///   - keepsRecords: Whether records may go on breaking types and required columns.
+  ///   - onlyChecks: Whether everything is rolled back at the end.
   ///   - random: For the identifier of the operation that reports it.
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false,
-    random: UInt64, by mark: AuditMark? = nil
+    onlyChecks: Bool = false, random: UInt64, by mark: AuditMark? = nil
   ) throws -> Result<SpaceSchema, Problem> {
     do {
       return try change(space) {
@@ -32,6 +33,7 @@ extension SQLiteStoreFile {
         var audit = SchemaAudit(from: current, to: change.schema, keepsRecords: keepsRecords)
         for table in audit.tables { try look(at: table, &audit, in: space) }
         if let problem = audit.problem { throw SchemaRefused(problem: problem) }
+        if onlyChecks { throw SchemaFits(schema: change.schema) }
         try save(change.effects, in: space, now: now)
         try saveVersion(change.effects.space, of: space)
         try append(mark, .schemaApplied, of: space, "version \(change.schema.version)")
@@ -39,6 +41,8 @@ extension SQLiteStoreFile {
       }
     } catch let refused as SchemaRefused {
       return .failure(refused.problem)
+    } catch let fitting as SchemaFits {
+      return .success(fitting.schema)
     }
   }
 

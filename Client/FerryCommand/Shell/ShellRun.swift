@@ -1,0 +1,122 @@
+import Ferry
+import FerryCommandLine
+import FerryShell
+import Foundation
+
+/// One run of `ferry shell`.
+struct ShellRun {
+  private let arguments: ParsedArguments
+  private let granted: [ServicePattern]
+  private let presentation: ShellPresentation
+  /// The replica of a published bundle, and its missions.
+  private let opened: (replica: Replica, missions: MissionManager)?
+
+  init(
+    _ arguments: ParsedArguments, on replica: Replica? = nil, with missions: MissionManager? = nil
+  ) throws {
+    self.arguments = arguments
+    opened = if let replica, let missions { (replica, missions) } else { nil }
+    presentation = ShellPresentation(asJSON: arguments.flag("json"))
+    granted = try arguments.strings("grant").map { text in
+      guard let pattern = ServicePattern(text) else {
+        throw CommandFailure(
+          "“\(text)” names no service",
+          why: "a service is named like data.query, a group like data",
+          next: "correct --grant", status: .usage, code: "bad_grant")
+      }
+      return pattern
+    }
+  }
+
+  /// Shows a bundle until the user interrupts the command, or closes its window.
+  ///
+  /// - Parameter synced: called after each sync of a continuous one.
+  func show(
+    _ source: any BundleSource, synced: @escaping @Sendable () async -> Void = {}
+  ) async throws -> ExitStatus {
+    let replica = try await replica()
+    let registry = ServiceRegistry(try await services(replica), granting: granted)
+    let port = UInt16(try arguments.integer("port", in: 0...65_535))
+    let shell = try FerryShell.Shell.start(source, services: registry, port: port) {
+      [presentation] in
+      presentation.show($0)
+    }
+    defer { shell.stop() }
+    let version = try await source.next()
+    try presentation.start(
+      shell, version: version, withheld: registry.withheld(from: version.services))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await open(shell) }
+      if let replica, arguments.flag("sync") {
+        group.addTask {
+          try await replica.watch(onEvent: { event in
+            if case .synced = event { Task { await synced() } }
+          })
+          try await ShellRun.untilInterrupted()
+        }
+      }
+      // The first one that ends, ends the command: the window was closed, or a sync failed.
+      do { try await group.next() } catch is CancellationError {} catch ReplicaError.cancelled {}
+      group.cancelAll()
+    }
+    return .done
+  }
+
+  private func open(_ shell: FerryShell.Shell) async throws {
+    if arguments.flag("window") { return try await ShellWindow().show(shell) }
+    var page: OpeningFile?
+    if !arguments.flag("no-open") { page = try OpeningFile.open(shell.makeAddress()) }
+    defer { page?.remove() }
+    try await Self.untilInterrupted()
+  }
+
+  private static func untilInterrupted() async throws {
+    while true { try await Task.sleep(for: .seconds(3_600)) }
+  }
+
+  // MARK: Services
+
+  /// Opens the replica if a granted service needs it.
+  private func replica() async throws -> Replica? {
+    if let opened { return opened.replica }
+    guard grants("data") || grants("missions") || arguments.flag("sync") else { return nil }
+    return try await FerryCommand.open(arguments)
+  }
+
+  private func grants(_ group: String) -> Bool {
+    granted.contains { $0.group == group }
+  }
+
+  private func services(_ replica: Replica?) async throws -> [Service] {
+    var services = DeviceServices(app: "ferry", version: FerryCommand.version).all
+    let transport = SystemTransport(configuration: try FerryCommand.network(arguments))
+    services += NetworkServices(origins: try origins(), transport: transport).all
+    guard let replica else { return services }
+    let tables = arguments.strings("table")
+    services += DataServices(replica, tables: tables.isEmpty ? nil : tables.map { Name($0) }).all
+    if grants("missions") {
+      services +=
+        MissionServices(
+          try await missions(of: replica, over: transport), replica: replica
+        ).all
+    }
+    return services
+  }
+
+  private func missions(
+    of replica: Replica, over transport: SystemTransport
+  ) async throws -> MissionManager {
+    if let opened { return opened.missions }
+    return try await replica.missionManager(transport: transport)
+  }
+
+  private func origins() throws -> [String] {
+    let origins = arguments.strings("origin")
+    for origin in origins where !NetworkServices.isOrigin(origin) {
+      throw CommandFailure(
+        "“\(origin)” is no server", why: "--origin has a scheme, a host and perhaps a port",
+        next: "write it like https://api.example.org", status: .usage, code: "bad_origin")
+    }
+    return origins
+  }
+}

@@ -1,0 +1,165 @@
+import FerryCryptography
+import FerryProtocol
+
+/// The format of a file that is encrypted at rest (SPEC.md §21): a head and the content's parts.
+/// Each part is sealed by AES-256-GCM with its own nonce.
+///
+/// The associated data binds a part to its file, its place and the number of parts. So parts can
+/// neither be exchanged nor omitted, and a file cannot replace another.
+package struct SealedFile: Sendable, Equatable {
+  /// The facts that a file's parts are bound to.
+  package enum Binding: Sendable, Equatable {
+    /// The hash of the content; every part is bound to the number of parts and the size.
+    case content(ContentHash)
+    /// 32 bytes that identify the file, for content whose size is unknown at the beginning. Only
+    /// the last part is bound to the number of parts and the size.
+    case stream([UInt8])
+  }
+
+  /// The bytes of a part except the last, before sealing.
+  package static let partBytes: Int64 = 256 << 10
+  /// The bytes that sealing adds to a part: the nonce before it and the tag after it.
+  package static let overheadBytes = Int64(AESGCM.nonceBytes + AESGCM.tagBytes)
+  private static let headBytes: Int64 = 16
+
+  package let cipher: AESGCM
+  package let binding: Binding
+  /// Bytes of the content.
+  package let size: Int64
+
+  package init(cipher: AESGCM, binding: Binding, size: Int64) {
+    self.cipher = cipher
+    self.binding = binding
+    self.size = size
+  }
+
+  /// The number of parts; empty content has one, so that it is sealed, too.
+  package var partCount: Int64 { max(1, (size + Self.partBytes - 1) / Self.partBytes) }
+
+  /// Bytes of the file.
+  package var fileSize: Int64 { Self.headBytes + size + partCount * Self.overheadBytes }
+
+  private var head: [UInt8] {
+    switch binding {
+    case .content: Array("ferrysealed 0001".utf8)
+    case .stream: Array("ferrysealed 0002".utf8)
+    }
+  }
+
+  // MARK: Writing
+
+  /// Writes the head of a file.
+  package func begin(_ file: borrowing RandomAccessFile) throws(FileStoreError) {
+    try file.write(head, at: 0)
+  }
+
+  /// Encrypts a part and writes it to its place.
+  ///
+  /// - Parameter nonce: 12 new random bytes.
+  package func write(
+    _ content: [UInt8], as part: Int64, isLast: Bool, to file: borrowing RandomAccessFile,
+    nonce: [UInt8]
+  ) throws(FileStoreError) {
+    let sealed = cipher.seal(content, nonce: nonce, context: context(of: part, isLast: isLast))
+    try file.write(nonce + sealed, at: offset(of: part))
+  }
+
+  // MARK: Reading
+
+  /// Decrypts one part of the content.
+  ///
+  /// - Throws: ``FileStoreError/Kind/damaged`` if it was altered or sealed with another key.
+  package func open(
+    _ part: Int64, of file: borrowing RandomAccessFile
+  ) throws(FileStoreError) -> [UInt8] {
+    let count = length(of: part) + Int(Self.overheadBytes)
+    let bytes = try file.read(at: offset(of: part), count: count)
+    guard bytes.count == count else {
+      throw FileStoreError(.damaged, "\(file.path) was shortened")
+    }
+    do {
+      return try cipher.open(
+        Array(bytes[AESGCM.nonceBytes...]), nonce: Array(bytes[..<AESGCM.nonceBytes]),
+        context: context(of: part, isLast: part == partCount - 1))
+    } catch {
+      throw FileStoreError(.damaged, "\(file.path) was altered, or encrypted with another key")
+    }
+  }
+
+  /// Returns the hash of the content; `nil` if the file was altered.
+  ///
+  /// - Parameter goesOn: receives the number of bytes read so far.
+  /// - Throws: ``FileStoreError/Kind/cancelled`` if `goesOn` returns `false`.
+  package func hash(
+    of file: borrowing RandomAccessFile, while goesOn: (Int64) -> Bool
+  ) throws(FileStoreError) -> ContentHash? {
+    guard try file.size() == fileSize, try file.read(at: 0, count: head.count) == head else {
+      return nil
+    }
+    var digest = SHA256()
+    for part in 0..<partCount {
+      guard goesOn(part * Self.partBytes) else {
+        throw FileStoreError(.cancelled, "the check was stopped")
+      }
+      do {
+        digest.update(try open(part, of: file))
+      } catch  where error.kind == .damaged {
+        return nil
+      }
+    }
+    return ContentHash(digest.finish())
+  }
+
+  /// Returns the bytes of a part, before sealing.
+  package func length(of part: Int64) -> Int {
+    Int(min(Self.partBytes, size - part * Self.partBytes))
+  }
+
+  private func offset(of part: Int64) -> Int64 {
+    Self.headBytes + part * (Self.partBytes + Self.overheadBytes)
+  }
+
+  private func context(of part: Int64, isLast: Bool) -> [UInt8] {
+    var bytes: [UInt8]
+    var totals = (count: partCount, size: size)
+    switch binding {
+    case .content(let hash): bytes = hash.bytes
+    case .stream(let identity):
+      bytes = identity
+      if !isLast { totals = (0, 0) }
+    }
+    for number in [part, totals.count, totals.size] {
+      withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+    return bytes
+  }
+}
+
+/// Reads a sealed file at any offset. It keeps the last decrypted part.
+package struct SealedReader: Sendable {
+  private let sealed: SealedFile
+  private var last: (part: Int64, bytes: [UInt8])?
+
+  package init(_ sealed: SealedFile) { self.sealed = sealed }
+
+  /// Reads `count` bytes within the content.
+  package mutating func read(
+    _ file: borrowing RandomAccessFile, from offset: Int64, count: Int
+  ) throws(FileStoreError) -> [UInt8] {
+    let end = offset + Int64(count)
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    var at = offset
+    while at < end {
+      let part = at / SealedFile.partBytes
+      if last?.part != part { last = (part, try sealed.open(part, of: file)) }
+      let opened = last?.bytes ?? []
+      let start = part * SealedFile.partBytes
+      let until = min(end, start + Int64(opened.count))
+      guard until > at else { break }
+      bytes += opened[Int(at - start)..<Int(until - start)]
+      at = until
+    }
+    return bytes
+  }
+}

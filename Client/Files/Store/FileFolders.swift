@@ -1,0 +1,87 @@
+import FerryCryptography
+import FerryProtocol
+import Foundation
+
+/// The folders of a file store; all calls block.
+///
+/// - `files/ab/<name>`: the files of the keys
+/// - `new/<id>`: versions that are being written, or that are not in their place yet
+struct FileFolders: Sendable {
+  let root: String
+  let system: any FileCalls
+
+  /// Creates the folders.
+  func make() throws(FileStoreError) {
+    try Directory.makeAll(root, system)
+    let folder = try Directory(making: root, system)
+    for name in ["files", "new"] { _ = try folder.making(name) }
+    try folder.sync()
+  }
+
+  func folder(_ name: String) throws(FileStoreError) -> Directory {
+    try Directory(making: root, system).making(name)
+  }
+
+  static func shelf(of name: ContentHash) -> String { String(name.description.prefix(2)) }
+
+  /// Returns the place of a key's file.
+  func path(of name: ContentHash) -> String { "\(root)/files/\(Self.shelf(of: name))/\(name)" }
+
+  // MARK: Versions
+
+  /// Moves a version to its place, unless another process has done so.
+  func place(_ version: FileVersion) throws(FileStoreError) {
+    let shelf = try folder("files").making(Self.shelf(of: version.name))
+    _ = try folder("new").moveIfPresent(
+      version.draft, to: shelf, as: version.name.description)
+  }
+
+  /// Opens the file of a version; `nil` if it is gone.
+  func open(_ version: FileVersion) throws(FileStoreError) -> RandomAccessFile? {
+    if version.isPending, let file = try folder("new").openFileIfPresent(version.draft) {
+      return file
+    }
+    let shelf = try folder("files").folder(Self.shelf(of: version.name))
+    guard let shelf else { return nil }
+    return try shelf.openFileIfPresent(version.name.description)
+  }
+
+  /// Removes the file of a version. The caller holds the index's write lock.
+  func remove(_ version: FileVersion) throws(FileStoreError) {
+    // Its writer may be about to move it; then there is nothing left to move.
+    if version.isPending { try folder("new").removeFile(version.draft) }
+    let shelf = try folder("files").folder(Self.shelf(of: version.name))
+    try shelf?.removeFile(version.name.description)
+  }
+
+  /// Writes the names of the keys' files to the disk.
+  func sync(_ names: some Sequence<ContentHash>) throws(FileStoreError) {
+    let files = try folder("files")
+    for shelf in Set(names.map(Self.shelf)).sorted() { try files.folder(shelf)?.sync() }
+    try files.sync()
+  }
+
+  // MARK: Leftovers
+
+  /// Removes versions that killed processes were writing.
+  func sweep(isPending: (String) throws -> Bool) throws {
+    let new = try folder("new")
+    for name in try new.names() {
+      guard let file = try new.openFileIfPresent(name), file.lock() else { continue }
+      // A writer holds the lock until its version is in the index and in its place.
+      if try file.isNamed(name, in: new) && !isPending(name) { try new.removeFile(name) }
+    }
+  }
+}
+
+/// One version of a key's file.
+struct FileVersion: Sendable, Equatable {
+  let name: ContentHash
+  /// A random identifier.
+  let id: [UInt8]
+  /// Whether it may still be in the folder of new files.
+  var isPending: Bool
+
+  /// The name in the folder of new files.
+  var draft: String { Hexadecimal.text(id) }
+}

@@ -1,0 +1,53 @@
+import FerryProtocol
+
+/// A version in the catalogue.
+struct BundleOffer: Sendable, Equatable {
+  var id: BundleID
+  var listing: BundleListing
+  var manifest: ContentHash
+
+  /// `nil` for an ordinary mission.
+  init?(_ record: MissionRecord) {
+    guard let id = record.bundleID, let listing = record.bundle else { return nil }
+    (self.id, self.listing, manifest) = (id, listing, record.manifest)
+  }
+
+  var key: BundleKey { BundleKey(version: id.version, manifest: manifest) }
+
+  /// Whether a shell of this version runs it.
+  func runs(on shell: BundleVersion) -> Bool { listing.minShell.map { $0 <= shell } ?? true }
+}
+
+/// Decides which version of a bundle a device takes (SPEC.md §31); pure.
+struct BundleChoice: Sendable {
+  /// The versions of one bundle in the catalogue.
+  var offers: [BundleOffer]
+  var state: BundleState
+  var device: DeviceID
+  var shell: BundleVersion
+
+  /// Whether a version is offered to this device.
+  func isOffered(_ offer: BundleOffer) -> Bool {
+    guard !offer.listing.isWithdrawn, offer.runs(on: shell) else { return false }
+    return BundleRollout.includes(device, in: offer.listing.share, of: offer.id)
+  }
+
+  /// The latest version that is offered and did not fail here.
+  var best: BundleOffer? {
+    offers.filter { isOffered($0) && !state.isBlocked($0.key) }.max { $0.id < $1.id }
+  }
+
+  /// The version to put in use, or `nil` if the one in use is the right one. A version in use stays
+  /// if its rollout shrinks.
+  var next: BundleOffer? {
+    guard let best, best.key != state.active else { return nil }
+    guard let active = state.active, !isWithdrawn(active) else { return best }
+    return best.id.version >= active.version ? best : nil
+  }
+
+  /// Whether a version was withdrawn, by the catalogue. A version that it does not name stays
+  /// in use, like a retracted mission.
+  func isWithdrawn(_ key: BundleKey) -> Bool {
+    offers.contains { $0.id.version == key.version && $0.listing.isWithdrawn }
+  }
+}

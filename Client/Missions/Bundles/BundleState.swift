@@ -1,0 +1,114 @@
+import FerryProtocol
+
+/// A version of a bundle with one content.
+struct BundleKey: Sendable, Hashable {
+  var version: BundleVersion
+  var manifest: ContentHash
+}
+
+/// A version's outcome on this device.
+struct KeptOutcome: Sendable, Equatable {
+  var key: BundleKey
+  /// The reason of a failure; `nil` for a success.
+  var failure: BundleReason?
+  /// Whether the version is not activated automatically any more.
+  var isBlocked: Bool
+  /// Whether the server has this outcome.
+  var isReported = false
+}
+
+/// The versions of one bundle on this device, and their outcomes; pure (SPEC.md §31).
+struct BundleState: Sendable, Equatable {
+  /// Outcomes that are kept of a bundle.
+  static let outcomesMax = 100
+
+  /// Why a device leaves a version.
+  enum Leaving: Sendable, Equatable {
+    /// It does not work: it is reported, and not activated automatically again.
+    case failure(BundleReason)
+    /// It was withdrawn, or its files are gone: nothing is reported.
+    case absence
+  }
+
+  /// The version in use.
+  private(set) var active: BundleKey?
+  /// Whether its page has reported that it works.
+  private(set) var isConfirmed = false
+  /// The last good version before it.
+  private(set) var previous: BundleKey?
+  /// The oldest one first.
+  private(set) var outcomes: [KeptOutcome] = []
+
+  init() {}
+
+  init(
+    active: BundleKey?, isConfirmed: Bool, previous: BundleKey?, outcomes: [KeptOutcome]
+  ) {
+    self.active = active
+    self.isConfirmed = isConfirmed
+    self.previous = previous
+    self.outcomes = outcomes
+  }
+
+  /// Whether a version may not be activated without a user's request.
+  func isBlocked(_ key: BundleKey) -> Bool {
+    outcomes.contains { $0.key == key && $0.isBlocked }
+  }
+
+  /// Returns the reason why a version failed; `nil` if it did not.
+  func failure(of key: BundleKey) -> BundleReason? {
+    outcomes.last { $0.key == key }?.failure
+  }
+
+  /// Outcomes that the server does not have.
+  var unreported: [KeptOutcome] { outcomes.filter { !$0.isReported } }
+
+  // MARK: Events
+
+  /// Puts a version in use, on trial. A version that failed before gets another chance.
+  mutating func activate(_ key: BundleKey) {
+    for index in outcomes.indices where outcomes[index].key == key {
+      outcomes[index].isBlocked = false
+    }
+    guard active != key else { return }
+    if isConfirmed { previous = active }
+    if previous == key { previous = nil }
+    (active, isConfirmed) = (key, false)
+  }
+
+  /// Notes that the page of a version works. Does nothing if another version is in use.
+  mutating func confirm(_ key: BundleKey) {
+    guard active == key else { return }
+    isConfirmed = true
+    note(key, failure: nil)
+  }
+
+  /// Leaves a version for the last good one. If the version is not in use, only its failure is noted.
+  ///
+  /// - Parameter isUsable: Whether the files of a version are here, and it is not withdrawn.
+  mutating func leave(_ key: BundleKey, _ leaving: Leaving, isUsable: (BundleKey) -> Bool) {
+    if case .failure(let reason) = leaving { note(key, failure: reason) }
+    if previous == key { previous = nil }
+    guard active == key else { return }
+    active = previous.flatMap { isUsable($0) && !isBlocked($0) ? $0 : nil }
+    (isConfirmed, previous) = (active != nil, nil)
+  }
+
+  /// Notes that the server has these outcomes; later ones of the same versions stay unreported.
+  mutating func report(_ sent: [KeptOutcome]) {
+    for index in outcomes.indices where sent.contains(outcomes[index]) {
+      outcomes[index].isReported = true
+    }
+  }
+
+  private mutating func note(_ key: BundleKey, failure: BundleReason?) {
+    let outcome = KeptOutcome(key: key, failure: failure, isBlocked: failure != nil)
+    if let known = outcomes.last(where: { $0.key == key }) {
+      // The page confirms with each load: one report is enough.
+      if known.failure == failure, known.isBlocked == outcome.isBlocked { return }
+      outcomes.removeAll { $0.key == key }
+    }
+    outcomes.append(outcome)
+    if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
+  }
+}

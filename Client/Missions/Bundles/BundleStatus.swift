@@ -1,0 +1,44 @@
+import FerryProtocol
+
+/// A version of a bundle in the catalogue, on this device, or both.
+public struct BundleStatus: Sendable, Equatable {
+  public var id: BundleID
+  public var title = ""
+  /// The share of devices that take it; `nil` if the catalogue does not have it.
+  public var share: BundleShare?
+  /// The oldest shell that it runs on; `nil` for any.
+  public var minShell: BundleVersion?
+  /// Whether it is offered to this device.
+  public var isOffered = false
+  /// Whether it was withdrawn.
+  public var isWithdrawn = false
+  /// Whether all its files are here.
+  public var isDownloaded = false
+  /// Whether it is the version in use.
+  public var isActive = false
+  /// Whether it is in use, and its page has reported that it works.
+  public var isConfirmed = false
+  /// Whether it is the version that the device falls back to.
+  public var isPrevious = false
+  /// The reason why it failed on this device; it is not activated automatically again.
+  public var failure: BundleReason?
+  /// Bytes of all files.
+  public var size: Int64 = 0
+}
+
+/// The options of the bundles on a device.
+public struct BundleOptions: Sendable {
+  /// The version of the shell, which a bundle's `minShell` is compared with.
+  public var shell: BundleVersion
+
+  /// - Parameter shell: by default version 1.
+  public init(shell: BundleVersion = .firstShell) { self.shell = shell }
+}
+
+extension BundleVersion {
+  /// The first version of the shell.
+  public static let firstShell: BundleVersion = {
+    guard let version = BundleVersion(1) else { preconditionFailure("1 is a version") }
+    return version
+  }()
+}

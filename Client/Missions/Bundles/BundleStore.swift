@@ -1,0 +1,158 @@
+import FerryExecutors
+import FerryProtocol
+import FerrySQLite
+
+/// The states of bundles in a SQLite file, for any number of processes. Each change is one
+/// transaction: a process killed at any moment leaves the state before or after it.
+package final class BundleStore: Sendable {
+  private let executor: any WorkExecutor
+  private let connection: BundleConnection
+
+  /// Opens the file at `path`, and creates an absent one.
+  package static func open(_ path: String) async throws(BundleError) -> BundleStore {
+    try await open(path, on: ThreadExecutor(name: "bundle-store"))
+  }
+
+  package static func open(
+    _ path: String, on executor: any WorkExecutor, fileSystem: String? = nil
+  ) async throws(BundleError) -> BundleStore {
+    let connection = try await executor.attempt {
+      let connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
+      try connection.execute("PRAGMA journal_mode=WAL")
+      // A switch is on the disk when it returns: few are made, and each matters.
+      try connection.execute("PRAGMA synchronous=FULL")
+      try connection.transaction { try connection.execute(tables) }
+      return BundleConnection(connection)
+    }
+    return BundleStore(executor: executor, connection: connection)
+  }
+
+  private init(executor: any WorkExecutor, connection: BundleConnection) {
+    self.executor = executor
+    self.connection = connection
+  }
+
+  private static let tables = """
+    CREATE TABLE IF NOT EXISTS bundles(
+      name TEXT PRIMARY KEY,
+      active TEXT, active_manifest BLOB,      -- the version in use
+      confirmed INTEGER NOT NULL,             -- its page has reported that it works
+      previous TEXT, previous_manifest BLOB   -- the last good version before it
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS outcomes(
+      name TEXT NOT NULL,
+      place INTEGER NOT NULL,                 -- the oldest first
+      version TEXT NOT NULL,
+      manifest BLOB NOT NULL,
+      failure TEXT,                           -- NULL for a success
+      blocked INTEGER NOT NULL,
+      reported INTEGER NOT NULL,
+      PRIMARY KEY(name, place)
+    ) WITHOUT ROWID;
+    """
+
+  /// Returns the state of a bundle.
+  func state(of name: BundleName) async throws(BundleError) -> BundleState {
+    try await executor.attempt { [connection] in
+      try connection.value.transaction(.deferred) { try connection.read(name) }
+    }
+  }
+
+  /// Returns the bundles that have a state, by name.
+  func names() async throws(BundleError) -> [BundleName] {
+    try await executor.attempt { [connection] in
+      try connection.value.rows("SELECT name FROM bundles ORDER BY name") {
+        BundleName($0.text(0))
+      }.compactMap { $0 }
+    }
+  }
+
+  /// Changes the state of a bundle in one transaction, and returns the state after it.
+  @discardableResult
+  func change(
+    _ name: BundleName, _ body: @escaping @Sendable (inout BundleState) -> Void
+  ) async throws(BundleError) -> BundleState {
+    try await executor.attempt { [connection] in
+      try connection.value.transaction {
+        let before = try connection.read(name)
+        var state = before
+        body(&state)
+        if state != before { try connection.write(state, of: name) }
+        return state
+      }
+    }
+  }
+}
+
+/// Carries the connection to its thread.
+// SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
+// the last reference may be dropped on any thread, when no closure can run any more.
+private final class BundleConnection: @unchecked Sendable {
+  let value: SQLiteConnection
+
+  init(_ value: SQLiteConnection) { self.value = value }
+
+  func read(_ name: BundleName) throws -> BundleState {
+    let outcomes = try value.rows(
+      """
+      SELECT version, manifest, failure, blocked, reported FROM outcomes WHERE name = ?
+      ORDER BY place
+      """, name.value
+    ) { row -> KeptOutcome? in
+      Self.key(row, 0).map {
+        KeptOutcome(
+          key: $0, failure: row.optionalText(2).map { BundleReason(bounding: $0) },
+          isBlocked: row.int64(3) != 0, isReported: row.int64(4) != 0)
+      }
+    }.compactMap { $0 }
+    let state = try value.first(
+      """
+      SELECT active, active_manifest, previous, previous_manifest, confirmed FROM bundles
+      WHERE name = ?
+      """, name.value
+    ) { row in
+      BundleState(
+        active: Self.key(row, 0), isConfirmed: row.int64(4) != 0, previous: Self.key(row, 2),
+        outcomes: outcomes)
+    }
+    return state
+      ?? BundleState(active: nil, isConfirmed: false, previous: nil, outcomes: outcomes)
+  }
+
+  private static func key(_ row: SQLiteStatement, _ column: Int32) -> BundleKey? {
+    guard !row.isNull(column), let version = BundleVersion(row.text(column)),
+      let manifest = ContentHash(row.blob(column + 1))
+    else { return nil }
+    return BundleKey(version: version, manifest: manifest)
+  }
+
+  func write(_ state: BundleState, of name: BundleName) throws {
+    try value.run(
+      "INSERT OR REPLACE INTO bundles VALUES (?, ?, ?, ?, ?, ?)", name.value,
+      state.active?.version.description, state.active?.manifest.bytes,
+      Int64(state.isConfirmed ? 1 : 0), state.previous?.version.description,
+      state.previous?.manifest.bytes)
+    try value.run("DELETE FROM outcomes WHERE name = ?", name.value)
+    for (place, outcome) in state.outcomes.enumerated() {
+      try value.run(
+        "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?, ?)", name.value, Int64(place),
+        outcome.key.version.description, outcome.key.manifest.bytes, outcome.failure?.text,
+        Int64(outcome.isBlocked ? 1 : 0), Int64(outcome.isReported ? 1 : 0))
+    }
+  }
+}
+
+extension WorkExecutor {
+  /// Runs one blocking closure in its turn, with the errors of bundles.
+  fileprivate func attempt<T: Sendable>(
+    _ body: @escaping @Sendable () throws -> T
+  ) async throws(BundleError) -> T {
+    do {
+      return try await run(body)
+    } catch let error as SQLiteError {
+      throw BundleError(.database, error.message)
+    } catch {
+      throw BundleError(.database, String(describing: error))
+    }
+  }
+}

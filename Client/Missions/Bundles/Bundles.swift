@@ -1,0 +1,295 @@
+import FerryProtocol
+
+/// The bundles of a space on this device: web apps that a shell shows (SPEC.md §31).
+///
+/// A version is fetched and checked as a mission, and put in use by one transaction. Its page confirms
+/// that it works; if it fails, the device falls back to the last good version, and reports the
+/// failure with the next sync. Any number of processes may use the same bundles.
+///
+/// ```swift
+/// let bundles = try await replica.bundles()
+/// if try await bundles.update("board") { print("there is another version") }
+/// let board = try await bundles.active("board")
+/// ```
+public final class Bundles: Sendable {
+  /// The missions that hold the files.
+  public let missions: MissionManager
+  /// The options.
+  public let options: BundleOptions
+  let store: BundleStore
+  private let surroundings: BundleSurroundings
+
+  package init(
+    missions: MissionManager, store: BundleStore, options: BundleOptions = BundleOptions(),
+    in surroundings: BundleSurroundings
+  ) {
+    self.missions = missions
+    self.store = store
+    self.options = options
+    self.surroundings = surroundings
+  }
+
+  // MARK: Using
+
+  /// Returns the version in use; `nil` if there is none.
+  ///
+  /// If its files are not here any more, the device falls back to the last good version first. A
+  /// shell calls this for each page load, so that a version never changes within a page.
+  public func active(_ name: BundleName) async throws(BundleError) -> ActiveBundle? {
+    var state = try await store.state(of: name)
+    while let key = state.active {
+      if let bundle = try await bundle(name, key, isConfirmed: state.isConfirmed) { return bundle }
+      state = try await leave(name, key, .absence)
+    }
+    return nil
+  }
+
+  /// Notes that a page of this version works. Removes the files of versions that are not needed any
+  /// more.
+  public func confirm(_ bundle: ActiveBundle) async throws(BundleError) {
+    let state = try await store.change(bundle.name) { $0.confirm(bundle.key) }
+    try? await removeOutdated(of: bundle.name, state)
+  }
+
+  /// Falls back from a version that does not work, and reports the reason with the next sync. The
+  /// version is not activated automatically again. If another version is in use meanwhile, that one
+  /// stays.
+  ///
+  /// - Parameter reason: cut to 1,000 characters.
+  /// - Returns: The version in use now; `nil` if there is no good one.
+  @discardableResult
+  public func fail(
+    _ bundle: ActiveBundle, reason: String
+  ) async throws(BundleError) -> ActiveBundle? {
+    try await leave(bundle.name, bundle.key, .failure(BundleReason(bounding: reason)))
+    return try await active(bundle.name)
+  }
+
+  /// Falls back from the version in use, as ``fail(_:reason:)`` does.
+  ///
+  /// - Throws: ``BundleError/Kind/notFound`` if no version is in use.
+  @discardableResult
+  public func fallBack(
+    _ name: BundleName, reason: String
+  ) async throws(BundleError) -> ActiveBundle? {
+    guard let key = try await store.state(of: name).active else {
+      throw BundleError(.notFound, "no version of bundle \(name) is in use")
+    }
+    try await leave(name, key, .failure(BundleReason(bounding: reason)))
+    return try await active(name)
+  }
+
+  // MARK: Fetching and activating
+
+  /// Fetches a version, and waits for the end of the download. Events of ``missions`` show its
+  /// progress.
+  ///
+  /// - Parameter version: by default the latest one that is offered to this device and did not fail.
+  /// - Returns: The version that is here now.
+  /// - Throws: ``BundleError/Kind/notFound``, ``BundleError/Kind/notOffered``,
+  ///   ``BundleError/Kind/shellTooOld``; ``BundleError/Kind/mission`` if it cannot be fetched.
+  @discardableResult
+  public func fetch(
+    _ name: BundleName, version: BundleVersion? = nil
+  ) async throws(BundleError) -> BundleVersion {
+    let offer = try await offer(of: name, version: version)
+    do throws(MissionError) {
+      try await missions.download([offer.id.mission])
+      let status = try await missions.waitUntilIdle([offer.id.mission]).first
+      guard status?.state == .done || status?.isDownloaded == true else {
+        throw status?.reason ?? MissionError(.cancelled, "it is not complete")
+      }
+    } catch {
+      throw BundleError(error)
+    }
+    return offer.id.version
+  }
+
+  /// Returns the version that ``fetch(_:version:)`` fetches.
+  package func offer(
+    of name: BundleName, version: BundleVersion?
+  ) async throws(BundleError) -> (id: BundleID, manifest: ContentHash) {
+    let choice = try await choice(of: name)
+    guard let version else {
+      if let best = choice.best { return (best.id, best.manifest) }
+      throw choice.offers.isEmpty
+        ? BundleError(.notFound, "there is no bundle \(name) in the catalogue")
+        : BundleError(.notOffered, "no version of bundle \(name) is offered to this device")
+    }
+    guard let offer = choice.offers.first(where: { $0.id.version == version }) else {
+      throw BundleError(.notFound, "there is no version \(version) of bundle \(name)")
+    }
+    try check(offer)
+    return (offer.id, offer.manifest)
+  }
+
+  /// Puts a version in use whose files are here: at the next page load, shells show it. The version
+  /// is on trial until its page confirms it.
+  ///
+  /// - Parameter version: by default the latest one that is offered and did not fail. If the version
+  ///   in use is as good, that one stays. A named version gets another chance if it failed.
+  /// - Throws: ``BundleError/Kind/notDownloaded``, ``BundleError/Kind/nothingToActivate`` and the
+  ///   errors of ``fetch(_:version:)``.
+  @discardableResult
+  public func activate(
+    _ name: BundleName, version: BundleVersion? = nil
+  ) async throws(BundleError) -> ActiveBundle {
+    let choice = try await choice(of: name)
+    let offer: BundleOffer?
+    if let version {
+      offer = choice.offers.first { $0.id.version == version }
+      if offer == nil { throw BundleError(.notFound, "bundle \(name) has no version \(version)") }
+    } else {
+      offer = choice.next
+    }
+    guard let offer else {
+      if let bundle = try await active(name) { return bundle }
+      throw BundleError(
+        .nothingToActivate, "no version of bundle \(name) is offered to this device")
+    }
+    try check(offer)
+    guard let bundle = try await bundle(name, offer.key, isConfirmed: false) else {
+      throw BundleError(.notDownloaded, "bundle \(offer.id) is not downloaded")
+    }
+    if let shell = bundle.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
+    try await store.change(name) { $0.activate(offer.key) }
+    return bundle
+  }
+
+  /// Fetches the version that the device should have, and puts it in use. Returns whether another
+  /// version is in use now.
+  @discardableResult
+  public func update(_ name: BundleName) async throws(BundleError) -> Bool {
+    guard let next = try await choice(of: name).next else { return false }
+    try await fetch(name, version: next.id.version)
+    try await activate(name, version: next.id.version)
+    return true
+  }
+
+  // MARK: Syncs
+
+  /// Leaves withdrawn versions, and sends unreported outcomes to the server. The replica calls this
+  /// after each sync. Outcomes that cannot be sent stay for the next sync.
+  public func synced() async {
+    guard let names = try? await store.names() else { return }
+    for name in names {
+      try? await leaveWithdrawn(name)
+      try? await sendReports(of: name)
+    }
+  }
+
+  private func leaveWithdrawn(_ name: BundleName) async throws(BundleError) {
+    let choice = try await choice(of: name)
+    guard let active = choice.state.active, choice.isWithdrawn(active) else { return }
+    try await leave(name, active, .absence)
+  }
+
+  private func sendReports(of name: BundleName) async throws {
+    var unreported = try await store.state(of: name).unreported[...]
+    while !unreported.isEmpty {
+      let part = Array(unreported.prefix(BundleReportsRequest.reportsMax))
+      unreported = unreported.dropFirst(part.count)
+      try await surroundings.report(
+        part.map { outcome in
+          BundleReport(
+            BundleID(name, outcome.key.version), outcome.key.manifest,
+            outcome.failure.map { .failure($0) } ?? .success)
+        })
+      try await store.change(name) { $0.report(part) }
+    }
+  }
+
+  // MARK: Parts
+
+  func choice(of name: BundleName) async throws(BundleError) -> BundleChoice {
+    let records: [MissionRecord]
+    let device: DeviceID
+    do throws(MissionError) {
+      records = try await missions.catalogue.missions()
+      device = try await surroundings.device()
+    } catch {
+      throw BundleError(error)
+    }
+    return BundleChoice(
+      offers: records.compactMap { BundleOffer($0) }.filter { $0.id.name == name },
+      state: try await store.state(of: name), device: device, shell: options.shell)
+  }
+
+  private func check(_ offer: BundleOffer) throws(BundleError) {
+    if offer.listing.isWithdrawn {
+      throw BundleError(.notOffered, "bundle \(offer.id) was withdrawn")
+    }
+    if let shell = offer.listing.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
+  }
+
+  private func tooOld(_ id: BundleID, _ shell: BundleVersion) -> BundleError {
+    BundleError(
+      .shellTooOld, "bundle \(id) needs shell \(shell), and this is shell \(options.shell)")
+  }
+
+  /// Returns a version with its files; `nil` if they are not here.
+  private func bundle(
+    _ name: BundleName, _ key: BundleKey, isConfirmed: Bool
+  ) async throws(BundleError) -> ActiveBundle? {
+    let mission = BundleID(name, key.version).mission
+    do throws(MissionError) {
+      guard try await missions.heldManifest(mission) == key.manifest else { return nil }
+      let manifest = try await missions.manifest(mission)
+      guard let declared = manifest.bundle else {
+        throw MissionError(.badManifest, "mission \(mission) is no bundle")
+      }
+      let folder = missions.files.isSealed ? nil : try await missions.path(mission)
+      return ActiveBundle(
+        manifest, declared, key: key, isConfirmed: isConfirmed, folder: folder,
+        missions: missions)
+    } catch  where error.kind == .notFound {
+      return nil
+    } catch {
+      throw BundleError(error)
+    }
+  }
+
+  @discardableResult
+  private func leave(
+    _ name: BundleName, _ key: BundleKey, _ leaving: BundleState.Leaving
+  ) async throws(BundleError) -> BundleState {
+    let choice = try await choice(of: name)
+    let held: [BundleKey]
+    do throws(MissionError) {
+      held = try await missions.heldBundles(of: name)
+    } catch {
+      throw BundleError(error)
+    }
+    return try await store.change(name) { state in
+      state.leave(key, leaving) { held.contains($0) && !choice.isWithdrawn($0) }
+    }
+  }
+
+  /// Removes the files of versions other than the one in use, the last good one, and later ones.
+  private func removeOutdated(
+    of name: BundleName, _ state: BundleState
+  ) async throws(MissionError) {
+    guard let active = state.active else { return }
+    for key in try await missions.heldBundles(of: name)
+    where key != active && key != state.previous {
+      guard key.version < active.version || state.isBlocked(key) else { continue }
+      try? await missions.remove(BundleID(name, key.version).mission)
+    }
+  }
+}
+
+/// The services of the replica that bundles use; tests replace them.
+package struct BundleSurroundings: Sendable {
+  /// Returns the device's present identifier.
+  package var device: @Sendable () async throws(MissionError) -> DeviceID
+  /// Sends reports to the server.
+  package var report: @Sendable ([BundleReport]) async throws -> Void
+
+  package init(
+    device: @escaping @Sendable () async throws(MissionError) -> DeviceID,
+    report: @escaping @Sendable ([BundleReport]) async throws -> Void
+  ) {
+    self.device = device
+    self.report = report
+  }
+}

@@ -1,0 +1,48 @@
+import FerryProtocol
+
+/// A line that a host wrote; nothing in it is trusted.
+enum PatchLine: Equatable, Sendable {
+  /// The script calls a service.
+  case call(number: Int64, service: String, arguments: [UInt8])
+  /// The script's result, as JSON.
+  case result([UInt8])
+  /// The script threw.
+  case thrown(String)
+  /// The host could not confine itself.
+  case refused(String)
+
+  /// Reads a line without its end.
+  init(decoding bytes: [UInt8]) throws(MalformedMessage) {
+    self = try decode(bytes, depth: PatchJSON.depth + 1) { (reader) throws(MalformedMessage) in
+      try reader.patchLine()
+    }
+  }
+}
+
+extension JSONReader {
+  fileprivate mutating func patchLine() throws(MalformedMessage) -> PatchLine {
+    var (number, service, text, refusal): (Int64?, String?, String?, String?)
+    var (result, arguments): ([UInt8]?, [UInt8]?)
+    var members = 0
+    try object { (key, reader) throws(MalformedMessage) in
+      members += 1
+      switch key {
+      case "call": number = try reader.integer()
+      case "service": service = try reader.string()
+      case "arguments": arguments = Array(try reader.skip(refusingRepeats: true))
+      case "result": result = Array(try reader.skip(refusingRepeats: true))
+      case "thrown": text = try reader.string()
+      case "refused": refusal = try reader.string()
+      default: throw reader.malformed("an unknown member")
+      }
+    }
+    if members == 3, let number, let service, let arguments {
+      return .call(number: number, service: service, arguments: arguments)
+    }
+    guard members == 1 else { throw malformed("not a line of a host") }
+    if let result { return .result(result) }
+    if let text { return .thrown(text) }
+    if let refusal { return .refused(refusal) }
+    throw malformed("not a line of a host")
+  }
+}

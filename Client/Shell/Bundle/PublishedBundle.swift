@@ -1,0 +1,109 @@
+import FerryMissions
+import FerryProtocol
+
+/// A bundle that a space publishes, as the source of a shell (SPEC.md §31).
+///
+/// A page load takes the latest version whose files are here, that is offered to this device and that
+/// did not fail. Failures are reported with the replica's next sync.
+///
+/// ```swift
+/// let bundles = try await replica.bundles()
+/// let shell = try Shell.start(PublishedBundle(name, in: bundles), services: registry)
+/// ```
+public actor PublishedBundle: BundleSource {
+  /// The versions that open pages may still read: the one in use, and some before it.
+  private static let servedMax = 4
+
+  private let name: BundleName
+  private let bundles: Bundles
+  /// The last one is the newest.
+  private var served: [(version: PageVersion, bundle: ActiveBundle)] = []
+
+  /// Names a bundle of a replica.
+  public init(_ name: BundleName, in bundles: Bundles) {
+    (self.name, self.bundles) = (name, bundles)
+  }
+
+  public func next() async throws(BundleSourceError) -> PageVersion {
+    let active: ActiveBundle?
+    do throws(BundleError) {
+      // A version that is not fetched yet waits for a later page load.
+      if let switched = try? await bundles.activate(name) {
+        active = switched
+      } else {
+        active = try await bundles.active(name)
+      }
+    } catch {
+      throw fault("its files cannot be read", error)
+    }
+    guard let active else {
+      throw BundleSourceError(
+        "bundle \(name) cannot be shown",
+        reason: "no version of it is on this device, or all failed",
+        next: "fetch one with `ferry bundle fetch \(name)`")
+    }
+    let version = try version(of: active)
+    served.removeAll { $0.version == version }
+    served.append((version, active))
+    if served.count > Self.servedMax { served.removeFirst() }
+    return version
+  }
+
+  public func file(
+    _ path: BundlePath, of version: PageVersion
+  ) async throws(BundleSourceError) -> ServedContent? {
+    guard let bundle = bundle(of: version) else {
+      throw BundleSourceError(
+        "version \(version.version) is no longer kept", reason: "later versions replaced it",
+        next: "load the page again")
+    }
+    guard bundle.paths.contains(where: { $0.utf8.elementsEqual(path.text.utf8) }) else {
+      return nil
+    }
+    do throws(BundleError) {
+      let file = try await bundle.open(path.text)
+      return ServedContent(size: file.size, mediaType: WebMediaType.of(path)) { offset, count in
+        try await file.read(from: offset, count: count)
+      }
+    } catch {
+      throw fault("\(path) cannot be read", error)
+    }
+  }
+
+  public func confirm(_ version: PageVersion) async {
+    guard let bundle = bundle(of: version) else { return }
+    // If the disk fails, the version stays on trial, and the next page confirms it.
+    try? await bundles.confirm(bundle)
+  }
+
+  public func fail(_ version: PageVersion, _ failure: PageFailure) async -> Bool {
+    guard let bundle = bundle(of: version) else { return false }
+    let active = try? await bundles.fail(bundle, reason: failure.description)
+    return active != nil
+  }
+
+  private func bundle(of version: PageVersion) -> ActiveBundle? {
+    served.last { $0.version == version }?.bundle
+  }
+
+  private func version(of active: ActiveBundle) throws(BundleSourceError) -> PageVersion {
+    guard let entry = BundlePath(active.entry) else {
+      throw BundleSourceError(
+        "bundle \(name) cannot be shown", reason: "its entry “\(active.entry)” is no address",
+        next: "ask the publisher for another version")
+    }
+    // A service whose name this shell does not know is granted to nobody.
+    let services = active.services.compactMap { service in
+      ServicePattern(service.name, version: service.version?.numbers[0] ?? 1)
+    }
+    return PageVersion(
+      name: name.value, version: active.version.description, entry: entry, services: services,
+      content: active.manifest.description)
+  }
+
+  private func fault(_ event: String, _ error: BundleError) -> BundleSourceError {
+    BundleSourceError(
+      "bundle \(name): \(event)", reason: error.description,
+      next: "fetch it again with `ferry bundle fetch \(name)`")
+  }
+}

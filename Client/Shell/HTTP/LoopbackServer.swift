@@ -1,0 +1,118 @@
+import FerryPlatform
+import Foundation
+import Synchronization
+
+/// Answers the requests of a ``LoopbackServer``.
+protocol LoopbackHandler: Sendable {
+  /// Decides about a head before its body is read.
+  func admit(_ head: RequestHead) -> Admission
+  /// Answers an admitted request.
+  func respond(to head: RequestHead, _ body: [UInt8]) async -> ShellResponse
+  /// The connection that carried a channel's lines has ended.
+  func ended(_ channel: LineChannel)
+}
+
+/// The decision about a request by its head.
+enum Admission: Sendable {
+  /// Reads a body of the declared length, and answers.
+  case accepted
+  /// Answers at once, and closes the connection.
+  case refused(status: Int)
+}
+
+/// A small HTTP server for one browser of this machine, on 127.0.0.1 only. Each connection has a
+/// thread.
+final class LoopbackServer: Sendable {
+  /// Limits of connections.
+  struct Limits: Sendable {
+    /// The most connections. A further one replaces the oldest one without an admitted request.
+    var connections = 64
+    /// The longest time for a head, and of silence before a first request.
+    var headTime = Duration.seconds(10)
+    /// The longest time for a body.
+    var bodyTime = Duration.seconds(30)
+    /// The longest silence between two requests.
+    var idleTime = Duration.seconds(120)
+    /// The interval between empty lines of a channel.
+    var beatTime = Duration.seconds(15)
+  }
+
+  /// The port.
+  let port: UInt16
+  private let listener: Int32
+  private let handler: any LoopbackHandler
+  private let limits: Limits
+  private let state = Mutex(State())
+
+  private struct State {
+    var isStopped = false
+    var next = 0
+    var open: [Int: LoopbackConnection] = [:]
+  }
+
+  /// Listens.
+  ///
+  /// - Parameter makeHandler: gets the port.
+  init(
+    port: UInt16, limits: Limits = Limits(), makeHandler: (UInt16) -> any LoopbackHandler
+  ) throws(ShellError) {
+    (listener, self.port) = try ShellSocket.open(port: port)
+    handler = makeHandler(self.port)
+    self.limits = limits
+  }
+
+  /// Begins to accept connections.
+  func start() {
+    Self.thread("ferry-shell") { [self] in
+      while let descriptor = ShellSocket.next(listener) { take(descriptor) }
+      // Closed here and nowhere else: its number may belong to another file soon after.
+      close(listener)
+    }
+  }
+
+  /// Ends all connections.
+  func stop() {
+    let open = state.withLock { state -> [LoopbackConnection]? in
+      if state.isStopped { return nil }
+      state.isStopped = true
+      return Array(state.open.values)
+    }
+    guard let open else { return }
+    shutdown(listener, Int32(SHUT_RDWR))
+    for connection in open { connection.cut() }
+  }
+
+  private func take(_ descriptor: Int32) {
+    guard let connection = LoopbackConnection(descriptor, handler, limits) else {
+      return Platform.closeDescriptor(descriptor)
+    }
+    let (number, evicted) = state.withLock { state -> (Int?, LoopbackConnection?) in
+      if state.isStopped { return (nil, nil) }
+      var evicted: LoopbackConnection?
+      if state.open.count >= limits.connections {
+        let oldest = state.open.filter { !$0.value.isAdmitted }.keys.min()
+        guard let oldest else { return (nil, nil) }
+        evicted = state.open.removeValue(forKey: oldest)
+      }
+      state.next += 1
+      state.open[state.next] = connection
+      return (state.next, evicted)
+    }
+    evicted?.cut()
+    guard let number else { return connection.close() }
+    Self.thread("ferry-page") { [self] in
+      connection.run()
+      _ = state.withLock { $0.open.removeValue(forKey: number) }
+      connection.close()
+    }
+  }
+
+  private static func thread(_ name: String, _ body: @escaping @Sendable () -> Void) {
+    let thread = Thread {
+      Thread.current.name = name
+      body()
+    }
+    thread.stackSize = 512 << 10
+    thread.start()
+  }
+}

@@ -1,0 +1,103 @@
+import FerryPlatform
+
+/// The calls of the system for sockets on the loopback address.
+enum ShellSocket {
+  /// Listens on 127.0.0.1, and on no other address.
+  ///
+  /// - Parameter port: 0 for a free port.
+  static func open(port: UInt16) throws(ShellError) -> (descriptor: Int32, port: UInt16) {
+    let descriptor = socket(AF_INET, stream, 0)
+    guard descriptor >= 0 else { throw .cannotListen(port, reason()) }
+    var yes: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+    closeOnExec(descriptor)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, size) == 0 && listen(descriptor, 64) == 0
+          && getsockname(descriptor, $0, &size) == 0
+      }
+    }
+    guard isBound else {
+      let reason = reason()
+      Platform.closeDescriptor(descriptor)
+      throw .cannotListen(port, reason)
+    }
+    return (descriptor, UInt16(bigEndian: address.sin_port))
+  }
+
+  /// Returns the next connection; `nil` if the listening socket is closed.
+  static func next(_ listener: Int32) -> Int32? {
+    while true {
+      let descriptor = accept(listener, nil, nil)
+      if descriptor >= 0 {
+        prepare(descriptor)
+        return descriptor
+      }
+      switch errno {
+      case EINTR, ECONNABORTED: continue
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM: usleep(20_000)
+      default: return nil
+      }
+    }
+  }
+
+  private static func prepare(_ descriptor: Int32) {
+    closeOnExec(descriptor)
+    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    let size = socklen_t(MemoryLayout<timeval>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+    var yes: Int32 = 1
+    let length = socklen_t(MemoryLayout<Int32>.size)
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, length)
+    #if canImport(Darwin)
+      setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &yes, length)
+    #endif
+  }
+
+  /// Writes all bytes; returns whether the other side took them.
+  static func send(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    bytes.withUnsafeBytes { buffer in
+      var offset = 0
+      while offset < buffer.count {
+        let rest = buffer[offset...]
+        let count = transmit(descriptor, UnsafeRawBufferPointer(rebasing: rest), flags)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { return false }
+        offset += count
+      }
+      return true
+    }
+  }
+
+  static func closeOnExec(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+
+  private static func reason() -> String { String(cString: strerror(errno)) }
+
+  private static var stream: Int32 {
+    #if canImport(Glibc)
+      Int32(SOCK_STREAM.rawValue)
+    #else
+      SOCK_STREAM
+    #endif
+  }
+
+  private static var flags: Int32 {
+    #if canImport(Darwin)
+      0
+    #else
+      Int32(MSG_NOSIGNAL)
+    #endif
+  }
+}
+
+/// send(2), outside of the type with a method of the same name.
+private func transmit(
+  _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, _ flags: Int32
+) -> Int {
+  send(descriptor, bytes.baseAddress, bytes.count, flags)
+}

@@ -1,0 +1,83 @@
+import FerryCryptography
+import Synchronization
+
+/// Large data of one page: content under addresses that nobody can guess, valid until the page ends.
+///
+/// ```swift
+/// let address = call.files.add(ServedContent(picture, mediaType: "image/png"))
+/// return ["picture": .text(address)]
+/// ```
+public final class PageFiles: Sendable {
+  /// Bytes of content in memory that one page has at once; older content is dropped first.
+  public static let memoryBytesMax = 64 << 20
+  /// The most addresses; older ones are dropped first.
+  public static let linksMax = 10_000
+
+  private struct State {
+    var next = 0
+    var links: [String: (number: Int, content: ServedContent, bytes: Int, hash: [UInt8]?)] = [:]
+    var known: [[UInt8]: String] = [:]
+    var bytes = 0
+    var isClosed = false
+  }
+
+  private let prefix: String
+  private let state = Mutex(State())
+
+  /// Creates the files of a page.
+  ///
+  /// - Parameter prefix: the path before each link.
+  package init(prefix: String) { self.prefix = prefix }
+
+  /// Adds content; returns its address, which the page may use in elements and requests.
+  ///
+  /// Documents and scripts are served as bytes, so that they cannot run as parts of the page.
+  public func add(_ content: ServedContent) -> String { add(content, bytes: 0, hash: nil) }
+
+  /// Adds bytes. Equal bytes have one address.
+  public func add(_ bytes: [UInt8], mediaType: String) -> String {
+    let hash = SHA256.digest(of: bytes) + Array(mediaType.utf8)
+    if let link = state.withLock({ $0.known[hash] }) { return prefix + link }
+    return add(ServedContent(bytes, mediaType: mediaType), bytes: bytes.count, hash: hash)
+  }
+
+  private func add(_ content: ServedContent, bytes: Int, hash: [UInt8]?) -> String {
+    let link = Secret().text
+    state.withLock { state in
+      guard !state.isClosed else { return }
+      state.next += 1
+      state.links[link] = (state.next, content, bytes, hash)
+      if let hash { state.known[hash] = link }
+      state.bytes += bytes
+      while state.links.count > Self.linksMax || state.bytes > Self.memoryBytesMax,
+        state.links.count > 1
+      {
+        Self.dropOldest(&state)
+      }
+    }
+    return prefix + link
+  }
+
+  private static func dropOldest(_ state: inout State) {
+    guard let oldest = state.links.min(by: { $0.value.number < $1.value.number }) else { return }
+    state.links[oldest.key] = nil
+    state.bytes -= oldest.value.bytes
+    if let hash = oldest.value.hash { state.known[hash] = nil }
+  }
+
+  /// Returns content by its address, such as that of an upload; `nil` if it is unknown.
+  public func content(at address: String) -> ServedContent? {
+    guard address.hasPrefix(prefix) else { return nil }
+    return content(link: String(address.dropFirst(prefix.count)))
+  }
+
+  func content(link: String) -> ServedContent? { state.withLock { $0.links[link]?.content } }
+
+  /// Ends all addresses.
+  func close() {
+    state.withLock { state in
+      state = State()
+      state.isClosed = true
+    }
+  }
+}

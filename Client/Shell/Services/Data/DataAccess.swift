@@ -1,0 +1,49 @@
+import FerryPersistence
+import FerryProtocol
+import FerrySyncClient
+
+/// The tables that pages may use.
+struct DataAccess: Sendable {
+  /// `nil` for all tables of the file that are not Ferry's or SQLite's own.
+  let tables: Set<Name>?
+
+  /// Returns a table by the name in an argument.
+  ///
+  /// - Throws: `no_table`, for tables that do not exist for pages.
+  func table(_ value: ServiceValue?) throws(ServiceError) -> Name {
+    let name = Name(value?.text ?? "")
+    let folded = name.folded
+    let isOwn = ["ferry_", "sqlite_", "pragma_"].contains { folded.text.utf8.starts(with: $0.utf8) }
+    guard !isOwn, tables?.contains(where: { $0.folded == folded }) ?? true else {
+      throw ServiceError("no_table", "there is no table \(name.text.prefix(60)) for pages")
+    }
+    return name
+  }
+}
+
+extension ReplicaError: ServiceErrorConvertible {
+  package var serviceError: ServiceError {
+    switch self {
+    case .offline: ServiceError("offline", description)
+    case .busy, .suspended: ServiceError("busy", description)
+    case .refused(let problem): ServiceError(problem.code.rawValue, description)
+    case .notConfigured: ServiceError("not_configured", description)
+    case .notFound: ServiceError("not_found", description)
+    case .invalidBatch, .invalidName: ServiceError("invalid_argument", description)
+    case .database(let message, let code): DatabaseError(message, code: code).serviceError
+    case .cancelled: .cancelled
+    case .closed: ServiceError("closed", description)
+    default: ServiceError("sync_failed", description)
+    }
+  }
+}
+
+extension DatabaseError: ServiceErrorConvertible {
+  package var serviceError: ServiceError {
+    ServiceError(isConstraint ? "constraint" : "database", message)
+  }
+}
+
+extension RecordError: ServiceErrorConvertible {
+  package var serviceError: ServiceError { ServiceError("invalid_argument", description) }
+}

@@ -1,0 +1,60 @@
+/// The services of an app, and those that it grants to bundles.
+///
+/// A page may call a service that its bundle declares *and* the app grants, and no other.
+///
+/// ```swift
+/// let registry = ServiceRegistry(
+///   DataServices(replica).all + [list], granting: ["data.query", "tasks"])
+/// ```
+public struct ServiceRegistry: Sendable {
+  private struct Key: Hashable {
+    let name: ServiceName
+    let version: Int
+  }
+
+  private let services: [Key: Service]
+  /// The services that the app grants to every bundle that declares them.
+  public let granted: [ServicePattern]
+
+  /// Creates a registry. The program ends if two services have the same name and version.
+  public init(_ services: [Service], granting granted: [ServicePattern]) {
+    self.services = Dictionary(
+      services.map { (Key(name: $0.name, version: $0.version), $0) }
+    ) { service, _ in
+      preconditionFailure("the service \(service.name) is registered twice")
+    }
+    self.granted = granted
+  }
+
+  /// All services, by name and version.
+  public var all: [Service] {
+    services.values.sorted { ($0.name, $0.version) < ($1.name, $1.version) }
+  }
+
+  /// Returns the service that a page of a bundle means by a name.
+  ///
+  /// - Throws: `not_declared`, `not_granted` or `unknown_service`.
+  func service(
+    _ name: String, declared: [ServicePattern]
+  ) throws(ServiceError) -> Service {
+    guard let parsed = ServiceName(name) else {
+      throw ServiceError("unknown_service", "“\(name.prefix(80))” is no name of a service")
+    }
+    guard let version = declared.compactMap({ $0.version(of: parsed) }).max() else {
+      throw ServiceError("not_declared", "the bundle does not declare the service \(parsed)")
+    }
+    guard granted.contains(where: { $0.matches(parsed, version: version) }) else {
+      throw ServiceError("not_granted", "the app does not grant the service \(parsed)")
+    }
+    guard let service = services[Key(name: parsed, version: version)] else {
+      throw ServiceError(
+        "unknown_service", "this app has no service \(parsed) in version \(version)")
+    }
+    return service
+  }
+
+  /// Returns the declared services that the app does not grant.
+  public func withheld(from declared: [ServicePattern]) -> [ServicePattern] {
+    declared.filter { pattern in !granted.contains { $0.covers(pattern) } }
+  }
+}

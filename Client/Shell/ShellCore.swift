@@ -1,0 +1,259 @@
+import FerryProtocol
+import Synchronization
+
+/// Answers the requests of one shell: pages, files and calls.
+final class ShellCore: LoopbackHandler {
+  /// The most pages that are open at once; a further one ends the oldest.
+  static let pagesMax = 16
+  /// The time in which the report of a page that is left arrives after the end of its stream.
+  static let farewell = Duration.milliseconds(500)
+  /// The most unused addresses.
+  static let openingsMax = 32
+
+  let gate: RequestGate
+  let source: any BundleSource
+  let services: ServiceRegistry
+  let log: @Sendable (ShellEvent) -> Void
+  private let surroundings: ShellSurroundings
+  private let state = Mutex(State())
+
+  private struct State {
+    var openings: [Secret] = []
+    var pages: [Int: Page] = [:]
+    var next = 0
+    var watch = PageWatch()
+  }
+
+  init(
+    _ port: UInt16, _ source: any BundleSource, _ services: ServiceRegistry,
+    _ log: @escaping @Sendable (ShellEvent) -> Void, _ surroundings: ShellSurroundings
+  ) {
+    gate = RequestGate(authority: "127.0.0.1:\(port)", token: Secret(), cookie: Secret())
+    (self.source, self.services, self.log) = (source, services, log)
+    self.surroundings = surroundings
+  }
+
+  func makeAddress() -> String {
+    let opening = Secret()
+    state.withLock { state in
+      state.openings.append(opening)
+      if state.openings.count > Self.openingsMax { state.openings.removeFirst() }
+    }
+    return "http://\(gate.authority)/-/open/\(opening.text)"
+  }
+
+  func stop() {
+    let pages = state.withLock { state in
+      defer { state.pages = [:] }
+      return Array(state.pages.values)
+    }
+    for page in pages { page.end() }
+  }
+
+  // MARK: Requests
+
+  func admit(_ head: RequestHead) -> Admission {
+    do throws(RequestGate.Refusal) {
+      let route = try gate.route(head)
+      guard head.contentLength <= Self.bodyBytesMax(route) else {
+        throw RequestGate.Refusal(status: 413, reason: "a message that is too large")
+      }
+      if case .call(let number, _, let secret) = route {
+        guard let page = page(number), page.secret.isEqual(to: secret) else {
+          throw RequestGate.Refusal(status: 403, reason: "another secret")
+        }
+      }
+      return .accepted
+    } catch {
+      log(.refused(path: String(head.target.prefix(80)), reason: error.reason))
+      return .refused(status: error.status)
+    }
+  }
+
+  private static func bodyBytesMax(_ route: RequestGate.Route) -> Int {
+    switch route {
+    case .call(_, .upload, _): BridgeRequest.uploadBytesMax
+    case .call: BridgeRequest.bytesMax
+    case .report: 64 << 10
+    default: 0
+    }
+  }
+
+  func respond(to head: RequestHead, _ body: [UInt8]) async -> ShellResponse {
+    guard let route = try? gate.route(head) else { return .empty(403) }
+    switch route {
+    case .open(let text): return open(text)
+    case .begin: return await begin(at: nil)
+    case .file(let number, let path): return await file(path, ofPage: number, head)
+    case .script(let number):
+      guard page(number) != nil else { return .empty(404) }
+      return .bytes(200, PackageResources.ferry_js, type: "text/javascript; charset=utf-8")
+    case .content(let number, let link):
+      guard let content = page(number)?.files.content(link: link) else { return .empty(404) }
+      return .content(content, range: head["range"])
+    case .report(let number):
+      if let failure = BridgeRequest.report(body) { await note(.failed(failure), of: number) }
+      return .empty(204)
+    case .call(let number, let call, _):
+      guard let page = page(number) else { return .empty(403) }
+      return await answer(call, of: page, head, body)
+    }
+  }
+
+  private func open(_ text: String) -> ShellResponse {
+    let isKnown = state.withLock { state in
+      guard let place = state.openings.firstIndex(where: { $0.isEqual(to: text) }) else {
+        return false
+      }
+      state.openings.remove(at: place)
+      return true
+    }
+    guard isKnown else { return ShellDocument.used.response }
+    let root = "/\(gate.token.text)/"
+    var response = ShellDocument.forwarding(to: root).response
+    let cookie = "\(RequestGate.cookieName)=\(gate.cookie.text)"
+    // Cookies are not kept apart by ports: the path keeps it from other servers of this machine.
+    response.fields.append(("Set-Cookie", "\(cookie); Path=\(root); HttpOnly; SameSite=Strict"))
+    return response
+  }
+
+  // MARK: Pages
+
+  func page(_ number: Int) -> Page? { state.withLock { $0.pages[number] } }
+
+  /// Begins a load with the version that is current now.
+  private func begin(at path: BundlePath?) async -> ShellResponse {
+    let version: PageVersion
+    var start: BundlePath
+    do throws(BundleSourceError) {
+      version = try await source.next()
+      start = version.entry
+      if let path, try await source.file(path, of: version) != nil { start = path }
+    } catch {
+      log(.unavailable(error))
+      return ShellDocument.unavailable(error, retry: "/\(gate.token.text)/").response
+    }
+    let (page, oldest) = state.withLock { state in
+      state.next += 1
+      let page = Page(number: state.next, version: version, start: start, token: gate.token)
+      state.pages[state.next] = page
+      let oldest = state.pages.count > Self.pagesMax ? state.pages.keys.min() : nil
+      return (page, oldest)
+    }
+    if let oldest { await end(oldest, .closed) }
+    log(.loaded(version))
+    var response = ShellResponse.empty(303)
+    response.fields.append(("Location", page.base + start.encoded))
+    return response
+  }
+
+  private func file(
+    _ path: String, ofPage number: Int, _ head: RequestHead
+  ) async -> ShellResponse {
+    guard let path = BundlePath(path) else { return .empty(404) }
+    let isDocument = Self.isDocument(path, head)
+    guard let page = page(number) else {
+      return isDocument ? await begin(at: path) : .empty(404)
+    }
+    if isDocument {
+      guard path == page.start, head.method == .get, page.takeEntry() else {
+        return await begin(at: path)
+      }
+      return await entry(of: page)
+    }
+    do {
+      guard let content = try await source.file(path, of: page.version) else { return .empty(404) }
+      var response = ShellResponse.content(content, range: head["range"], isOfBundle: true)
+      response.fields.append(ContentPolicy.field(report: page.base + "-/report"))
+      return response
+    } catch {
+      return .empty(404)
+    }
+  }
+
+  /// Whether a request is a navigation. Browsers mark it; for others, documents count as one.
+  private static func isDocument(_ path: BundlePath, _ head: RequestHead) -> Bool {
+    if let mode = head["sec-fetch-mode"] { return mode == "navigate" }
+    return ["html", "htm"].contains(path.fileExtension)
+  }
+
+  private func entry(of page: Page) async -> ShellResponse {
+    do {
+      guard let content = try await source.file(page.start, of: page.version),
+        content.size <= EntryPage.bytesMax
+      else { return .empty(404) }
+      let document = try await content.readAll()
+      await note(.loaded(page.version), of: page.number)
+      let injected = EntryPage.injected(document, secret: page.secret, base: page.base)
+      var response = ShellResponse.bytes(200, injected, type: "text/html; charset=utf-8")
+      response.fields.append(ContentPolicy.field(report: page.base + "-/report"))
+      return response
+    } catch {
+      let failure = PageFailure(.crashed, "its document cannot be read: \(error)")
+      await note(.loaded(page.version), of: page.number)
+      await note(.failed(failure), of: page.number)
+      return .empty(404)
+    }
+  }
+
+  /// Ends a page.
+  func end(_ number: Int, _ event: PageWatch.Event) async {
+    let page = state.withLock { $0.pages.removeValue(forKey: number) }
+    page?.end()
+    await note(event, of: number)
+  }
+
+  func ended(_ channel: LineChannel) {
+    let page = state.withLock { state in state.pages.values.first { $0.has(channel) } }
+    guard let page else { return }
+    Task {
+      // A page that the user leaves reports it, on another connection.
+      try await surroundings.sleep(Self.farewell)
+      guard self.page(page.number) != nil else { return }
+      await end(page.number, .vanished)
+    }
+  }
+
+  func noteCrash(_ detail: String) async {
+    // The page's stream may have ended before this.
+    await note(.failed(PageFailure(.crashed, detail)), of: state.withLock { $0.next })
+  }
+
+  // MARK: The watch
+
+  /// Notes an event of a page, and follows the watch's decisions.
+  func note(_ event: PageWatch.Event, of page: Int) async {
+    let now = surroundings.now()
+    let effects = state.withLock { $0.watch.handle(event, of: page, at: now) }
+    if case .loaded = event {
+      Task { [weak self, surroundings] in
+        try await surroundings.sleep(PageWatch.patience)
+        await self?.expire()
+      }
+    }
+    await follow(effects)
+  }
+
+  private func expire() async {
+    let now = surroundings.now()
+    await follow(state.withLock { $0.watch.expired(at: now) })
+  }
+
+  private func follow(_ effects: [PageWatch.Effect]) async {
+    for effect in effects {
+      switch effect {
+      case .confirm(_, let version):
+        await source.confirm(version)
+        log(.confirmed(version))
+      case .fail(_, let version, let failure):
+        let fallsBack = await source.fail(version, failure)
+        log(.failed(version, failure, fallsBack: fallsBack))
+        guard fallsBack else { continue }
+        let pages = state.withLock { state in
+          state.pages.values.filter { $0.version == version }
+        }
+        for page in pages { page.channel?.send(BridgeLine.reload) }
+      }
+    }
+  }
+}

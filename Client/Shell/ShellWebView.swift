@@ -1,0 +1,53 @@
+#if canImport(WebKit)
+  import WebKit
+
+  /// A web view that shows the pages of a shell on macOS and iOS. It keeps nothing on the disk, and
+  /// loads nothing but the shell's own pages.
+  ///
+  /// The app's Info.plist needs `NSAllowsLocalNetworking`, since the pages come from 127.0.0.1.
+  ///
+  /// ```swift
+  /// let page = ShellWebView(shell)
+  /// window.contentView = page.view
+  /// ```
+  @MainActor
+  public final class ShellWebView: NSObject, WKNavigationDelegate {
+    /// The view; add it to a window or a view of the app.
+    public let view: WKWebView
+    private let shell: Shell
+    private let origin: String
+
+    /// Creates a view, and loads the page.
+    public init(_ shell: Shell) {
+      self.shell = shell
+      origin = "http://127.0.0.1:\(shell.port)/"
+      let configuration = WKWebViewConfiguration()
+      configuration.websiteDataStore = .nonPersistent()
+      view = WKWebView(frame: .zero, configuration: configuration)
+      super.init()
+      view.navigationDelegate = self
+      load()
+    }
+
+    /// Loads the page by a new address.
+    public func load() {
+      guard let url = URL(string: shell.makeAddress()) else { return }
+      view.load(URLRequest(url: url))
+    }
+
+    /// Allows the shell's own addresses only.
+    public func webView(
+      _ webView: WKWebView, decidePolicyFor action: WKNavigationAction
+    ) async -> WKNavigationActionPolicy {
+      action.request.url?.absoluteString.hasPrefix(origin) == true ? .allow : .cancel
+    }
+
+    /// Reports a page whose process has ended, and loads the last good version.
+    public func webViewWebContentProcessDidTerminate(_ webView: WKWebView) {
+      Task {
+        await shell.noteCrash("its process ended")
+        load()
+      }
+    }
+  }
+#endif

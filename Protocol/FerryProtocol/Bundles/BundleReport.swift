@@ -1,0 +1,161 @@
+/// The reason of a failure, as a device reports it: at most 1,000 characters, without control
+/// characters.
+public struct BundleReason: Hashable, Sendable, CustomStringConvertible {
+  /// Characters (Unicode scalars) of a reason.
+  public static let charactersMax = 1_000
+
+  public let text: String
+
+  /// Creates a reason from any text: replaces control characters by spaces, and cuts it to its
+  /// length.
+  public init(bounding text: String) {
+    var scalars = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars.prefix(Self.charactersMax) {
+      scalars.append(Self.isControl(scalar) ? " " : scalar)
+    }
+    self.text = String(scalars)
+  }
+
+  /// Reads a reason from outside; `nil` if it is too long or has control characters.
+  package init?(checking text: String) {
+    guard text.utf8.count <= 4 * Self.charactersMax,
+      text.unicodeScalars.count <= Self.charactersMax,
+      !text.unicodeScalars.contains(where: Self.isControl)
+    else { return nil }
+    self.text = text
+  }
+
+  public var description: String { text }
+
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.value < 0x20 || 0x7F...0x9F ~= scalar.value
+  }
+}
+
+/// The outcome of a version on a device.
+public enum BundleOutcome: Hashable, Sendable {
+  /// The page reported that it works.
+  case success
+  /// The device fell back, for this reason.
+  case failure(BundleReason)
+}
+
+/// A device's report about one version (SPEC.md §31).
+package struct BundleReport: Sendable, Equatable {
+  package var bundle: BundleID
+  /// The manifest that the device had: other content under the same version does not count.
+  package var manifest: ContentHash
+  package var outcome: BundleOutcome
+
+  package init(_ bundle: BundleID, _ manifest: ContentHash, _ outcome: BundleOutcome) {
+    self.bundle = bundle
+    self.manifest = manifest
+    self.outcome = outcome
+  }
+}
+
+/// A request with reports.
+package struct BundleReportsRequest: Sendable, Equatable {
+  /// Reports of one request.
+  package static let reportsMax = 100
+
+  package var device: DeviceID
+  /// Each version at most once.
+  package var reports: [BundleReport]
+
+  package init(device: DeviceID, reports: [BundleReport]) {
+    self.device = device
+    self.reports = reports
+  }
+}
+
+/// A change that an admin requests.
+package struct BundleChangeRequest: Sendable, Equatable {
+  package var version: BundleVersion
+  package var change: BundleChange
+
+  package init(version: BundleVersion, change: BundleChange) {
+    self.version = version
+    self.change = change
+  }
+}
+
+/// A published version of a bundle, as lists show it.
+package struct BundleEntry: Sendable, Equatable {
+  package var id: BundleID
+  package var listing: BundleListing
+  package var title: String
+  /// Files, and bytes of all of them.
+  package var files: Int64
+  package var size: Int64
+  package var manifest: ContentHash
+  /// Milliseconds since 1970.
+  package var publishedAt: Int64
+
+  package init(
+    _ id: BundleID, _ listing: BundleListing, title: String, files: Int64, size: Int64,
+    manifest: ContentHash, publishedAt: Int64
+  ) {
+    self.id = id
+    self.listing = listing
+    self.title = title
+    self.files = files
+    self.size = size
+    self.manifest = manifest
+    self.publishedAt = publishedAt
+  }
+
+  /// `nil` for an ordinary mission.
+  package init?(_ record: MissionRecord) {
+    guard let id = record.bundleID, let listing = record.bundle else { return nil }
+    self.init(
+      id, listing, title: record.title, files: record.items, size: record.size,
+      manifest: record.manifest, publishedAt: record.publishedAt)
+  }
+}
+
+/// The reports that a server has about a version.
+package struct BundleTally: Sendable, Equatable {
+  /// Devices whose last report is a success, or a failure.
+  package var successes: Int64 = 0
+  package var failures: Int64 = 0
+  /// The latest failures, the last one first.
+  package var latest: [ReportedFailure] = []
+
+  package init(successes: Int64 = 0, failures: Int64 = 0, latest: [ReportedFailure] = []) {
+    self.successes = successes
+    self.failures = failures
+    self.latest = latest
+  }
+}
+
+/// A reported failure.
+package struct ReportedFailure: Sendable, Equatable {
+  package var device: DeviceID
+  package var reason: BundleReason
+  /// The server's clock, milliseconds since 1970.
+  package var at: Int64
+
+  package init(device: DeviceID, reason: BundleReason, at: Int64) {
+    self.device = device
+    self.reason = reason
+    self.at = at
+  }
+}
+
+/// A bundle with all its versions and their reports.
+package struct BundleOverview: Sendable, Equatable {
+  package var name: BundleName
+  /// By version, the latest first.
+  package var versions: [(entry: BundleEntry, tally: BundleTally)]
+
+  package init(_ name: BundleName, _ versions: [(entry: BundleEntry, tally: BundleTally)]) {
+    self.name = name
+    self.versions = versions
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.name == right.name && left.versions.map(\.entry) == right.versions.map(\.entry)
+      && left.versions.map(\.tally) == right.versions.map(\.tally)
+  }
+}

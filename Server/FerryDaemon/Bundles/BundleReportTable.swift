@@ -1,0 +1,92 @@
+import FerryCommandLine
+import FerryProtocol
+import FerrySyncServer
+
+/// The output of the bundle commands.
+enum BundleReportTable {
+  static func print(_ entries: [BundleEntry]) throws {
+    var table = TextTable([
+      "BUNDLE", "VERSION", "OFFERED", "SHELL", "FILES", "SIZE", "PUBLISHED", "TITLE",
+    ])
+    for entry in entries {
+      table.append([
+        entry.id.name.value, entry.id.version.description, entry.state,
+        entry.listing.minShell?.description ?? "", String(entry.files),
+        ByteSize(bytes: Int(entry.size)).text,
+        RFC3339.text(milliseconds: entry.publishedAt), entry.title,
+      ])
+    }
+    try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+  }
+
+  static func print(_ overview: BundleOverview) throws {
+    let output = TextOutput.standardOutput
+    var table = TextTable(["VERSION", "OFFERED", "SUCCESSES", "FAILURES", "PUBLISHED"])
+    for (entry, tally) in overview.versions {
+      table.append([
+        entry.id.version.description, entry.state, String(tally.successes),
+        String(tally.failures), RFC3339.text(milliseconds: entry.publishedAt),
+      ])
+    }
+    try output.line("bundle \(overview.name)")
+    try output.lines(table.lines(width: Terminal.current().tableWidth))
+    for (entry, tally) in overview.versions {
+      for failure in tally.latest {
+        try output.line(
+          "\(entry.id.version) failed on \(failure.device) at "
+            + "\(RFC3339.text(milliseconds: failure.at)): "
+            + "\(failure.reason)".escapedForTerminal)
+      }
+    }
+  }
+}
+
+extension BundleEntry {
+  /// The devices that take it, or that it is withdrawn.
+  fileprivate var state: String {
+    listing.isWithdrawn ? "withdrawn" : listing.share.description
+  }
+
+  /// The members of its JSON.
+  var members: [(String, JSONText)] {
+    [
+      ("bundle", .string(id.name.value)), ("version", .string(id.version.description)),
+      ("mission", .string(id.mission.value)),
+      ("percent", .double(Double(listing.share.hundredths) / 100)),
+      ("withdrawn", .bool(listing.isWithdrawn)),
+      ("minShell", .string(orNull: listing.minShell?.description)), ("title", .string(title)),
+      ("files", .int(files)), ("size", .int(size)), ("manifest", .string(manifest.description)),
+      ("publishedAt", .string(RFC3339.text(milliseconds: publishedAt))),
+    ]
+  }
+
+  var json: JSONText { .object(members) }
+}
+
+extension BundleOverview {
+  var json: JSONText {
+    .object([
+      ("bundle", .string(name.value)),
+      (
+        "versions",
+        .array(
+          versions.map { entry, tally in
+            .object(
+              entry.members + [
+                ("successes", .int(tally.successes)), ("failures", .int(tally.failures)),
+                ("latest", .array(tally.latest.map(\.json))),
+              ])
+          })
+      ),
+    ])
+  }
+}
+
+extension ReportedFailure {
+  fileprivate var json: JSONText {
+    .object([
+      ("device", .string("\(device)")), ("reason", .string(reason.text)),
+      ("at", .string(RFC3339.text(milliseconds: at))),
+    ])
+  }
+}

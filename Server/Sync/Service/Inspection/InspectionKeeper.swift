@@ -1,0 +1,36 @@
+import FerryProtocol
+import Synchronization
+
+/// Keeps a server's observations and writes them to the store from time to time.
+package final class InspectionKeeper: Sendable {
+  /// The time between two writes.
+  static let interval = Duration.seconds(5)
+
+  private let store: any SyncStore
+  private let clock: ServiceClock
+  private let log: ServiceLog
+  private let ledger = Mutex(InspectionLedger())
+
+  init(store: any SyncStore, clock: ServiceClock, log: ServiceLog) {
+    (self.store, self.clock, self.log) = (store, clock, log)
+  }
+
+  /// Changes the ledger.
+  func note(_ change: (inout InspectionLedger) -> Void) { ledger.withLock { change(&$0) } }
+
+  /// Runs until its task is cancelled.
+  package func run() async {
+    while (try? await Task.sleep(for: Self.interval)) != nil { await save() }
+  }
+
+  /// Writes down what was observed. A failure goes to the log, and the next call tries again.
+  package func save() async {
+    let observations = ledger.withLock { $0.take() }
+    do throws(StoreError) {
+      try await store.note(observations, now: clock.wall())
+    } catch {
+      ledger.withLock { $0.restore(observations) }
+      log.write(error)
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import FerryProtocol
+
+/// The query of a request for a list; pure. Unknown names are ignored.
+struct InspectionQuery {
+  /// Entries of one answer.
+  static let limitDefault = 100
+  static let limitMax = 500
+  /// Characters of records, operations or conflicts in one answer; one entry may be longer.
+  static let characters = 1 << 20
+  /// Places of the history that one request looks at.
+  static let stretch: Int64 = 20_000
+
+  let values: [String: String]
+
+  /// Returns the number of entries to return.
+  func limit() throws(Problem) -> Int {
+    guard let text = values["limit"] else { return Self.limitDefault }
+    guard let limit = Int(text), limit >= 1 else {
+      throw Problem(.malformedMessage, "limit is a whole number from 1 to \(Self.limitMax)")
+    }
+    return min(limit, Self.limitMax)
+  }
+
+  /// Returns a name that the request has to give.
+  func name(_ parameter: String, _ what: String) throws(Problem) -> Name {
+    guard let text = values[parameter], !text.isEmpty else {
+      throw Problem(.malformedMessage, "\(parameter) is \(what)")
+    }
+    return Name(text)
+  }
+
+  /// Returns a place in the order; `nil` if the request gives none.
+  func place(_ parameter: String) throws(Problem) -> SequenceNumber? {
+    guard let text = values[parameter] else { return nil }
+    guard let place = SequenceNumber(text), 0...Limits.sequenceMax ~= place else {
+      throw Problem(.malformedMessage, "\(parameter) is a place in the space's order")
+    }
+    return place
+  }
+
+  func device(_ parameter: String) throws(Problem) -> DeviceID? {
+    guard let text = values[parameter] else { return nil }
+    guard let device = DeviceID(text) else {
+      throw Problem(.malformedMessage, "\(parameter) is a device: a UUID of 36 characters")
+    }
+    return device
+  }
+
+  /// Returns the place after which a list of conflicts continues.
+  func conflictPlace() throws(Problem) -> ConflictPlace? {
+    guard let (number, device) = try pair("before") else { return nil }
+    guard let device = DeviceID(device), number <= Limits.sequenceMax else {
+      throw Self.notNext("before")
+    }
+    return ConflictPlace(sequence: number, device: device)
+  }
+
+  /// Returns the place after which a list of rejections continues.
+  func rejectionPlace() throws(Problem) -> RejectionPlace? {
+    try pair("before").map { RejectionPlace(lastAt: $0.0, subject: $0.1) }
+  }
+
+  func unit() throws(Problem) -> ActivityUnit {
+    guard let text = values["unit"] else { return .hour }
+    guard let unit = ActivityUnit(rawValue: text) else {
+      throw Problem(.malformedMessage, "unit is minute or hour")
+    }
+    return unit
+  }
+
+  /// Returns a moment, milliseconds since 1970; `nil` if the request gives none.
+  func moment(_ parameter: String) throws(Problem) -> Int64? {
+    guard let text = values[parameter] else { return nil }
+    guard let moment = Int64(text), moment >= 0 else {
+      throw Problem(.malformedMessage, "\(parameter) is a whole number from 0 up")
+    }
+    return moment
+  }
+
+  private func pair(_ parameter: String) throws(Problem) -> (Int64, String)? {
+    guard let text = values[parameter] else { return nil }
+    let parts = text.split(separator: "/", maxSplits: 1)
+    guard parts.count == 2, let number = Int64(parts[0]), number >= 0 else {
+      throw Self.notNext(parameter)
+    }
+    return (number, String(parts[1]))
+  }
+
+  private static func notNext(_ parameter: String) -> Problem {
+    Problem(.malformedMessage, "\(parameter) is the member next of an earlier answer")
+  }
+}

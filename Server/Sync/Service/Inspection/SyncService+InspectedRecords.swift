@@ -1,0 +1,154 @@
+import FerryHTTPServer
+import FerryProtocol
+
+// The views of records, their history and conflicts for administrators (SPEC.md §32).
+extension SyncService {
+  func tables(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let (limit, after) = (try query.limit(), query.values["after"].map { Name($0) })
+    let space = try await find(name)
+    let store = parts.store
+    let tables = try await ask { () async throws(StoreError) in
+      try await store.tableNames(in: space.id, after: after, limit: limit)
+    }
+    var json = JSONWriter(capacity: 256 + tables.count * 32)
+    json.object { json in
+      json.key("tables")
+      json.array(of: tables)
+      json.member("next", tables.count < limit ? nil : tables.last)
+    }
+    return .json(json.finish())
+  }
+
+  func listRecords(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let table = try query.name("table", "the name of a table")
+    let (limit, after) = (try query.limit(), query.values["after"].map { Name($0) })
+    let space = try await find(name)
+    let store = parts.store
+    let records = try await ask { () async throws(StoreError) in
+      try await store.listedRecords(
+        of: table, in: space.id, after: after, limit: limit,
+        characters: InspectionQuery.characters)
+    }
+    var json = JSONWriter(capacity: 1_024 + records.count * 400)
+    json.object { json in
+      json.member("table", table)
+      json.key("records")
+      json.array(of: records) { json, record in json.listed(record, valueBytes: 1_000) }
+      // The list may end early because of its length, so only an empty answer ends it.
+      json.member("next", records.last?.record)
+    }
+    return .json(json.finish())
+  }
+
+  /// Returns a record with a part of its history.
+  func history(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let key = RecordKey(
+      table: try query.name("table", "the name of a table"),
+      record: try query.name("record", "the identifier of a record"))
+    let (limit, before) = (try query.limit(), try query.place("before"))
+    let space = try await current(name)
+    let store = parts.store
+    let record = try await ask { () async throws(StoreError) in
+      try await store.listedRecord(key, in: space.id)
+    }
+    // The newest operation on a record has the record's place.
+    let top = min(before ?? record?.sequence ?? space.head, space.head)
+    let stretch = HistoryStretch(top: top, horizon: space.retentionHorizon)
+    var part = HistoryPart(entries: [], isCut: false)
+    if let places = stretch.places {
+      part = try await ask { () async throws(StoreError) in
+        try await store.history(
+          of: key, in: space.id, within: places, limit: limit,
+          characters: InspectionQuery.characters)
+      }
+    }
+    let devices = part.entries.map(\.device) + (record?.state.devices ?? [])
+    let names = try await names(of: devices, in: space.id)
+    var json = JSONWriter(capacity: 4_096)
+    json.object { json in
+      json.member("table", key.table)
+      json.key("record")
+      if let record { json.listed(record, valueBytes: .max) } else { json.raw("null") }
+      json.key("operations")
+      json.array(of: part.entries) { json, entry in json.history(entry) }
+      json.key("devices")
+      json.array(of: names.values.sorted { $0.device < $1.device }) { $0.identity($1) }
+      json.member("horizon", digits: space.retentionHorizon)
+      json.member("next", stretch.next(after: part).map { String($0) })
+    }
+    return .json(json.finish())
+  }
+
+  func conflicts(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let (limit, before) = (try query.limit(), try query.conflictPlace())
+    let space = try await current(name)
+    let store = parts.store
+    let found = try await ask { () async throws(StoreError) in
+      try await store.conflicts(
+        in: space.id, before: before, limit: limit, characters: InspectionQuery.characters)
+    }
+    let devices = found.flatMap { entry in
+      [entry.device] + entry.notice.conflicts.map(\.winner.device)
+    }
+    let names = try await names(of: devices, in: space.id)
+    var json = JSONWriter(capacity: 1_024 + found.count * 400)
+    json.object { json in
+      json.key("conflicts")
+      json.array(of: found) { json, entry in
+        json.object { json in
+          json.member("device", entry.device.value)
+          json.key("notice")
+          json.notice(entry.notice)
+        }
+      }
+      json.key("devices")
+      json.array(of: names.values.sorted { $0.device < $1.device }) { $0.identity($1) }
+      json.member("horizon", digits: space.retentionHorizon)
+      // The list may end early because of its length, so only an empty answer ends it.
+      json.member("next", found.last.map { "\($0.place.sequence)/\($0.place.device)" })
+    }
+    return .json(json.finish())
+  }
+}
+
+/// The part of a space's history that one request looks at; pure.
+struct HistoryStretch: Equatable {
+  /// The places to look at; `nil` if the history has none of them any more.
+  let places: ClosedRange<SequenceNumber>?
+  private let first: SequenceNumber
+
+  /// - Parameters:
+  ///   - top: The last place to look at.
+  ///   - horizon: Operations before it are gone.
+  init(top: SequenceNumber, horizon: SequenceNumber, length: Int64 = InspectionQuery.stretch) {
+    first = max(1, horizon)
+    places = top < first ? nil : max(first, top - length + 1)...top
+  }
+
+  /// Returns the place at which the next part begins; `nil` if there is none.
+  func next(after part: HistoryPart) -> SequenceNumber? {
+    guard let places else { return nil }
+    let next =
+      (part.isCut ? part.entries.last?.sequence ?? places.lowerBound : places.lowerBound) - 1
+    return next < first ? nil : next
+  }
+}
+
+extension RecordState {
+  /// The devices that wrote what the record has now.
+  fileprivate var devices: [DeviceID] {
+    [inserted?.stamp.device, deleted?.stamp.device].compactMap { $0 } + columns.map(\.stamp.device)
+  }
+}

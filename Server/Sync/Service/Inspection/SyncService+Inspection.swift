@@ -1,0 +1,143 @@
+import FerryHTTPServer
+import FerryProtocol
+
+// The views of spaces and devices for administrators (SPEC.md §32).
+extension SyncService {
+  /// Lists the spaces that the caller administers.
+  func spaces(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
+    let caller = try await caller(&context)
+    let query = InspectionQuery(values: context.request.query)
+    let limit = try query.limit()
+    let now = parts.clock.wall()
+    await inspection.save()
+    let store = parts.store
+    var found: [SpaceOverview] = []
+    var last: String? = query.values["after"] ?? ""
+    // Spaces of others are skipped. One answer looks at a bounded number of them.
+    for _ in 0..<20 {
+      guard found.count < limit, let after = last else { break }
+      let page = try await ask { () async throws(StoreError) in
+        try await store.overviews(after: after, limit: InspectionQuery.limitMax, now: now)
+      }
+      last = page.count < InspectionQuery.limitMax ? nil : page.last?.space.name.value
+      for space in page where caller.grants.role(in: space.space.name) == .admin {
+        if found.count == limit {
+          last = found.last?.space.name.value
+          break
+        }
+        found.append(space)
+      }
+    }
+    var json = JSONWriter(capacity: 256 + found.count * 300)
+    json.object { json in
+      json.member("time", now)
+      json.key("spaces")
+      json.array(of: found) { json, space in json.overview(space, now: now) }
+      json.member("next", last)
+    }
+    return .json(json.finish())
+  }
+
+  func overview(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    await inspection.save()
+    _ = try await find(name)
+    let (store, now) = (parts.store, parts.clock.wall())
+    let space = try await ask { () async throws(StoreError) in
+      try await store.overview(of: name, now: now)
+    }
+    guard let space else { throw Problem(.unknownSpace, "there is no space \(name)") }
+    var json = JSONWriter(capacity: 400)
+    json.overview(space, now: now)
+    return .json(json.finish())
+  }
+
+  func listDevices(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let (limit, after) = (try query.limit(), try query.device("after"))
+    await inspection.save()
+    let space = try await current(name)
+    let store = parts.store
+    let devices = try await ask { () async throws(StoreError) in
+      try await store.devices(in: space.id, after: after, limit: limit)
+    }
+    var json = JSONWriter(capacity: 256 + devices.count * 300)
+    json.object { json in
+      json.member("head", digits: space.head)
+      json.key("devices")
+      json.array(of: devices) { json, device in json.device(device, head: space.head) }
+      json.member("next", devices.count < limit ? nil : devices.last?.device.description)
+    }
+    return .json(json.finish())
+  }
+
+  func rejections(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let (limit, before) = (try query.limit(), try query.rejectionPlace())
+    await inspection.save()
+    let space = try await find(name)
+    let store = parts.store
+    let found = try await ask { () async throws(StoreError) in
+      try await store.rejections(in: space.id, before: before, limit: limit)
+    }
+    let names = try await names(of: found.compactMap(\.device), in: space.id)
+    var json = JSONWriter(capacity: 256 + found.count * 400)
+    json.object { json in
+      json.key("rejections")
+      json.array(of: found) { json, rejection in json.rejection(rejection, names) }
+      let last = found.count < limit ? nil : found.last
+      json.member("next", last.map { "\($0.lastAt)/\($0.subject)" })
+    }
+    return .json(json.finish())
+  }
+
+  func activity(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
+    let unit = try query.unit()
+    let now = parts.clock.wall()
+    // At most as many intervals as are kept.
+    let since = max(try query.moment("since") ?? 0, now - unit.keptMilliseconds)
+    await inspection.save()
+    let space = try await find(name)
+    let store = parts.store
+    let counts = try await ask { () async throws(StoreError) in
+      try await store.activity(in: space.id, by: unit, since: since)
+    }
+    var json = JSONWriter(capacity: 256 + counts.count * 80)
+    json.object { json in
+      json.member("time", now)
+      json.member("unit", unit.rawValue)
+      json.key("counts")
+      json.array(of: counts) { json, count in json.activity(count) }
+    }
+    return .json(json.finish())
+  }
+
+  /// Returns the space with its head as it is now.
+  func current(_ name: SpaceName) async throws(Problem) -> SpaceSummary {
+    let store = parts.store
+    let space = try await ask { () async throws(StoreError) in
+      try await store.space(named: name)
+    }
+    guard let space else { throw Problem(.unknownSpace, "there is no space \(name)") }
+    return space
+  }
+
+  /// Returns the owners and names of devices, each device once.
+  func names(
+    of devices: [DeviceID], in space: Int64
+  ) async throws(Problem) -> [DeviceID: DeviceIdentity] {
+    let wanted = Set(devices).sorted()
+    if wanted.isEmpty { return [:] }
+    let store = parts.store
+    let found = try await ask { () async throws(StoreError) in
+      try await store.identities(of: wanted, in: space)
+    }
+    return Dictionary(found.map { ($0.device, $0) }) { first, _ in first }
+  }
+}

@@ -1,0 +1,109 @@
+import FerryHTTPServer
+import FerryProtocol
+
+// Observations of the requests of devices, for administrators.
+extension SyncService {
+  /// Bytes of a client's name that are kept.
+  private static let clientBytes = 200
+
+  /// Notes that a device received a page.
+  func notePull(_ page: [UInt8], _ context: RequestContext, _ space: Int64) {
+    guard let sighting = sighting(context, space, reached: PageCursor.read(page)?.received)
+    else { return }
+    inspection.note { $0.notePull(sighting) }
+  }
+
+  /// Notes that a packet was taken.
+  func noteAnswer(
+    _ answer: PacketAnswer, _ context: RequestContext, _ space: Int64, cursor: Cursor?
+  ) {
+    guard let sighting = sighting(context, space, reached: nil) else { return }
+    var activity = ActivityCount(at: parts.clock.wall())
+    let applied = ([answer.receipt] + answer.released).filter { $0.status == .applied }
+    for receipt in applied {
+      activity.operations += Int64(receipt.outcomes.count)
+      activity.conflicts += Int64(receipt.outcomes.reduce(0) { $0 + $1.conflicts.count })
+    }
+    let places = applied.compactMap(\.sequences)
+    let sequences = places.map(\.lowerBound).min().flatMap { low in
+      places.map(\.upperBound).max().map { low...$0 }
+    }
+    inspection.note { [activity] ledger in
+      ledger.notePush(sighting, sequences: sequences, known: cursor?.applied)
+      if activity.operations > 0 { ledger.count(activity, in: space) }
+    }
+  }
+
+  /// Notes that a packet was refused. Faults of the server are in its log.
+  func noteRejection(_ problem: Problem, _ context: RequestContext, _ space: Int64) {
+    if [.unavailable, .internalError, .rateLimited].contains(problem.code) { return }
+    let now = parts.clock.wall()
+    let principal = context.principal ?? .anonymous
+    let rejections = Rejection.list(
+      problem, device: context.device, principal: principal, at: now)
+    let sighting = sighting(context, space, reached: nil)
+    inspection.note { ledger in
+      if let sighting { ledger.notePush(sighting, sequences: nil, known: nil) }
+      for rejection in rejections { ledger.note(rejection, in: space) }
+      ledger.count(ActivityCount(at: now, rejected: 1), in: space)
+    }
+  }
+
+  private func sighting(
+    _ context: RequestContext, _ space: Int64, reached: SequenceNumber?
+  ) -> DeviceSighting? {
+    guard let device = context.device else { return nil }
+    let headers = context.request.headers
+    let parts = [
+      headers["User-Agent"], headers[ProtocolVersion.header].map { "protocol \($0)" },
+    ].compactMap { $0 }
+    let client = String(
+      decoding: parts.joined(separator: ", ").utf8.prefix(Self.clientBytes), as: UTF8.self)
+    return DeviceSighting(
+      space: space, device: device, principal: context.principal ?? .anonymous,
+      at: self.parts.clock.wall(), reached: reached, client: client.isEmpty ? nil : client)
+  }
+}
+
+extension Rejection {
+  /// Operations of one packet that are listed.
+  private static let listedMax = 20
+
+  /// Returns the refused operations of a packet, or the packet if it was refused whole.
+  static func list(
+    _ problem: Problem, device: DeviceID?, principal: Principal, at now: Int64
+  ) -> [Rejection] {
+    if problem.refusals.isEmpty {
+      let sender = device?.description ?? "-"
+      return [
+        Rejection(
+          subject: "packet \(problem.code.rawValue) \(sender) \(principal)", firstAt: now,
+          lastAt: now, code: problem.code.rawValue, detail: problem.detail,
+          principal: principal.id, device: device)
+      ]
+    }
+    return problem.refusals.prefix(listedMax).map { refusal in
+      Rejection(
+        subject: "operation \(refusal.operation)", firstAt: now, lastAt: now,
+        code: refusal.code.rawValue, detail: refusal.detail, principal: principal.id,
+        device: device, key: RecordKey(table: refusal.table, record: refusal.record))
+    }
+  }
+}
+
+/// The cursor of an encoded page, without reading the page.
+enum PageCursor {
+  private static let label = Array("\"cursor\":\"".utf8)
+  /// The cursor is within the page's head, which contains nothing of a user's.
+  private static let headMax = 512
+
+  /// Returns the cursor; `nil` for anything that is not a page.
+  static func read(_ page: [UInt8]) -> Cursor? {
+    let head = page.prefix(headMax)
+    guard
+      let start = head.indices.first(where: { head[$0...].starts(with: label) })
+    else { return nil }
+    let text = head[(start + label.count)...].prefix { $0 != UInt8(ascii: "\"") }
+    return Cursor(String(decoding: text, as: UTF8.self))
+  }
+}

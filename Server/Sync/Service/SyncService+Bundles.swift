@@ -1,0 +1,108 @@
+import FerryHTTPServer
+import FerryProtocol
+
+// The requests about a space's bundles (SPEC.md §31).
+extension SyncService {
+  /// Failures that an answer names of each version.
+  private static let failuresShown = 20
+
+  func bundles(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    let space = try await find(name)
+    return .json(BundleEntry.encodedList(try await entries(in: space)))
+  }
+
+  /// Returns the published versions, by bundle and version.
+  private func entries(in space: SpaceSummary) async throws(Problem) -> [BundleEntry] {
+    let store = parts.store
+    return try await ask { () async throws(StoreError) in
+      try await store.bundleEntries(in: space.id)
+    }
+  }
+
+  func bundle(_ context: RequestContext, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
+    let bundle = try Self.bundleName(context)
+    let space = try await find(name)
+    let store = parts.store
+    let overview = try await ask { () async throws(StoreError) in
+      try await store.bundleOverview(of: bundle, in: space.id, latest: Self.failuresShown)
+    }
+    guard let overview else {
+      throw Problem(.notFound, "there is no bundle \(bundle) in space \(name)")
+    }
+    return .json(overview.encoded())
+  }
+
+  /// Changes the rollout of a version, or withdraws it.
+  func changeBundle(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let bundle = try Self.bundleName(context)
+    let request = try decoded(context.request.body, BundleChangeRequest.init(decoding:))
+    let space = try await find(name)
+    let (store, mark) = (parts.store, mark(context.principal ?? .anonymous))
+    let record = try await ask { () async throws(StoreError) in
+      try await store.changeBundle(
+        BundleID(bundle, request.version), request.change, in: space.id, now: mark.at, by: mark)
+    }.get()
+    guard let entry = BundleEntry(record) else {
+      throw Problem(.internalError, "the version's record cannot be read")
+    }
+    return .json(entry.encoded())
+  }
+
+  /// Keeps the reports of a device.
+  func keepBundleReports(
+    _ context: inout RequestContext, _ name: SpaceName, _ principal: Principal
+  ) async throws(Problem) -> HTTPResponse {
+    let request = try decoded(context.request.body, BundleReportsRequest.init(decoding:))
+    context.device = request.device
+    let space = try await find(name)
+    let (store, now, quota) = (parts.store, parts.clock.wall(), parts.quotas.devices)
+    let kept = try await ask { () async throws(StoreError) in
+      try await store.keepBundleReports(
+        request.reports, of: request.device, in: space.id, now: now, by: principal, quota: quota)
+    }.get()
+    var json = JSONWriter(capacity: 32)
+    json.object { $0.member("kept", kept) }
+    return .json(json.finish())
+  }
+
+  private static func bundleName(_ context: RequestContext) throws(Problem) -> BundleName {
+    guard let name = BundleName(context.match.itemText ?? "") else {
+      throw Problem(
+        .malformedMessage,
+        "a bundle's name has 1 to 64 characters of a–z 0–9 _ - and begins with a letter or digit")
+    }
+    return name
+  }
+
+  private func decoded<T>(
+    _ body: [UInt8], _ read: ([UInt8]) throws(MalformedMessage) -> T
+  ) throws(Problem) -> T {
+    do {
+      return try read(body)
+    } catch {
+      throw Problem(.malformedMessage, error.description)
+    }
+  }
+}
+
+extension SyncStore {
+  /// Returns the published versions of all bundles, by bundle and version.
+  package func bundleEntries(in space: Int64) async throws(StoreError) -> [BundleEntry] {
+    try await missions(in: space).compactMap { BundleEntry($0) }.sorted { $0.id < $1.id }
+  }
+
+  /// Returns a bundle with the reports about its versions; `nil` if no version is published.
+  ///
+  /// - Parameter latest: Failures to name of each version.
+  package func bundleOverview(
+    of name: BundleName, in space: Int64, latest: Int
+  ) async throws(StoreError) -> BundleOverview? {
+    let entries = try await bundleEntries(in: space).filter { $0.id.name == name }
+    guard !entries.isEmpty else { return nil }
+    let tallies = try await bundleTallies(of: entries.map(\.id), in: space, latest: latest)
+    return BundleOverview(
+      name, entries.reversed().map { ($0, tallies[$0.id] ?? BundleTally()) })
+  }
+}

@@ -1,0 +1,27 @@
+import FerryConsole
+import FerryHTTPServer
+import FerryProtocol
+
+extension SyncService {
+  /// Returns a file of the console. It contains no data: the page asks for that with the caller's
+  /// token.
+  func console(_ context: RequestContext) throws(Problem) -> HTTPResponse {
+    guard let name = context.match.itemText else {
+      return HTTPResponse(
+        status: 308, headers: ["Location": "/console/", "Cache-Control": "no-cache"])
+    }
+    guard let file = ConsoleFile.named(name) else {
+      throw Problem(.notFound, "the console has no such file; open /console/")
+    }
+    return HTTPResponse(
+      status: 200,
+      headers: [
+        "Content-Type": file.mediaType, "Cache-Control": "no-cache",
+        "Content-Security-Policy": ConsoleFile.securityPolicy,
+        "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+      ],
+      body: .bytes(file.content), compressible: true)
+  }
+}

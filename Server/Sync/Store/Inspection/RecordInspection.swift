@@ -1,0 +1,208 @@
+import FerryProtocol
+
+// Records, their history and conflicts for administrators, in both stores.
+//
+// Values may be large, so each list is read twice: first the lengths, then as many rows as fit.
+extension PlainStore {
+  package func listedRecords(
+    of table: Name, in space: Int64, after record: Name?, limit: Int, characters: Int
+  ) async throws(StoreError) -> [ListedRecord] {
+    let start = record ?? ""
+    return try await plain(.reading) { connection in
+      let sizes = try connection.rows(
+        RecordInspection.sizes,
+        [.integer(space), .text(table.text), .text(start.text), .integer(Int64(limit))]
+      ) { (Name(try $0.text(0)), try $0.integer(1)) }
+      guard let end = sizes.fitting(characters) else { return [] }
+      return try connection.rows(
+        RecordInspection.states,
+        [.integer(space), .text(table.text), .text(start.text), .text(end.text)]
+      ) { try ListedRecord($0) }
+    }
+  }
+
+  package func listedRecord(
+    _ key: RecordKey, in space: Int64
+  ) async throws(StoreError) -> ListedRecord? {
+    try await plain(.reading) { connection in
+      try connection.rows(
+        RecordInspection.one,
+        [.integer(space), .text(key.table.text), .text(key.record.text)]
+      ) { try ListedRecord($0) }.first
+    }
+  }
+
+  package func history(
+    of key: RecordKey, in space: Int64, within stretch: ClosedRange<SequenceNumber>, limit: Int,
+    characters: Int
+  ) async throws(StoreError) -> HistoryPart {
+    try await plain(.reading) { connection in
+      let sizes = try connection.rows(
+        HistoryInspection.sizes(connection),
+        HistoryInspection.values(key, space, stretch) + [.integer(Int64(limit))]
+      ) { (try $0.integer(0), try $0.integer(1)) }
+      guard let last = sizes.fitting(characters) else {
+        return HistoryPart(entries: [], isCut: false)
+      }
+      let entries = try connection.rows(
+        HistoryInspection.entries(connection),
+        HistoryInspection.values(key, space, last...stretch.upperBound)
+      ) { try HistoryEntry($0) }.compactMap { $0 }
+      return HistoryPart(
+        entries: entries,
+        isCut: sizes.count == limit || sizes.fittingCount(characters) < sizes.count)
+    }
+  }
+
+  package func conflicts(
+    in space: Int64, before place: ConflictPlace?, limit: Int, characters: Int
+  ) async throws(StoreError) -> [ListedConflict] {
+    let start = place ?? ConflictPlace(sequence: Limits.sequenceMax, device: .server)
+    return try await plain(.reading) { connection in
+      let values: [PlainValue] = [
+        .integer(space), .integer(start.sequence), .uuid(start.device.value),
+      ]
+      let sizes = try connection.rows(
+        ConflictInspection.sizes(connection), values + [.integer(Int64(limit))]
+      ) { (1, try $0.integer(0)) }
+      let count = sizes.fittingCount(characters)
+      guard count > 0 else { return [] }
+      return try connection.rows(
+        ConflictInspection.notices(connection), values + [.integer(Int64(count))]
+      ) { try ListedConflict($0) }.compactMap { $0 }
+    }
+  }
+}
+
+extension Array {
+  /// Returns how many of the rows have together no more characters than these; one at least.
+  fileprivate func fittingCount<Key>(
+    _ characters: Int
+  ) -> Int where Element == (Key, Int64) {
+    var room = Int64(characters)
+    for (index, element) in enumerated() {
+      room -= element.1
+      if room < 0 { return Swift.max(1, index) }
+    }
+    return count
+  }
+
+  /// Returns the key of the last row that fits; `nil` if there are no rows.
+  fileprivate func fitting<Key>(_ characters: Int) -> Key? where Element == (Key, Int64) {
+    isEmpty ? nil : self[fittingCount(characters) - 1].0
+  }
+}
+
+private enum RecordInspection {
+  static let sizes = PlainStatement(
+    "inspect_record_sizes",
+    """
+    SELECT record, CAST(length(state) AS bigint) FROM records
+    WHERE space = $1 AND tbl = $2 AND record > $3 ORDER BY record LIMIT $4
+    """)
+  static let states = PlainStatement(
+    "inspect_records",
+    """
+    SELECT record, sequence, state FROM records
+    WHERE space = $1 AND tbl = $2 AND record > $3 AND record <= $4 ORDER BY record
+    """)
+  static let one = PlainStatement(
+    "inspect_record",
+    """
+    SELECT record, sequence, state FROM records WHERE space = $1 AND tbl = $2 AND record = $3
+    """)
+}
+
+private enum HistoryInspection {
+  private static func rows(_ connection: any PlainConnection) -> String {
+    """
+    FROM operations WHERE \(type(of: connection).sequenceSpace) = $1
+      AND sequence >= $2 AND sequence <= $3 AND tbl = $4 AND record = $5
+    ORDER BY sequence DESC
+    """
+  }
+
+  static func sizes(_ connection: any PlainConnection) -> PlainStatement {
+    PlainStatement(
+      "inspect_history_sizes",
+      """
+      SELECT sequence,
+        CAST(coalesce(length(data), 0) + coalesce(length(outcome), 0) AS bigint)
+      \(rows(connection)) LIMIT $6
+      """)
+  }
+
+  static func entries(_ connection: any PlainConnection) -> PlainStatement {
+    PlainStatement(
+      "inspect_history",
+      "SELECT id, sequence, device, kind, time, base, data, outcome \(rows(connection))")
+  }
+
+  static func values(
+    _ key: RecordKey, _ space: Int64, _ stretch: ClosedRange<SequenceNumber>
+  ) -> [PlainValue] {
+    [
+      .integer(space), .integer(stretch.lowerBound), .integer(stretch.upperBound),
+      .text(key.table.text), .text(key.record.text),
+    ]
+  }
+}
+
+private enum ConflictInspection {
+  private static func rows(_ connection: any PlainConnection) -> String {
+    """
+    FROM notices WHERE \(type(of: connection).sequenceSpace) = $1
+      AND sequence <= $2 AND (sequence < $2 OR device < $3)
+    ORDER BY sequence DESC, device DESC LIMIT $4
+    """
+  }
+
+  static func sizes(_ connection: any PlainConnection) -> PlainStatement {
+    PlainStatement(
+      "inspect_conflict_sizes", "SELECT CAST(length(body) AS bigint) \(rows(connection))")
+  }
+
+  static func notices(_ connection: any PlainConnection) -> PlainStatement {
+    PlainStatement("inspect_conflicts", "SELECT device, body \(rows(connection))")
+  }
+}
+
+extension ListedRecord {
+  fileprivate init(_ row: any PlainRow) throws {
+    record = Name(try row.text(0))
+    sequence = try row.integer(1)
+    state = try row.bytes(2).withUnsafeBytes { try RecordState(decoding: $0, limits: .stored) }
+  }
+}
+
+extension HistoryEntry {
+  fileprivate init?(_ row: any PlainRow) throws {
+    guard let id = try row.uniqueID(0), let device = try row.uniqueID(2) else { return nil }
+    let code = try row.integer(3)
+    guard let kind = OperationKind.allCases.first(where: { Int64($0.storedCode) == code })
+    else { return nil }
+    self.init(
+      id: OperationID(id), sequence: try row.integer(1), device: DeviceID(device), kind: kind,
+      time: HybridTimestamp(rawValue: UInt64(bitPattern: try row.integer(4))),
+      base: try row.integer(5), data: row.isNull(6) ? nil : try row.bytes(6),
+      outcome: row.isNull(7) ? nil : try row.bytes(7))
+  }
+}
+
+extension ListedConflict {
+  fileprivate init?(_ row: any PlainRow) throws {
+    guard let device = try row.uniqueID(0) else { return nil }
+    self.init(
+      device: DeviceID(device),
+      notice: try decode(try row.bytes(1)) { (reader) throws(MalformedMessage) in
+        try reader.notice(limits: .stored)
+      })
+  }
+}
+
+extension PlainRow {
+  /// Reads sixteen bytes; `nil` for any other count.
+  func uniqueID(_ column: Int) throws -> UniqueID? {
+    try bytes(column).withUnsafeBytes { UniqueID(bytes: $0) }
+  }
+}

@@ -1,0 +1,26 @@
+import FerryProtocol
+
+extension SQLiteStore {
+  package func checkSchema(
+    _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    let random = makeRandom()
+    return try await write { file in
+      try file.applySchema(
+        document, to: space, now: now, keepsRecords: keepsRecords, onlyChecks: true,
+        random: random)
+    }
+  }
+}
+
+extension PostgresStore {
+  package func checkSchema(
+    _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    var change = PostgresSchemaChange(
+      space: space, now: now, keepsRecords: keepsRecords, timelines: timelines)
+    change.onlyChecks = true
+    let random = makeRandom()
+    return try await run { [change] in try change.apply(document, random: random, on: $0).answer }
+  }
+}

@@ -1,0 +1,115 @@
+import FerryProtocol
+
+// Spaces, tables and activity for administrators, in both stores.
+extension PlainStore {
+  package func overviews(
+    after name: String, limit: Int, now: Int64
+  ) async throws(StoreError) -> [SpaceOverview] {
+    try await plain(.reading) { connection in
+      try connection.rows(
+        SpaceInspection.list,
+        SpaceInspection.times(now) + [.text(name), .integer(Int64(limit))]
+      ) { try SpaceOverview($0) }.compactMap { $0 }
+    }
+  }
+
+  package func overview(
+    of name: SpaceName, now: Int64
+  ) async throws(StoreError) -> SpaceOverview? {
+    try await plain(.reading) { connection in
+      try connection.rows(
+        SpaceInspection.find,
+        SpaceInspection.times(now) + [.text(name.value)]
+      ) { try SpaceOverview($0) }.first ?? nil
+    }
+  }
+
+  package func activity(
+    in space: Int64, by unit: ActivityUnit, since moment: Int64
+  ) async throws(StoreError) -> [ActivityCount] {
+    try await plain(.reading) { connection in
+      try connection.rows(
+        SpaceInspection.activity,
+        [.integer(space), .integer(unit.milliseconds), .integer(moment)]
+      ) { row in
+        ActivityCount(
+          at: try row.integer(0), operations: try row.integer(1), conflicts: try row.integer(2),
+          rejected: try row.integer(3))
+      }
+    }
+  }
+
+  package func tableNames(
+    in space: Int64, after table: Name?, limit: Int
+  ) async throws(StoreError) -> [Name] {
+    try await plain(.reading) { connection in
+      var names: [Name] = []
+      var last = table ?? ""
+      // From table to table, whatever is between them.
+      while names.count < limit {
+        let next = try connection.rows(
+          SpaceInspection.nextTable, [.integer(space), .text(last.text)]
+        ) { Name(try $0.text(0)) }.first
+        guard let next else { break }
+        names.append(next)
+        last = next
+      }
+      return names
+    }
+  }
+}
+
+private enum SpaceInspection {
+  /// The operations of the last hour are at most 60 rows of a space.
+  private static let select = """
+    SELECT s.id, s.name, s.epoch, s.head, s.retention_horizon, s.retention, s.schema_version,
+      (SELECT CAST(coalesce(sum(a.operations), 0) AS bigint) FROM space_activity AS a
+        WHERE a.space = s.id AND a.unit = 60000 AND a.at > $1),
+      coalesce(u.bytes, 0), coalesce(u.records, 0), \(sum("devices")), \(sum("packets")),
+      \(sum("packet_bytes")), CAST($2 AS bigint), \(sum("written", "AND p.day = $2"))
+    FROM spaces AS s LEFT JOIN usage AS u ON u.space = s.id AND u.principal = ''
+    """
+
+  /// Returns the sum over the principals of a space. The row of all of them has records only.
+  private static func sum(_ column: String, _ condition: String = "") -> String {
+    """
+    (SELECT CAST(coalesce(sum(p.\(column)), 0) AS bigint) FROM usage AS p
+      WHERE p.space = s.id AND p.principal > '' \(condition))
+    """
+  }
+
+  /// The first parameters: an hour ago, and the number of the day.
+  static func times(_ now: Int64) -> [PlainValue] {
+    [.integer(now - ActivityUnit.hour.milliseconds), .integer(now / Usage.dayLength)]
+  }
+
+  static let list = PlainStatement(
+    "inspect_spaces", "\(select) WHERE s.name > $3 ORDER BY s.name LIMIT $4")
+  static let find = PlainStatement("inspect_space", "\(select) WHERE s.name = $3")
+
+  static let activity = PlainStatement(
+    "inspect_activity",
+    """
+    SELECT at, operations, conflicts, rejected FROM space_activity
+    WHERE space = $1 AND unit = $2 AND at >= $3 ORDER BY at
+    """)
+
+  static let nextTable = PlainStatement(
+    "inspect_tables",
+    "SELECT tbl FROM records WHERE space = $1 AND tbl > $2 ORDER BY tbl LIMIT 1")
+}
+
+extension SpaceOverview {
+  fileprivate init?(_ row: any PlainRow) throws {
+    guard let name = SpaceName(try row.text(1)) else { return nil }
+    space = SpaceSummary(
+      id: try row.integer(0), name: name, epoch: Epoch(UInt64(bitPattern: try row.integer(2))),
+      head: try row.integer(3), retentionHorizon: try row.integer(4),
+      retention: Retention(milliseconds: try row.optionalInteger(5)))
+    schemaVersion = try row.integer(6)
+    lastHour = try row.integer(7)
+    var usage = Usage()
+    usage.stored = try (8...14).map { try row.integer($0) }
+    self.usage = usage
+  }
+}

@@ -1,0 +1,234 @@
+import FerryProtocol
+
+/// The part of a store that keeps the reports of devices about bundles (SPEC.md §31).
+package protocol BundleReportStore: Sendable {
+  /// Keeps reports of one device, each in the place of the device's former one about the version.
+  /// Reports about versions that are not published are passed over.
+  ///
+  /// - Parameters:
+  ///   - now: The wall clock, milliseconds since 1970.
+  ///   - quota: Devices by which one principal reports about a version.
+  /// - Returns: The number of kept reports; a problem if another principal has the device, or this
+  ///   one reports by too many.
+  func keepBundleReports(
+    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
+    by principal: Principal, quota: Int64
+  ) async throws(StoreError) -> Result<Int, Problem>
+
+  /// Returns the reports about these versions of a bundle, and of each version the `latest` last
+  /// failures.
+  func bundleTallies(
+    of bundles: [BundleID], in space: Int64, latest: Int
+  ) async throws(StoreError) -> [BundleID: BundleTally]
+}
+
+/// Decides whether a principal's report is kept (SPEC.md §31); pure.
+enum BundleReportRule {
+  /// The facts about a report.
+  struct Facts: Sendable, Equatable {
+    /// The principal that reports.
+    var principal: Principal
+    /// The owner of the device; `nil` if it has sent no packet.
+    var owner: Principal?
+    /// The principal that reported about the version by this device before.
+    var reporter: Principal?
+    /// Devices by which the principal has reported about the version.
+    var devices: Int64
+    /// The limit of those.
+    var quota: Int64
+  }
+
+  enum Verdict: Sendable, Equatable {
+    case keep
+    /// The device is another principal's.
+    case foreign
+    /// The principal reports by too many devices.
+    case tooMany
+  }
+
+  static func judge(_ facts: Facts) -> Verdict {
+    let holder = facts.owner ?? facts.reporter
+    if let holder, holder != facts.principal, holder != .anonymous { return .foreign }
+    if facts.reporter == facts.principal || facts.devices < facts.quota { return .keep }
+    return .tooMany
+  }
+}
+
+/// The reports of one space in either store.
+struct BundleReports {
+  let space: Int64
+
+  // A writing statement of both databases: reports of one space are kept one after another, and none
+  // is kept after its version was retracted.
+  private static let lock = PlainStatement(
+    "bundle_reports_lock", "UPDATE spaces SET name_changes = name_changes WHERE id = $1")
+
+  private static let known = PlainStatement(
+    "bundle_report_known",
+    """
+    SELECT state FROM records WHERE space = $1 AND tbl = $2 AND record = $3 AND NOT dead
+    """)
+
+  private static let reporter = PlainStatement(
+    "bundle_reporter",
+    "SELECT principal FROM bundle_reports WHERE space = $1 AND mission = $2 AND device = $3")
+
+  private static let devices = PlainStatement(
+    "bundle_reporters",
+    "SELECT count(*) FROM bundle_reports WHERE space = $1 AND mission = $2 AND principal = $3")
+
+  private static let save = PlainStatement(
+    "bundle_report_save",
+    """
+    INSERT INTO bundle_reports(space, mission, device, principal, failed, reason, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (space, mission, device) DO UPDATE SET principal = excluded.principal,
+      failed = excluded.failed, reason = excluded.reason, at = excluded.at
+    """)
+
+  /// Keeps reports in the transaction of the caller.
+  ///
+  /// - Parameter owner: The owner of the device; `nil` if it has none.
+  func keep(
+    _ reports: [BundleReport], of device: DeviceID, owner: Principal?, now: Int64,
+    by principal: Principal, quota: Int64, on connection: any PlainConnection
+  ) throws -> Result<Int, Problem> {
+    try connection.run(Self.lock, [.integer(space)])
+    var kept = 0
+    for report in reports where try isPublished(report, on: connection) {
+      let place: [PlainValue] = [
+        .integer(space), .text(report.bundle.mission.value), .text(device.value.description),
+      ]
+      let reporter = try connection.rows(Self.reporter, place) { try $0.text(0) }.first
+      let devices = try connection.rows(
+        Self.devices, Array(place.prefix(2)) + [.text(principal.id)]
+      ) { try $0.integer(0) }.first
+      let facts = BundleReportRule.Facts(
+        principal: principal, owner: owner, reporter: reporter.flatMap { Principal($0) },
+        devices: devices ?? 0, quota: quota)
+      switch BundleReportRule.judge(facts) {
+      case .keep: break
+      case .foreign: return .failure(.foreignReport(device))
+      case .tooMany: return .failure(.tooManyReporters(quota, of: report.bundle))
+      }
+      var reason: String?
+      if case .failure(let text) = report.outcome { reason = text.text }
+      try connection.run(
+        Self.save,
+        place + [
+          .text(principal.id), .integer(reason == nil ? 0 : 1), .text(reason), .integer(now),
+        ])
+      kept += 1
+    }
+    return .success(kept)
+  }
+
+  /// Returns whether the version is published with the reported content.
+  private func isPublished(
+    _ report: BundleReport, on connection: any PlainConnection
+  ) throws -> Bool {
+    let mission = report.bundle.mission
+    let found = try connection.rows(
+      Self.known, [.integer(space), .text(MissionRecord.table.text), .text(mission.value)]
+    ) { row in
+      try row.bytes(0).withUnsafeBytes { try RecordState(decoding: $0, limits: .stored) }
+    }.first
+    let record = MissionRecord(mission, stored: found)
+    return record?.bundle != nil && record?.manifest == report.manifest
+  }
+
+  private static let counts = PlainStatement(
+    "bundle_counts",
+    """
+    SELECT failed, count(*) FROM bundle_reports WHERE space = $1 AND mission = $2 GROUP BY failed
+    """)
+
+  private static let latest = PlainStatement(
+    "bundle_failures",
+    """
+    SELECT device, reason, at FROM bundle_reports
+    WHERE space = $1 AND mission = $2 AND failed = 1 ORDER BY at DESC, device LIMIT $3
+    """)
+
+  func tally(
+    of bundle: BundleID, latest: Int, on connection: any PlainConnection
+  ) throws -> BundleTally {
+    let place: [PlainValue] = [.integer(space), .text(bundle.mission.value)]
+    var tally = BundleTally()
+    for (failed, count) in try connection.rows(
+      Self.counts, place, { (try $0.integer(0), try $0.integer(1)) })
+    {
+      if failed == 0 { tally.successes = count } else { tally.failures = count }
+    }
+    tally.latest = try connection.rows(Self.latest, place + [.integer(Int64(latest))]) { row in
+      guard let device = DeviceID(try row.text(0)) else { return nil }
+      return ReportedFailure(
+        device: device, reason: BundleReason(bounding: try row.optionalText(1) ?? ""),
+        at: try row.integer(2))
+    }.compactMap { (failure: ReportedFailure?) in failure }
+    return tally
+  }
+
+  /// Forgets the reports about a mission; for the transaction that retracts it.
+  static let forget = PlainStatement(
+    "bundle_reports_forget", "DELETE FROM bundle_reports WHERE space = $1 AND mission = $2")
+}
+
+extension Problem {
+  fileprivate static func foreignReport(_ device: DeviceID) -> Problem {
+    Problem(
+      .deviceTaken,
+      "device \(device) belongs to another user: report as a device of your own")
+  }
+
+  fileprivate static func tooManyReporters(_ quota: Int64, of bundle: BundleID) -> Problem {
+    Problem(
+      .storageQuota,
+      "you have reported about bundle \(bundle) as \(quota) devices, which is the quota")
+  }
+}
+
+extension SQLiteStore {
+  package func keepBundleReports(
+    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
+    by principal: Principal, quota: Int64
+  ) async throws(StoreError) -> Result<Int, Problem> {
+    try await write { file in
+      try file.connection.transaction {
+        let owner = try file.device(device, in: space)?.owner
+        return try BundleReports(space: space).keep(
+          reports, of: device, owner: owner, now: now, by: principal, quota: quota, on: file)
+      }
+    }
+  }
+}
+
+extension PostgresStore {
+  package func keepBundleReports(
+    _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
+    by principal: Principal, quota: Int64
+  ) async throws(StoreError) -> Result<Int, Problem> {
+    try await run { connection in
+      try connection.transaction { connection in
+        let owner = try PostgresDeviceNames(space: space).owner(of: device, on: connection)
+        return try BundleReports(space: space).keep(
+          reports, of: device, owner: owner, now: now, by: principal, quota: quota, on: connection)
+      }
+    }
+  }
+}
+
+extension PlainStore {
+  package func bundleTallies(
+    of bundles: [BundleID], in space: Int64, latest: Int
+  ) async throws(StoreError) -> [BundleID: BundleTally] {
+    try await plain(.reading) { connection in
+      var tallies: [BundleID: BundleTally] = [:]
+      for bundle in bundles {
+        tallies[bundle] = try BundleReports(space: space).tally(
+          of: bundle, latest: latest, on: connection)
+      }
+      return tallies
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerryMissions
+
+/// The rules of a bundle on a device, by the machines alone.
+@Suite("A bundle's state", .hangLimit)
+struct BundleStateTests {
+  private static func key(_ version: Int, _ content: UInt8 = 0) -> BundleKey {
+    BundleKey(
+      version: made(BundleVersion(version)),
+      manifest: made(ContentHash([UInt8](repeating: content, count: 31) + [UInt8(version)])))
+  }
+
+  private let reason = BundleReason(bounding: "blank page")
+
+  private func leave(
+    _ state: inout BundleState, _ version: Int, _ leaving: BundleState.Leaving,
+    without missing: Int...
+  ) {
+    state.leave(Self.key(version), leaving) { key in
+      !missing.map { Self.key($0) }.contains(key)
+    }
+  }
+
+  /// Returns the numbers of the versions in use and before it.
+  private func versions(_ state: BundleState) -> [Int?] {
+    [state.active, state.previous].map { $0?.version.numbers[0] }
+  }
+
+  @Test("a failure returns to the last good version, and the failed one is blocked and reported")
+  func fallback() {
+    var state = BundleState()
+    state.activate(Self.key(1))
+    state.confirm(Self.key(1))
+    state.activate(Self.key(2))
+    #expect(versions(state) == [2, 1] && !state.isConfirmed)
+    leave(&state, 2, .failure(reason))
+    #expect(versions(state) == [1, nil] && state.isConfirmed && state.isBlocked(Self.key(2)))
+    #expect(state.unreported.map(\.failure) == [nil, reason])
+    // A version that never worked is no version to fall back to.
+    state.activate(Self.key(3))
+    state.activate(Self.key(4))
+    #expect(versions(state) == [4, 1])
+    leave(&state, 4, .failure(reason))
+    #expect(versions(state) == [1, nil])
+  }
+
+  @Test("a version that worked and fails later is left, too")
+  func lateFailure() {
+    var state = BundleState()
+    for version in 1...3 {
+      state.activate(Self.key(version))
+      state.confirm(Self.key(version))
+    }
+    #expect(versions(state) == [3, 2])
+    leave(&state, 3, .failure(reason))
+    #expect(versions(state) == [2, nil] && state.failure(of: Self.key(3)) == reason)
+    leave(&state, 2, .failure(reason))
+    #expect(versions(state) == [nil, nil] && !state.isConfirmed)
+  }
+
+  @Test("a device never falls back to a version that is gone, withdrawn or failed")
+  func unusable() {
+    var state = BundleState()
+    state.activate(Self.key(1))
+    state.confirm(Self.key(1))
+    state.activate(Self.key(2))
+    let before = state
+    leave(&state, 2, .failure(reason), without: 1)
+    #expect(versions(state) == [nil, nil])
+    state = before
+    // The former version fails in a page that is open still.
+    leave(&state, 1, .failure(reason))
+    #expect(versions(state) == [2, nil] && state.isBlocked(Self.key(1)))
+    leave(&state, 2, .absence)
+    #expect(versions(state) == [nil, nil] && !state.isBlocked(Self.key(2)))
+  }
+
+  @Test("pages of a version that is not in use change nothing but its outcome")
+  func strangers() {
+    var state = BundleState()
+    state.activate(Self.key(1))
+    state.confirm(Self.key(2))
+    #expect(!state.isConfirmed && state.outcomes.isEmpty)
+    state.confirm(Self.key(1))
+    leave(&state, 2, .failure(reason))
+    #expect(versions(state) == [1, nil] && state.isConfirmed && state.isBlocked(Self.key(2)))
+    // The same version with other content is another one.
+    state.confirm(Self.key(1, 9))
+    leave(&state, 3, .absence)
+    #expect(versions(state) == [1, nil] && state.outcomes.count == 2)
+  }
+
+  @Test("a failed version gets another chance when it is activated by name")
+  func again() {
+    var state = BundleState()
+    state.activate(Self.key(1))
+    leave(&state, 1, .failure(reason))
+    state.activate(Self.key(1))
+    #expect(versions(state) == [1, nil] && !state.isBlocked(Self.key(1)))
+    state.confirm(Self.key(1))
+    #expect(state.outcomes.map(\.failure) == [nil] && state.unreported.count == 1)
+  }
+
+  @Test("an outcome is reported once, and again only when it changes")
+  func reports() {
+    var state = BundleState()
+    state.activate(Self.key(1))
+    state.confirm(Self.key(1))
+    let sent = state.unreported
+    // It changes while the report travels.
+    leave(&state, 1, .failure(reason))
+    state.report(sent)
+    #expect(state.unreported.map(\.failure) == [reason])
+    state.report(state.unreported)
+    #expect(state.unreported.isEmpty)
+    state.activate(Self.key(1))
+    for _ in 0..<3 { state.confirm(Self.key(1)) }
+    state.report(state.unreported)
+    state.confirm(Self.key(1))
+    #expect(state.unreported.isEmpty && state.outcomes.count == 1)
+  }
+
+  @Test("outcomes are bounded")
+  func bounded() {
+    var state = BundleState()
+    for version in 1...250 {
+      state.activate(Self.key(version))
+      leave(&state, version, .failure(reason))
+    }
+    #expect(state.outcomes.count == BundleState.outcomesMax)
+    #expect(state.isBlocked(Self.key(250)))
+  }
+
+  // MARK: Choices
+
+  private func offer(
+    _ version: Int, share: BundleShare = .all, minShell: Int? = nil, isWithdrawn: Bool = false
+  ) -> BundleOffer {
+    let id = BundleID(made(BundleName("board")), made(BundleVersion(version)))
+    let manifest = MissionManifest(
+      space: spaceName, id: id.mission, version: 1,
+      items: [MissionItem(path: "index.html", size: 1, hash: Self.key(1).manifest)],
+      bundle: BundleDeclaration(id, minShell: minShell.flatMap { BundleVersion($0) }))
+    var record = MissionRecord(
+      of: manifest, hash: Self.key(version).manifest, manifestSize: 1, signature: [], signer: [],
+      publishedAt: 1)
+    record.bundle?.share = share
+    record.bundle?.withdrawnAt = isWithdrawn ? 1 : nil
+    return made(BundleOffer(record))
+  }
+
+  private func choice(_ offers: [BundleOffer], _ state: BundleState = BundleState())
+    -> BundleChoice
+  {
+    BundleChoice(
+      offers: offers, state: state, device: DeviceID(UniqueID(high: 1, low: 2)),
+      shell: made(BundleVersion(2)))
+  }
+
+  @Test("a device takes the latest version that is offered, runs here and did not fail")
+  func best() {
+    var failed = BundleState()
+    failed.activate(Self.key(3))
+    leave(&failed, 3, .failure(reason))
+    for (offers, state, best) in [
+      ([offer(1), offer(3), offer(2)], BundleState(), 3),
+      ([offer(1), offer(3, share: .none)], BundleState(), 1),
+      ([offer(1), offer(3, isWithdrawn: true)], BundleState(), 1),
+      ([offer(1), offer(2, minShell: 2), offer(3, minShell: 3)], BundleState(), 2),
+      ([offer(1), offer(3)], failed, 1), ([offer(3)], failed, nil), ([], BundleState(), nil),
+    ] as [([BundleOffer], BundleState, Int?)] {
+      #expect(choice(offers, state).best?.id.version.numbers[0] == best)
+    }
+  }
+
+  @Test("a version in use stays if its rollout shrinks or it is retracted, and goes if withdrawn")
+  func staying() {
+    var state = BundleState()
+    state.activate(Self.key(2))
+    for (offers, next) in [
+      ([offer(1), offer(2)], nil), ([offer(1), offer(2, share: .none)], nil),
+      ([offer(1)], nil), ([offer(1), offer(2), offer(3)], 3),
+      ([offer(1), offer(2, isWithdrawn: true)], 1), ([offer(2, isWithdrawn: true)], nil),
+    ] as [([BundleOffer], Int?)] {
+      #expect(choice(offers, state).next?.id.version.numbers[0] == next)
+    }
+  }
+}

@@ -1,0 +1,289 @@
+import FerryCryptography
+import FerryProtocol
+import FerryTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import FerryMissions
+
+/// Bundles on a device, over real files and rows.
+@Suite("The bundles of a device", .hangLimit)
+struct BundlesTests {
+  private let shelf = Shelf()
+  private let board = made(BundleName("board"))
+
+  /// Collects reports like a server.
+  final class Reports: Sendable {
+    private let state = Mutex((sent: [BundleReport](), fails: false))
+    var all: [BundleReport] { state.withLock { $0.sent } }
+    func fail(_ fails: Bool) { state.withLock { $0.fails = fails } }
+
+    func take(_ reports: [BundleReport]) throws {
+      try state.withLock { state in
+        if state.fails { throw MissionError(.offline, "no network") }
+        state.sent += reports
+      }
+    }
+  }
+
+  private func version(_ text: String) -> BundleVersion { made(BundleVersion(text)) }
+
+  /// Publishes a version whose page names it.
+  private func publish(
+    _ text: String, page: [UInt8]? = nil, share: BundleShare = .all, minShell: String? = nil,
+    isWithdrawn: Bool = false, change: ((inout MissionManifest) -> Void)? = nil
+  ) {
+    let id = BundleID(board, version(text))
+    let page = page ?? Array("<h1>\(text)</h1>".utf8)
+    var manifest = MissionManifest(
+      space: spaceName, id: id.mission, version: 1,
+      items: [
+        MissionItem(
+          path: "index.html", mediaType: "text/html", size: Int64(page.count), hash: hash(page))
+      ],
+      bundle: BundleDeclaration(
+        id, services: [made(BundleService("data"))],
+        minShell: minShell.flatMap { BundleVersion($0) }))
+    change?(&manifest)
+    var record = Publication(manifest).record
+    record.bundle?.share = share
+    record.bundle?.withdrawnAt = isWithdrawn ? 1 : nil
+    shelf.publish(Publication(Publication(manifest), record: record, contents: page))
+  }
+
+  private func bundles(
+    on device: Device, shell: String = "1", reports: Reports = Reports()
+  ) async throws -> Bundles {
+    Bundles(
+      missions: device.manager,
+      store: try await BundleStore.open(device.folder.path + "/bundles.db"),
+      options: BundleOptions(shell: version(shell)),
+      in: BundleSurroundings(
+        device: { () async throws(MissionError) in DeviceID(UniqueID(high: 1, low: 2)) },
+        report: { try reports.take($0) }))
+  }
+
+  private func page(_ bundle: ActiveBundle?) async throws -> String? {
+    guard let bundle else { return nil }
+    return String(decoding: try await bundle.open(bundle.entry).readAll(), as: UTF8.self)
+  }
+
+  @Test("a version is fetched, used on trial, confirmed, and replaced between two page loads")
+  func life() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    #expect(try await bundles.active(board) == nil)
+    #expect(try await bundles.update(board))
+    let first = try #require(try await bundles.active(board))
+    #expect(first.version == version("1") && !first.isConfirmed && first.paths == ["index.html"])
+    #expect(first.services.map(\.name) == ["data"])
+    #expect(try await bundles.update(board) == false)
+    try await bundles.confirm(first)
+    publish("2")
+    #expect(try await bundles.fetch(board) == version("2"))
+    // Fetching changes nothing for pages.
+    #expect(try await bundles.active(board)?.version == version("1"))
+    try await bundles.activate(board)
+    #expect(try await page(try await bundles.active(board)) == "<h1>2</h1>")
+    // A page of the former version goes on with its files.
+    #expect(try await page(first) == "<h1>1</h1>")
+    let file = try await first.open("index.html")
+    #expect(file.mediaType == "text/html" && file.size == 10)
+    #expect(try await file.read(from: 4, count: 2) == Array("1<".utf8))
+    for path in ["", "/index.html", "INDEX.HTML", "../index.html", "index.html\u{301}", "x"] {
+      await #expect(throws: BundleError.self) { try await first.open(path) }
+    }
+  }
+
+  @Test("a version that fails is left, reported, and never activated again by itself")
+  func failure() async throws {
+    publish("1")
+    publish("2", share: .none)
+    let device = try await Device(shelf)
+    let reports = Reports()
+    let bundles = try await bundles(on: device, reports: reports)
+    try await bundles.update(board)
+    try await bundles.confirm(try #require(try await bundles.active(board)))
+    publish("2")
+    try await bundles.update(board)
+    let second = try #require(try await bundles.active(board))
+    let long = String(repeating: "no answer\u{0} ", count: 500)
+    #expect(try await bundles.fail(second, reason: long)?.version == version("1"))
+    #expect(try await bundles.update(board) == false)
+    #expect(try await bundles.activate(board).version == version("1"))
+    reports.fail(true)
+    await bundles.synced()
+    #expect(reports.all.isEmpty)
+    reports.fail(false)
+    await bundles.synced()
+    await bundles.synced()
+    #expect(reports.all.map(\.bundle.version) == [version("1"), version("2")])
+    guard case .failure(let reason) = reports.all[1].outcome else {
+      Issue.record("a success")
+      return
+    }
+    #expect(reason.text.unicodeScalars.count == 1_000 && !reason.text.contains("\u{0}"))
+    let shown = try await bundles.versions(of: board)
+    #expect(shown.map(\.failure) == [nil, reason] && shown.map(\.isActive) == [true, false])
+    // A page of the failed version cannot leave the good one.
+    try await bundles.fail(second, reason: "again")
+    #expect(try await bundles.active(board)?.version == version("1"))
+    // Another process knows all of that.
+    let other = try await self.bundles(on: try await device.another())
+    #expect(try await other.update(board) == false)
+    #expect(try await other.activate(board, version: version("2")).version == version("2"))
+  }
+
+  @Test("a withdrawn version is left at the next sync, and not offered any more")
+  func withdrawal() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let reports = Reports()
+    let bundles = try await bundles(on: device, reports: reports)
+    try await bundles.update(board)
+    try await bundles.confirm(try #require(try await bundles.active(board)))
+    publish("2")
+    try await bundles.update(board)
+    try await bundles.confirm(try #require(try await bundles.active(board)))
+    await bundles.synced()
+    publish("2", isWithdrawn: true)
+    #expect(try await bundles.active(board)?.version == version("2"))
+    await bundles.synced()
+    #expect(try await bundles.active(board)?.version == version("1"))
+    #expect(reports.all.map(\.outcome) == [.success, .success])
+    for call in [bundles.fetch, { try await bundles.activate($0, version: $1).version }]
+      as [(BundleName, BundleVersion?) async throws -> BundleVersion]
+    {
+      await #expect(throws: BundleError.self) { try await call(board, version("2")) }
+    }
+    // The last one leaves nothing.
+    publish("1", isWithdrawn: true)
+    await bundles.synced()
+    #expect(try await bundles.active(board) == nil)
+    // A version that was retracted stays in use, like every mission.
+    publish("3")
+    try await bundles.update(board)
+    shelf.retract("bundle.board.3")
+    await bundles.synced()
+    #expect(try await page(try await bundles.active(board)) == "<h1>3</h1>")
+  }
+
+  @Test("a version that this shell cannot run is neither offered nor activated, even by its name")
+  func shell() async throws {
+    publish("1")
+    publish("2", minShell: "1.5")
+    let device = try await Device(shelf)
+    let old = try await bundles(on: device)
+    #expect(try await old.fetch(board) == version("1"))
+    do {
+      try await old.fetch(board, version: version("2"))
+      Issue.record("it was fetched")
+    } catch {
+      #expect(error.kind == .shellTooOld)
+    }
+    let new = try await bundles(on: device, shell: "2")
+    #expect(try await new.update(board))
+    #expect(try await new.active(board)?.version == version("2"))
+  }
+
+  @Test("the signed manifest decides about the shell, whatever the catalogue says")
+  func hostileCatalogue() async throws {
+    publish("1", minShell: "9")
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    let id = BundleID(board, version("1"))
+    var record = try #require(try await shelf.missions().first)
+    record.bundle?.minShell = nil
+    shelf.replace(record)
+    #expect(try await bundles.fetch(board) == version("1"))
+    do {
+      try await bundles.activate(board)
+      Issue.record("it is in use")
+    } catch {
+      #expect(error.kind == .shellTooOld)
+    }
+    // An ordinary mission under a bundle's name is none.
+    let plain = Publication(id.mission.value, [("index.html", content(1, 10))])
+    record = plain.record
+    record.bundle = BundleListing()
+    shelf.publish(Publication(plain, record: record))
+    try await bundles.fetch(board)
+    await #expect(throws: BundleError.self) { try await bundles.activate(board) }
+    #expect(try await bundles.active(board) == nil)
+  }
+
+  @Test("a manifest that no publisher can make leaves nothing on the device")
+  func hostileManifests() async throws {
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    for change in [
+      { $0.bundle?.entry = "../../secret" }, { $0.bundle?.entry = "main.html" },
+      { $0.items[0].path = "../index.html" }, { $0.items[0].path = "/etc/passwd" },
+      { $0.bundle = BundleDeclaration(BundleID(board, version("7"))) },
+      { $0.items[0].url = "http://127.0.0.1:1/x" },
+    ] as [(inout MissionManifest) -> Void] {
+      publish("1", change: change)
+      // The catalogue still calls it a bundle.
+      var record = try #require(try await shelf.missions().first)
+      record.bundle = BundleListing()
+      shelf.replace(record)
+      await #expect(throws: BundleError.self) { try await bundles.fetch(board) }
+      await #expect(throws: BundleError.self) { try await bundles.activate(board) }
+    }
+    #expect(device.everything().isEmpty)
+  }
+
+  @Test("a device whose files are gone falls back, and fetches them again")
+  func lost() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    try await bundles.update(board)
+    try await bundles.confirm(try #require(try await bundles.active(board)))
+    publish("2")
+    try await bundles.update(board)
+    try await device.manager.remove(mission("bundle.board.2"))
+    #expect(try await bundles.active(board)?.version == version("1"))
+    #expect(try await bundles.update(board))
+    #expect(try await bundles.active(board)?.version == version("2"))
+    // A damaged file is an error, and not another page.
+    try await device.damage("index.html", of: "bundle.board.2", with: Array("evil".utf8))
+    let second = try #require(try await bundles.active(board))
+    await #expect(throws: BundleError.self) { try await second.open("index.html").readAll() }
+  }
+
+  @Test("only the version in use, the last good one and later ones keep their files")
+  func outdated() async throws {
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    for number in 1...4 {
+      publish("\(number)")
+      try await bundles.update(board)
+      try await bundles.confirm(try #require(try await bundles.active(board)))
+    }
+    let here = try await device.manager.list().filter(\.isDownloaded).map(\.id.value)
+    #expect(here == ["bundle.board.3", "bundle.board.4"])
+    #expect(try await bundles.list().filter(\.isPrevious).map(\.id.version) == [version("3")])
+  }
+
+  @Test("bundles that are encrypted at rest are read like others")
+  func sealed() async throws {
+    publish("1")
+    let device = try await Device(shelf, key: [UInt8](repeating: 3, count: 32))
+    let bundles = try await bundles(on: device)
+    try await bundles.update(board)
+    let active = try #require(try await bundles.active(board))
+    #expect(try await page(active) == "<h1>1</h1>" && active.folder == nil)
+  }
+}
+
+extension Publication {
+  /// Creates a publication with the content of one file.
+  init(_ other: Publication, record: MissionRecord, contents page: [UInt8]) {
+    (manifest, document) = (other.manifest, other.document)
+    self.record = record
+    contents = other.contents.merging([hash(page): page]) { $1 }
+  }
+}

@@ -1,0 +1,299 @@
+import Ferry
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// Bundles from the publisher's folder to a device's shell, with real processes between.
+@Suite(.hangLimit)
+struct BundlePairTests {
+  private let draft: Draft
+
+  init() throws { draft = try Draft() }
+
+  private func publish(
+    _ version: String, on server: Server, _ more: String..., page: String? = nil,
+    declaring: String = ""
+  ) async throws {
+    try draft.write("index.html", Array((page ?? "<h1>\(version)</h1>").utf8))
+    try draft.write(
+      "ferry-bundle.json", Array(#"{"name":"board","version":"\#(version)"\#(declaring)}"#.utf8))
+    let finished = try await server.run(
+      ["bundle", "publish", draft.path, "--space", Device.space] + more)
+    try #require(finished.status == .exited(0), "\(finished.error)")
+  }
+
+  /// Returns the server's successes and failures of each version, the latest first.
+  private func counts(_ server: Server, _ options: [String] = []) async throws -> [[Int?]] {
+    let shown = try await server.run(
+      ["bundle", "show", "board", "--space", Device.space, "--json"] + options)
+    let overview = try #require(try JSONLine.all(shown.output).first, "\(shown.error)")
+    return try versions(overview).map { [$0.number("successes"), $0.number("failures")] }
+  }
+
+  private func versions(_ line: JSONLine) throws -> [JSONLine] {
+    try #require(line.members["versions"] as? [[String: Any]]).map { JSONLine(members: $0) }
+  }
+
+  /// Returns the version in use on a device.
+  private func inUse(_ device: Device) async throws -> String? {
+    let shown = try await device.ferry("bundle", "show", "board", "--json")
+    return try #require(try JSONLine.all(shown.output).first).object("active").text("version")
+  }
+
+  @Test(
+    "a version is published, fetched, used, confirmed, left when it fails, and counted",
+    arguments: StoreKind.allCases)
+  func life(kind: StoreKind) async throws {
+    let blobs = draft.directory.file("blobs").path
+    let options = kind == .postgres ? ["--blobs", blobs] : []
+    let database = kind == .postgres ? try PostgresCluster.shared().createDatabase() : nil
+    let server = try Server(database: database, options)
+    try await server.start()
+    let device = try await Device.joined(server.url)
+    func publish(_ version: String, _ page: String) async throws {
+      try draft.write("index.html", Array(page.utf8))
+      try draft.write(
+        "ferry-bundle.json", Array(#"{"name":"board","version":"\#(version)"}"#.utf8))
+      let finished = try await server.run(
+        ["bundle", "publish", draft.path, "--space", Device.space] + options)
+      try #require(finished.status == .exited(0), "\(finished.error)")
+    }
+    try await publish("1", "one")
+    let fetched = try await device.ferry("bundle", "fetch", "board", "--activate")
+    #expect(fetched.output.contains("bundle board 1 is in use, on trial"), "\(fetched.output)")
+    try await device.ferry("bundle", "confirm", "board")
+    try await device.exchange()
+    #expect(try await counts(server, options) == [[1, 0]])
+    try await publish("2", "two")
+    try await device.ferry("bundle", "fetch", "board")
+    #expect(try await inUse(device) == "1")
+    try await device.ferry("bundle", "activate", "board")
+    #expect(try await inUse(device) == "2")
+    let left = try await device.ferry(
+      "bundle", "fallback", "board", "--reason", "a blank \u{1B}[31mpage")
+    #expect(left.output == "bundle board 1 is in use again\n")
+    // Nothing is sent before the next sync, and nothing twice.
+    #expect(try await counts(server, options) == [[0, 0], [1, 0]])
+    for _ in 0..<2 { try await device.exchange() }
+    #expect(try await counts(server, options) == [[0, 1], [1, 0]])
+    let shown = try await server.run(
+      ["bundle", "show", "board", "--space", Device.space] + options)
+    #expect(shown.output.contains("a blank  [31mpage"), "\(shown.output)")
+    #expect(!shown.output.contains("\u{1B}"))
+    // The failed version is not taken again, and a later one is.
+    let kept = try await device.ferry("bundle", "activate", "board")
+    #expect(kept.output == "bundle board 1 stays in use\n", "\(kept.output)")
+    try await publish("2.1", "three")
+    try await device.ferry("bundle", "fetch", "board", "--activate")
+    #expect(try await inUse(device) == "2.1")
+    #expect(try await device.open().verify().isEqual)
+  }
+
+  @Test("a share of the devices takes a version, and each of them keeps it in a larger share")
+  func rollout() async throws {
+    let server = try await Server.start()
+    _ = try await Device.joined(server.url)
+    try await publish("1", on: server)
+    try await publish("2", on: server, "--percent", "40")
+    let version = try #require(BundleVersion("2"))
+    var isInside: [Bool] = []
+    for percent in ["40", "75"] {
+      if percent == "75" {
+        let promoted = try await server.ferryd(
+          "bundle", "promote", "board", "--space", Device.space, "--percent", percent)
+        #expect(promoted.output == "board 2 is offered to 75% of the devices\n")
+      }
+      let share = try #require(BundleShare(percent: percent))
+      let name = try #require(BundleName("board"))
+      for number in 0..<8 where percent == "40" || number < isInside.count {
+        let device = try await devices(number, server)
+        try await device.exchange("pull")
+        let id = try await device.status().device
+        let expected = BundleRollout.includes(id, in: share, of: BundleID(name, version))
+        let listed = try JSONLine.all(try await device.ferry("bundle", "list", "--json").output)
+        let offered = listed.last?.members["offered"] as? Bool
+        #expect(offered == expected, "\(id) at \(percent)")
+        if percent == "40" {
+          isInside.append(expected)
+        } else {
+          #expect(expected || !isInside[number], "\(id) left the rollout")
+        }
+      }
+    }
+  }
+
+  /// The devices of the rollout, made once each.
+  private actor Fleet {
+    var devices: [Int: Device] = [:]
+    func device(_ number: Int, _ make: () async throws -> Device) async throws -> Device {
+      if let known = devices[number] { return known }
+      let device = try await make()
+      devices[number] = device
+      return device
+    }
+  }
+
+  private let fleet = Fleet()
+
+  private func devices(_ number: Int, _ server: Server) async throws -> Device {
+    try await fleet.device(number) { try await Device.joined(server.url) }
+  }
+
+  @Test("a withdrawn version is left at the next sync, by the library and the command alike")
+  func withdrawal() async throws {
+    let server = try await Server.start()
+    let (one, two) = (try await Device.joined(server.url), try await Device.joined(server.url))
+    for version in ["1", "2"] {
+      try await publish(version, on: server)
+      for device in [one, two] {
+        try await device.ferry("bundle", "fetch", "board", "--activate")
+        try await device.ferry("bundle", "confirm", "board")
+      }
+    }
+    let replica = try await one.open()
+    let bundles = try await replica.bundles()
+    #expect(try await bundles.active("board")?.version == BundleVersion("2"))
+    let withdrawn = try await server.ferryd("bundle", "withdraw", "board", "--space", Device.space)
+    #expect(withdrawn.output == "board 2 is withdrawn\n")
+    try await replica.sync()
+    #expect(try await bundles.active("board")?.version == BundleVersion("1"))
+    try await two.exchange()
+    #expect(try await inUse(two) == "1")
+    let refused = try await two.ferry("bundle", "fetch", "board", "2", exits: 1)
+    #expect(refused.error.contains("was withdrawn"), "\(refused.error)")
+    await replica.close()
+  }
+
+  @Test("a watching replica leaves a withdrawn version without another call")
+  func watching() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("1", on: server)
+    let replica = try await device.open()
+    let bundles = try await replica.bundles()
+    try await replica.sync()
+    try await bundles.update("board")
+    let watch = Task { try await replica.watch() }
+    // A server sends events about the changes that it makes itself.
+    let withdrawn = try await server.ferryd(
+      "bundle", "withdraw", "board", "--space", Device.space, "--server", server.url)
+    #expect(withdrawn.status == .exited(0))
+    try await eventually("the device to leave the version") {
+      try await bundles.active("board") == nil
+    }
+    watch.cancel()
+    _ = await watch.result
+    await replica.close()
+  }
+
+  @Test("an activation that is killed at any moment leaves the old or the new version, whole")
+  func kills() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    for version in ["1", "2"] {
+      try await publish(version, on: server)
+      try await device.ferry("bundle", "fetch", "board")
+    }
+    try await device.ferry("bundle", "activate", "board")
+    var random = SeededGenerator(seed: 5)
+    for round in 0..<24 {
+      let wanted = round.isMultiple(of: 2) ? "1" : "2"
+      let child = try device.start("bundle", "activate", "board", wanted)
+      // A process needs some tens of milliseconds to its switch, and some more to its end.
+      try await Task.sleep(for: .milliseconds(Int.random(in: 5...120, using: &random)))
+      child.send(SIGKILL)
+      _ = try await child.exitStatus()
+      let replica = try await device.open()
+      let bundles = try await replica.bundles()
+      let active = try #require(try await bundles.active("board"))
+      let page = try await active.open(active.entry).readAll()
+      #expect(String(decoding: page, as: UTF8.self) == "<h1>\(active.version)</h1>")
+      await replica.close()
+    }
+    // The next activation needs no repair.
+    try await device.ferry("bundle", "activate", "board", "2")
+    #expect(try await inUse(device) == "2")
+  }
+
+  @Test("a new version fetches only files that differ")
+  func delta() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try draft.write("media/film.mp4", Draft.content(3, 2 << 20))
+    try await publish("1", on: server)
+    try await device.ferry("bundle", "fetch", "board", "--activate")
+    let before = try await server.blobBytes()
+    try await publish("2", on: server)
+    try await device.ferry("bundle", "fetch", "board", "--activate")
+    #expect(try await server.blobBytes() - before < 16 << 10)
+    #expect(try await inUse(device) == "2")
+  }
+
+  @Test("an app reads files of the version in use, and another shell version is refused")
+  func reading() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url, token: try await server.token("writer"))
+    try draft.write("app.js", Array("export const a = 1".utf8))
+    try await publish(
+      "1", on: server, declaring: #","minShell":"2","services":[{"name":"data","version":"1"}]"#)
+    let old = try await device.ferry("bundle", "fetch", "board", exits: 1)
+    #expect(old.error.contains("is not offered to this device") || old.error.contains("offered"))
+    try await device.ferry("bundle", "--shell", "2", "fetch", "board", "--activate")
+    let replica = try await device.open()
+    let shell = try #require(BundleVersion("2"))
+    let bundles = try await replica.bundles(options: BundleOptions(shell: shell))
+    let active = try #require(try await bundles.active("board"))
+    #expect(active.entry == "index.html" && active.paths == ["app.js", "index.html"])
+    #expect(active.services.map(\.name) == ["data"] && active.minShell == shell)
+    let script = try await active.open("app.js")
+    #expect(script.mediaType == "text/javascript")
+    #expect(try await script.read(from: 7, count: 5) == Array("const".utf8))
+    await replica.close()
+  }
+
+  @Test("the documents' example of bundles equals the compiled one, and runs")
+  func documented() async throws {
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let page = try String(
+      contentsOf: here.appending(path: "../../Documentation/bundles.md").standardized,
+      encoding: .utf8)
+    let shown = try #require(page.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
+    let example = try String(
+      contentsOf: here.appending(path: "DocumentedBundles.swift"), encoding: .utf8)
+    let body = try #require(
+      example.firstMatch(of: /func bundleExample.*\{\n(?<code>(?s:.*))\n\}/)
+    ).code
+    #expect(shown.filter { !$0.isWhitespace } == body.filter { !$0.isWhitespace })
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("1", on: server)
+    let replica = try await device.open()
+    try await replica.sync()
+    try await bundleExample(replica: replica)
+    let bundles = try await replica.bundles()
+    try await replica.sync()
+    #expect(try await bundles.active("board")?.isConfirmed == true)
+    #expect(try await counts(server) == [[1, 0]])
+    await replica.close()
+  }
+
+  @Test("commands about bundles explain what is missing")
+  func failures() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    for arguments in [
+      ["show", "board"], ["fetch", "board"], ["activate", "board"], ["confirm", "board"],
+      ["fallback", "board"],
+    ] {
+      let failed = try await device.ferry("bundle", arguments[0], arguments[1], exits: 1)
+      #expect(failed.error.contains("  next: "), "\(failed.error)")
+    }
+    #expect(try await device.ferry("bundle", "list").output.hasPrefix("there is no bundle"))
+    try await device.ferry("bundle", "show", "Board", exits: 2)
+    try await device.ferry("bundle", "fetch", "board", "x", exits: 2)
+    try await publish("1", on: server)
+    try await device.exchange()
+    let absent = try await device.ferry("bundle", "activate", "board", exits: 1)
+    #expect(absent.error.contains("run `ferry bundle fetch` first"), "\(absent.error)")
+  }
+}

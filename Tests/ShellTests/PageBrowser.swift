@@ -1,0 +1,49 @@
+import FerryTestSupport
+import Foundation
+
+/// A real browser that takes steps in a page; see Scripts/browse.py.
+struct PageBrowser {
+  /// A visit that goes on while the test acts.
+  final class Visit: Sendable {
+    private let process: ChildProcess
+
+    fileprivate init(_ process: ChildProcess) { self.process = process }
+
+    /// Waits for the result of a step, counted from 0.
+    func result<Value: Decodable>(_ type: Value.Type = String.self, of step: Int) async throws
+      -> Value
+    {
+      while process.lines.count <= step {
+        if process.endedWith != nil, process.lines.count <= step {
+          throw TestSupportError("the browser has no result of step \(step): \(process.error)")
+        }
+        try await Task.sleep(for: .milliseconds(20))
+      }
+      return try JSONDecoder().decode(
+        type, from: Data(process.lines[step].utf8))
+    }
+
+    /// Waits for the end of the visit.
+    func finish() async throws {
+      guard try await process.exitStatus() == .exited(0) else {
+        throw TestSupportError("the visit failed: \(process.error)")
+      }
+    }
+  }
+
+  /// Opens an address and takes steps; the body of a step is repeated until it returns a value.
+  static func visit(_ address: String, _ steps: String...) throws -> Visit {
+    let script = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Scripts/browse.py").standardized
+    return Visit(
+      try ChildProcess(
+        URL(filePath: "/usr/bin/env"), ["python3", script.path, "--time", "60", address] + steps))
+  }
+}
+
+extension ChildProcess {
+  fileprivate var lines: [String] {
+    // The last line may be incomplete.
+    output.components(separatedBy: "\n").dropLast()
+  }
+}

@@ -1,0 +1,82 @@
+import FerryTestSupport
+import Foundation
+import Testing
+
+@Suite("The command `ferry shell`", .serialized, .hangLimit)
+struct ShellCommandTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+    .appending(path: "../..").standardized
+
+  private func ferry(_ arguments: String..., at folder: TemporaryDirectory) async throws
+    -> ChildProcess.Finished
+  {
+    try await ChildProcess.run(try Executables.ferry(), arguments, directory: folder.url)
+  }
+
+  @Test("errors name the reason and the next step")
+  func errors() async throws {
+    let folder = try TemporaryDirectory()
+    let absent = try await ferry("shell", "none", at: folder)
+    #expect(absent.status != .exited(0))
+    #expect(absent.error.contains("ferry-bundle.json"))
+    #expect(absent.error.contains("next:"))
+    let unnamed = try await ferry("shell", at: folder)
+    #expect(unnamed.error.contains("no bundle was named"))
+    let board = Self.root.appending(path: "Examples/Board/app").path
+    let grant = try await ferry("shell", board, "--grant", "data.*", at: folder)
+    #expect(grant.error.contains("“data.*” names no service"))
+    let origin = try await ferry("shell", board, "--origin", "example.org", at: folder)
+    #expect(origin.error.contains("is no server"))
+    let replica = try await ferry("shell", board, "--grant", "data", at: folder)
+    #expect(replica.error.contains("there is no replica"))
+  }
+
+  @Test("the declarations describe every member of the script")
+  func declarations() async throws {
+    let folder = try TemporaryDirectory()
+    let printed = try await ferry("shell", "--declarations", at: folder)
+    #expect(printed.status == .exited(0))
+    for member in ["call<", "watch<", "upload(", "ready()", "class FerryError"] {
+      #expect(printed.output.contains(member), "\(member)")
+    }
+  }
+
+  @Test("the address is in JSON, declared services that are not granted are listed, and it ends")
+  func json() async throws {
+    let folder = try TemporaryDirectory()
+    let board = Self.root.appending(path: "Examples/Board/app").path
+    let shell = try ChildProcess(
+      try Executables.ferry(), ["shell", board, "--no-open", "--json"], directory: folder.url)
+    let line = try await shell.line { $0.contains("started") }
+    struct Started: Decodable {
+      let address: String
+      let version: String
+      let withheld: [String]
+    }
+    let started = try JSONDecoder().decode(Started.self, from: Data(line.utf8))
+    #expect(started.address.hasPrefix("http://127.0.0.1:"))
+    #expect(started.version == "1")
+    #expect(started.withheld.contains("data.query"))
+    shell.send(SIGTERM)
+    _ = try await shell.exitStatus()
+  }
+
+  @Test("the board shows its versions, a film and a conflict, and survives a broken version")
+  func board() async throws {
+    let pictures = try TemporaryDirectory()
+    let programs = try Executables.ferry().deletingLastPathComponent()
+    let run = try await ChildProcess.run(
+      Self.root.appending(path: "Scripts/hybrid.sh"), [programs.path, pictures.url.path])
+    #expect(run.status == .exited(0), "\(run.output)\(run.error)")
+    for line in [
+      "the page shows the cards, and has confirmed version 1",
+      "the film of the mission plays from the device, 320 pixels wide",
+      "the open page still shows \"Board\"", "the next page load shows \"Board 2\"",
+      "Ada's tablet wrote “Invite the whole street”",
+      "the user keeps the own title: \"Invite all neighbours\"",
+      "the page falls back to \"Board 2\"",
+    ] {
+      #expect(run.output.contains(line), "\(line)")
+    }
+  }
+}
