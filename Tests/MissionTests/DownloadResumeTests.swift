@@ -92,6 +92,25 @@ struct DownloadResumeTests {
     #expect(starts.contains { $0 % 65_536 != 0 })
   }
 
+  @Test(
+    "a file that was complete at a kill is not fetched again, even if nothing had noted its end",
+    arguments: [true, false])
+  func killedAtTheEnd(inChunks: Bool) async throws {
+    try Data(content).write(to: URL(fileURLWithPath: fixture.partialPath))
+    let (served, outcome, _) = try await goOn(inChunks: inChunks, map: nil)
+    #expect(served == 0)
+    #expect(outcome.bytesReused == Int64(content.count))
+  }
+
+  @Test("a file of the right size and of other content is fetched", arguments: [true, false])
+  func wrongAtTheEnd(inChunks: Bool) async throws {
+    var other = content
+    other[70_000] ^= 1
+    try Data(other).write(to: URL(fileURLWithPath: fixture.partialPath))
+    let (served, _, _) = try await goOn(inChunks: inChunks, map: nil)
+    #expect(served == (inChunks ? 65_536 : content.count))
+  }
+
   @Test("after a restart of the system only chunks with the right hash are kept")
   func restart() async throws {
     try await cancelled(inChunks: true, after: 480_000)

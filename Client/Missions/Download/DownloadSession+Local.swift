@@ -17,13 +17,13 @@ extension DownloadSession {
   }
 
   /// Restores chunks. The map is trusted if the system has not restarted since. After a restart,
-  /// and for a complete chunk outside of the map, the hash decides.
+  /// in a file that may be finished, and for a complete chunk outside of the map, the hash decides.
   private func restoreChunks(_ remains: PartialRemains) async throws(DownloadError) {
     for chunk in 0..<plan.chunkCount {
       let bytes = plan.bytes(of: chunk)
       let mark = remains.marks?[chunk] ?? 0
       let isMarkedWhole = mark == bytes.upperBound - bytes.lowerBound
-      if !map[chunk], !isMarkedWhole {
+      if !map[chunk], !isMarkedWhole, !remains.mayBeFinished {
         if mark > 0, bytes.lowerBound + mark <= remains.contentBytes { plan.keep(mark, of: chunk) }
         continue
       }
@@ -44,13 +44,15 @@ extension DownloadSession {
   private func restorePrefix(_ remains: PartialRemains) async throws(DownloadError) {
     let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
     let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, job.size)
-    guard kept > 0 else { return try await forgetPrefix() }
-    guard kept == job.size else {
-      plan.keep(kept, of: 0)
-      return try await file.mark(0, kept)
+    if kept == job.size || remains.mayBeFinished,
+      try await file.digest(of: 0..<job.size) == job.hash.bytes
+    {
+      plan.verified(0)
+      return try await file.mark(0, job.size)
     }
-    let isRight = try await wholeDigest() == job.hash.bytes
-    if isRight { plan.verified(0) } else { try await forgetPrefix() }
+    guard kept > 0, kept < job.size else { return try await forgetPrefix() }
+    plan.keep(kept, of: 0)
+    try await file.mark(0, kept)
   }
 
   private func reuseChunks() async throws(DownloadError) {
@@ -81,11 +83,6 @@ extension DownloadSession {
       position += Int64(bytes.count)
     }
     return hash
-  }
-
-  private nonisolated func wholeDigest() async throws(DownloadError) -> [UInt8] {
-    let hash = try await rehash(0..<job.size)
-    return hash.finish()
   }
 
   /// Checks every chunk again after the whole file turned out to be wrong. Returns whether a chunk

@@ -50,7 +50,8 @@ actor PartialFile {
       }
       try write(layout.header(bootID: bootID ?? ""), 0..<PartialLayout.headerBytes, layout.marksAt)
     }
-    return PartialRemains(contentBytes: min(size, layout.size), marks: marks)
+    return PartialRemains(
+      contentBytes: min(size, layout.size), marks: marks, mayBeFinished: size == layout.size)
   }
 
   /// Writes a piece of `bytes` at `offset`, and then marks that `count` bytes of `chunk` are here.

@@ -72,4 +72,7 @@ struct PartialRemains: Equatable, Sendable {
   /// The bytes from the start of each started chunk; `nil` if the system has restarted since, or if
   /// that is unknown.
   var marks: [Int: Int64]?
+  /// Whether the file looks like the result of ``PartialFile/finish(isDurable:)``. A process may be
+  /// killed before anyone notes that end, so hashes decide then.
+  var mayBeFinished = false
 }
