@@ -313,7 +313,7 @@ let package = Package(
         "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer",
         "FerryNetworking", "FerryTestSupport",
         "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography",
-        "FerryExecutors",
+        "FerryExecutors", "FerryFiles",
       ]),
     tests(
       "PairTests",

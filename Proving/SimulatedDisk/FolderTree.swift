@@ -60,13 +60,21 @@ struct FolderTree {
     journal.append(effects)
   }
 
-  /// Makes the names of a folder durable.
+  /// Makes the names of a folder durable, and the new names of files that were moved out of it.
   mutating func sync(_ folder: FolderNode) {
-    folder.durableNames = folder.names
-    journal = journal.compactMap { effects in
-      let others = effects.filter { $0.folder !== folder }
-      return others.isEmpty ? nil : others
+    for index in journal.indices.reversed() {
+      guard journal[index].last?.folder === folder, let new = journal[index].first,
+        new.folder !== folder
+      else { continue }
+      new.folder.durableNames[new.name] = new.node
+      // No earlier change of that name may return.
+      for earlier in 0...index {
+        journal[earlier].removeAll { $0.folder === new.folder && $0.name == new.name }
+      }
     }
+    folder.durableNames = folder.names
+    for index in journal.indices { journal[index].removeAll { $0.folder === folder } }
+    journal.removeAll { $0.isEmpty }
   }
 
   /// Makes everything durable.

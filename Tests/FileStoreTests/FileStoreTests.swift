@@ -68,7 +68,7 @@ struct FileStoreTests {
       let path = files.path(for: key)
       #expect(path.hasPrefix(folder + "/files/"))
       #expect(
-        path.dropFirst(folder.count).wholeMatch(of: /\/files\/[0-9a-f]{2}\/[0-9a-f]{64}/) != nil)
+        path.dropFirst(folder.count).wholeMatch(of: /\/files\/[0-9a-f]{64}/) != nil)
       #expect(!FileManager.default.fileExists(atPath: path))
       try await files.put(Array(key.utf8), for: key)
       #expect(FileManager.default.contents(atPath: path) == Data(key.utf8))

@@ -141,6 +141,23 @@ struct FolderTests {
     )
   }
 
+  @Test("a move is durable with the folder that it came from, too")
+  func movesWithTheirSource() throws {
+    for seed in 0..<60 as Range<UInt64> {
+      let (disk, folders) = Self.make(seed: seed)
+      let root = try Self.twoFolders(folders)
+      for text in ["1", "2"] {
+        try Self.write(folders, "/device/a/file", text)
+        try Self.sync(folders, "/device/a")
+        try folders.move(in: root.a, "file", to: root.b, "moved")
+      }
+      try folders.sync(root.a)
+      disk.losePower(under: "/device/")
+      #expect(folders.paths() == ["b/moved"])
+      #expect(Self.text(folders, "b/moved") == "2")
+    }
+  }
+
   @Test("a folder that is built aside and moved into place is whole or absent")
   func building() throws {
     var outcomes: Set<[String]> = []

@@ -36,16 +36,31 @@ package struct Directory: ~Copyable {
     package var inode: UInt64
   }
 
-  /// Creates the folder at `path` for this user alone, with the folders above it.
+  /// Creates the folder at `path` for this user alone, with the folders above it, and writes their
+  /// names to the disk.
   package static func makeAll(_ path: String, _ system: any FileCalls) throws(FileStoreError) {
-    if system.mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
-      throw FileStoreError(errno: errno, "\(path) cannot be created")
+    if system.mkdir(path, 0o700) != 0, errno != EEXIST {
+      guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+        throw FileStoreError(errno: errno, "\(path) cannot be created")
+      }
+      try makeAll(String(path[..<slash]), system)
+      guard system.mkdir(path, 0o700) == 0 || errno == EEXIST else {
+        throw FileStoreError(errno: errno, "\(path) cannot be created")
+      }
     }
-    try makeAll(String(path[..<slash]), system)
-    guard system.mkdir(path, 0o700) == 0 || errno == EEXIST else {
-      throw FileStoreError(errno: errno, "\(path) cannot be created")
-    }
+    try syncName(of: path, system)
+  }
+
+  /// Writes the name of a folder to the disk, also if another process created it; does nothing if
+  /// this process may not read the folder above it.
+  package static func syncName(
+    of path: String, _ system: any FileCalls
+  ) throws(FileStoreError) {
+    let slash = path.lastIndex(of: "/")
+    let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let descriptor = system.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+    guard descriptor >= 0 else { return }
+    try Directory(descriptor: descriptor, path: parent, system).sync()
   }
 
   // MARK: Folders in it

@@ -23,8 +23,6 @@ struct FileDraft: ~Copyable {
   static func begin(
     of name: ContentHash, in folders: FileFolders, keys: FileKeys, bytesMax: Int64
   ) throws(FileStoreError) -> FileDraft {
-    // The disk may be full: better now than after the content is in the index.
-    _ = try folders.folder("files").making(FileFolders.shelf(of: name))
     let new = try folders.folder("new")
     while true {
       let version = FileVersion(

@@ -4,7 +4,7 @@ import Foundation
 
 /// The folders of a file store; all calls block.
 ///
-/// - `files/ab/<name>`: the files of the keys
+/// - `files/<name>`: the files of the keys
 /// - `new/<id>`: versions that are being written, or that are not in their place yet
 struct FileFolders: Sendable {
   let root: String
@@ -22,18 +22,15 @@ struct FileFolders: Sendable {
     try Directory(making: root, system).making(name)
   }
 
-  static func shelf(of name: ContentHash) -> String { String(name.description.prefix(2)) }
-
   /// Returns the place of a key's file.
-  func path(of name: ContentHash) -> String { "\(root)/files/\(Self.shelf(of: name))/\(name)" }
+  func path(of name: ContentHash) -> String { "\(root)/files/\(name)" }
 
   // MARK: Versions
 
   /// Moves a version to its place, unless another process has done so.
   func place(_ version: FileVersion) throws(FileStoreError) {
-    let shelf = try folder("files").making(Self.shelf(of: version.name))
-    _ = try folder("new").moveIfPresent(
-      version.draft, to: shelf, as: version.name.description)
+    let files = try folder("files")
+    _ = try folder("new").moveIfPresent(version.draft, to: files, as: version.name.description)
   }
 
   /// Opens the file of a version; `nil` if it is gone.
@@ -41,25 +38,18 @@ struct FileFolders: Sendable {
     if version.isPending, let file = try folder("new").openFileIfPresent(version.draft) {
       return file
     }
-    let shelf = try folder("files").folder(Self.shelf(of: version.name))
-    guard let shelf else { return nil }
-    return try shelf.openFileIfPresent(version.name.description)
+    return try folder("files").openFileIfPresent(version.name.description)
   }
 
   /// Removes the file of a version. The caller holds the index's write lock.
   func remove(_ version: FileVersion) throws(FileStoreError) {
     // Its writer may be about to move it; then there is nothing left to move.
     if version.isPending { try folder("new").removeFile(version.draft) }
-    let shelf = try folder("files").folder(Self.shelf(of: version.name))
-    try shelf?.removeFile(version.name.description)
+    try folder("files").removeFile(version.name.description)
   }
 
   /// Writes the names of the keys' files to the disk.
-  func sync(_ names: some Sequence<ContentHash>) throws(FileStoreError) {
-    let files = try folder("files")
-    for shelf in Set(names.map(Self.shelf)).sorted() { try files.folder(shelf)?.sync() }
-    try files.sync()
-  }
+  func sync() throws(FileStoreError) { try folder("files").sync() }
 
   // MARK: Leftovers
 

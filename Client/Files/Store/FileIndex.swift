@@ -166,7 +166,7 @@ final class FileIndex {
   /// is gone counts as none.
   private func remove(_ rows: [FileRow]) throws {
     for row in rows { try folders.remove(row.version) }
-    try folders.sync(rows.map(\.version.name))
+    try folders.sync()
     for row in rows {
       try connection.run("DELETE FROM files WHERE name = ?", row.version.name.bytes)
     }
@@ -228,7 +228,7 @@ final class FileIndex {
       let rows = try connection.rows(FileRow.select + " WHERE pending = 1") { try FileRow($0) }
       if rows.isEmpty { return }
       for row in rows { try folders.place(row.version) }
-      try folders.sync(rows.map(\.version.name))
+      try folders.sync()
       try connection.run("UPDATE files SET pending = 0 WHERE pending = 1")
     }
     unsettled = 0

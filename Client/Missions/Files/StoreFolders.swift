@@ -31,15 +31,7 @@ struct StoreFolders: Sendable {
     // A name is on the disk if its folder is: all files are below these folders. The process that
     // created them may have died before that.
     try folder.sync()
-    let parent = root.lastIndex(of: "/").map { String(root[..<$0]) } ?? "."
-    try Self.sync(parent.isEmpty ? "/" : parent, system)
-  }
-
-  /// Writes a folder to the disk; does nothing if the process may not read it.
-  private static func sync(_ path: String, _ system: any FileCalls) throws {
-    let folder: Directory
-    do { folder = try Directory(making: path, system) } catch { return }
-    try folder.sync()
+    try Directory.syncName(of: root, system)
   }
 
   func folder(_ name: String) throws -> Directory {
