@@ -43,7 +43,7 @@ enum FerryCommand {
       sync, verify, status,
       pending,
       toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission,
-      bundle, shell, files, log,
+      bundle, shell, files, download, log,
     ],
     examples: [
       ExampleSpec("Join a space", "ferry init --server http://127.0.0.1:8080 --space demo"),

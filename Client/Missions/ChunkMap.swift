@@ -10,6 +10,8 @@ public struct ChunkMap: Sendable, Equatable {
   public var validator: String?
   /// The fetched bytes from the start of a file without chunks.
   public var prefixBytes: Int64
+  /// The file's size in bytes, as the server has announced it, if it was unknown before.
+  public var announcedBytes: Int64?
   /// Bit `i & 7` of byte `i >> 3` is chunk `i`.
   private var bitmap: [UInt8]
 
@@ -19,6 +21,7 @@ public struct ChunkMap: Sendable, Equatable {
     self.chunkCount = chunkCount
     validator = nil
     prefixBytes = 0
+    announcedBytes = nil
     bitmap = [UInt8](repeating: 0, count: (chunkCount + 7) / 8)
   }
 
@@ -50,22 +53,34 @@ public struct ChunkMap: Sendable, Equatable {
   // MARK: Kept
 
   private static let format: UInt8 = 1
+  /// The format with an announced size: 8 bytes at the end.
+  private static let announcedFormat: UInt8 = 2
 
   /// Returns the map as a blob: format, count, prefix (both as 8 bytes, the highest first), length
-  /// of the validator (2 bytes), validator, bitmap.
+  /// of the validator (2 bytes), validator, bitmap, and an announced size, if there is one.
   public func encoded() -> [UInt8] {
     let validator = Array((validator ?? "").utf8.prefix(Int(UInt16.max)))
-    var bytes: [UInt8] = [Self.format]
+    var bytes: [UInt8] = [announcedBytes == nil ? Self.format : Self.announcedFormat]
     for number in [UInt64(chunkCount), UInt64(clamping: prefixBytes)] {
       withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
     }
     withUnsafeBytes(of: UInt16(validator.count).bigEndian) { bytes.append(contentsOf: $0) }
+    guard let announcedBytes else { return bytes + validator + bitmap }
     return bytes + validator + bitmap
+      + withUnsafeBytes(of: UInt64(clamping: announcedBytes).bigEndian) { Array($0) }
   }
 
   /// Reads a blob; `nil` unless it belongs to a file with this number of chunks.
   public init?(encoded bytes: [UInt8], chunkCount: Int) {
     self.init(chunkCount: chunkCount)
+    var bytes = bytes
+    var announced: Int64?
+    if bytes.first == Self.announcedFormat, bytes.count >= 27 {
+      announced = Int64(exactly: Self.number(bytes.suffix(8)))
+      guard announced != nil else { return nil }
+      bytes.removeLast(8)
+      bytes[0] = Self.format
+    }
     guard bytes.count >= 19, bytes[0] == Self.format,
       Self.number(bytes[1..<9]) == UInt64(chunkCount),
       let prefix = Int64(exactly: Self.number(bytes[9..<17]))
@@ -78,6 +93,7 @@ public struct ChunkMap: Sendable, Equatable {
     let text = bytes[19..<end]
     validator = text.isEmpty ? nil : String(validating: text, as: UTF8.self)
     prefixBytes = prefix
+    announcedBytes = announced
   }
 
   private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {

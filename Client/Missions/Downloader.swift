@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// Fetches one file, with the parts of earlier attempts (SPEC.md §20).
 public protocol Downloader: Sendable {
-  /// Completes the content at ``DownloadJob/partialPath`` and checks its SHA-256; does not fetch
-  /// the parts in ``DownloadJob/map`` again.
+  /// Completes the content at ``DownloadJob/partialPath`` and checks its SHA-256, if that is known;
+  /// does not fetch the parts in ``DownloadJob/map`` again.
   ///
   /// A caller that cancels its task gets ``DownloadError/Kind/cancelled``, and keeps the parts
   /// recorded until then.
@@ -18,15 +18,50 @@ public enum DownloadSource: Sendable, Equatable {
   case blob(ContentHash)
   /// Any http or https address.
   case url(String)
+  /// A request whose answer is the file. It may be sent more than once.
+  case request(ContentRequest)
+}
+
+/// A request whose answer is kept as a file.
+public struct ContentRequest: Sendable, Hashable, Codable {
+  /// The method in upper case: `GET`, `POST`, …
+  public var method: String
+  /// The whole address, `http://` or `https://`.
+  public var url: String
+  /// The header fields, by name. If there are any, no redirect to another origin is followed.
+  public var headers: [String: String]
+  /// The body, if there is one.
+  public var body: [UInt8]?
+
+  public init(
+    _ url: String, method: String = "GET", headers: [String: String] = [:], body: [UInt8]? = nil
+  ) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+    self.body = body
+  }
+
+  /// Whether the answer's body is a file that may be requested in parts.
+  var isPlain: Bool { method == "GET" && body == nil }
+}
+
+extension DownloadSource {
+  /// Whether the content can be requested in parts, and has the same bytes each time.
+  var isFile: Bool {
+    if case .request(let request) = self { request.isPlain } else { true }
+  }
 }
 
 /// One file to fetch.
 public struct DownloadJob: Sendable {
   public var source: DownloadSource
-  /// Bytes of the whole file.
-  public var size: Int64
-  /// The hash of the whole file.
-  public var hash: ContentHash
+  /// Bytes of the whole file; `nil` if they are unknown before the first answer.
+  public var size: Int64?
+  /// The hash of the whole file; `nil` if it is unknown, so that the content is not checked.
+  public var hash: ContentHash?
+  /// The largest size that is accepted if the size is unknown, in bytes.
+  public var sizeMax: Int64 = .max
   /// Bytes of each chunk but the last.
   public var chunkSize: Int64
   /// The hashes of the chunks in order; empty if only the hash of the whole file is known.
@@ -45,7 +80,7 @@ public struct DownloadJob: Sendable {
   public var stalled: @Sendable (DownloadError) async -> Void = { _ in }
 
   public init(
-    source: DownloadSource, size: Int64, hash: ContentHash, chunkSize: Int64,
+    source: DownloadSource, size: Int64?, hash: ContentHash?, chunkSize: Int64 = 1,
     chunks: [ContentHash] = [], partialPath: String, cipher: PartialCipher? = nil,
     map: ChunkMap? = nil,
     record: @escaping @Sendable (ChunkMap) async throws -> Void = { _ in },
@@ -81,13 +116,15 @@ public struct LocalChunk: Sendable, Equatable {
 
 /// The progress of a file.
 public struct DownloadProgress: Sendable, Equatable {
-  /// The bytes that are here; the number never goes back and never exceeds ``bytesTotal``.
+  /// The bytes that are here; the number never goes back and never exceeds ``bytesTotal``. For a
+  /// file of unknown size it goes back if the file is fetched from scratch.
   public var bytesDone: Int64
-  public var bytesTotal: Int64
+  /// The bytes of the whole file; `nil` while they are unknown.
+  public var bytesTotal: Int64?
   /// The bytes received over the network in this run, discarded ones included.
   public var bytesFetched: Int64
 
-  public init(bytesDone: Int64, bytesTotal: Int64, bytesFetched: Int64) {
+  public init(bytesDone: Int64, bytesTotal: Int64?, bytesFetched: Int64) {
     self.bytesDone = bytesDone
     self.bytesTotal = bytesTotal
     self.bytesFetched = bytesFetched
@@ -100,10 +137,16 @@ public struct DownloadOutcome: Sendable, Equatable {
   public var bytesFetched: Int64
   /// The bytes that were here already, in the partial file or in other content.
   public var bytesReused: Int64
+  /// The bytes of the file.
+  public var size: Int64
+  /// The file's SHA-256; `nil` if it was neither given nor computed.
+  public var hash: ContentHash?
 
-  public init(bytesFetched: Int64, bytesReused: Int64) {
+  public init(bytesFetched: Int64, bytesReused: Int64, size: Int64 = 0, hash: ContentHash? = nil) {
     self.bytesFetched = bytesFetched
     self.bytesReused = bytesReused
+    self.size = size
+    self.hash = hash
   }
 }
 
@@ -114,8 +157,8 @@ public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible
     case offline
     /// The server answered with this status.
     case server(Int)
-    /// The content differs from the manifest: the number of the chunk, or `nil` if the whole is
-    /// wrong.
+    /// The content differs from its known hash or size: the number of the chunk, or `nil` if the
+    /// whole is wrong.
     case wrongContent(chunk: Int?)
     /// The answer does not fit the request: a wrong range or length, an unrequested encoding,
     /// endless redirects.
@@ -128,6 +171,12 @@ public struct DownloadError: Error, Sendable, Equatable, CustomStringConvertible
     case cancelled
     /// The server's file has changed since the transfer began.
     case changed
+    /// It waits for another download.
+    case waiting
+    /// A download that comes first failed, was cancelled or does not exist.
+    case dependency
+    /// Another process or download uses the queue or the path.
+    case busy
   }
 
   public var kind: Kind
@@ -150,9 +199,9 @@ extension DownloadError.Kind {
   /// Whether a failure of this kind usually passes by itself.
   public var isTransient: Bool {
     switch self {
-    case .offline, .changed: true
+    case .offline, .changed, .waiting, .busy: true
     case .server(let status): status == 408 || status == 429 || status >= 500
-    case .wrongContent, .wrongAnswer, .diskFull, .file, .cancelled: false
+    case .wrongContent, .wrongAnswer, .diskFull, .file, .cancelled, .dependency: false
     }
   }
 }

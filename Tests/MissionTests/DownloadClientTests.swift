@@ -24,7 +24,7 @@ struct DownloadClientTests {
     let downloader = ChunkedDownloader(
       settings: settings, open: ChunkedDownloader.requests(through: client))
     var job = fixture.job(content, from: "", inChunks: true)
-    job.source = .blob(job.hash)
+    job.source = .blob(DownloadFixture.hash(content))
     return try await downloader.download(job) { _ in }
   }
 

@@ -166,6 +166,10 @@ final class HostileServer: Sendable {
     guard LoopbackSocket.write(connection, Array(text.utf8)[...]) else { return false }
     let body = answer.cut.map { answer.body[..<$0] } ?? answer.body[...]
     guard send(body, connection, inChunks: answer.length == nil) else { return false }
+    let isChunkedWhole = answer.length == nil && answer.cut == nil
+    if isChunkedWhole, !LoopbackSocket.write(connection, Array("0\r\n\r\n".utf8)[...]) {
+      return false
+    }
     if answer.cut == nil, answer.length ?? body.count == body.count { return true }
     if answer.ending == .silence {
       var byte: [UInt8] = [0]
@@ -186,7 +190,7 @@ final class HostileServer: Sendable {
       guard LoopbackSocket.write(connection, framed[...]) else { return false }
       count(part.count)
     }
-    return inChunks ? LoopbackSocket.write(connection, Array("0\r\n\r\n".utf8)[...]) : true
+    return true
   }
 
   private func count(_ bytes: Int) {

@@ -144,16 +144,17 @@ final class Shelf: MissionCatalogue, Downloader {
   func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
+    guard let hash = job.hash else { throw DownloadError(.server(404), "it has no hash") }
     let obstacle = state.withLock { state -> Obstacle? in
-      state.fetches[job.hash, default: 0] += 1
-      state.order.append(job.hash)
+      state.fetches[hash, default: 0] += 1
+      state.order.append(hash)
       state.running += 1
       state.runningMax = max(state.runningMax, state.running)
-      guard state.obstacles[job.hash]?.isEmpty == false else { return nil }
-      return state.obstacles[job.hash]?.removeFirst()
+      guard state.obstacles[hash]?.isEmpty == false else { return nil }
+      return state.obstacles[hash]?.removeFirst()
     }
     defer { state.withLock { $0.running -= 1 } }
-    guard let content = state.withLock({ $0.contents[job.hash] }) else {
+    guard let content = state.withLock({ $0.contents[hash] }) else {
       throw DownloadError(.server(404), "the server answered 404")
     }
     switch obstacle {

@@ -22,8 +22,9 @@ struct SealedDownloadTests {
     var job = fixture.job(
       content, from: url, inChunks: inChunks,
       map: fixture.notes.withLock { $0.recorded.last })
-    job.partialPath = files.partialPath(of: job.hash)
-    job.cipher = files.partialCipher(of: job.hash)
+    let hash = DownloadFixture.hash(content)
+    job.partialPath = files.partialPath(of: hash)
+    job.cipher = files.partialCipher(of: hash)
     return job
   }
 
@@ -61,7 +62,7 @@ struct SealedDownloadTests {
     let outcome = try await fixture.download(last)
     #expect(outcome.bytesReused >= 500_000, "what came before the cuts is not fetched again")
     #expect(try !isPlain(in: path))
-    let stored = StoredContent(hash: last.hash, size: Int64(content.count))
+    let stored = StoredContent(hash: DownloadFixture.hash(content), size: Int64(content.count))
     try await files.adopt(stored)
     #expect(try await files.isIntact(stored))
     let opened = try await files.open(stored, partSize: 0, parts: [])
@@ -87,6 +88,7 @@ struct SealedDownloadTests {
     let last = job(good.url, inChunks: true)
     #expect(try await fixture.download(last).bytesReused == 0)
     #expect(try !isPlain(in: last.partialPath))
-    try await files.adopt(StoredContent(hash: last.hash, size: Int64(content.count)))
+    try await files.adopt(
+      StoredContent(hash: DownloadFixture.hash(content), size: Int64(content.count)))
   }
 }

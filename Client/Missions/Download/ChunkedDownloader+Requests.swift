@@ -17,6 +17,7 @@ extension ChunkedDownloader {
         switch source {
         case .blob(let hash): TransportRequest(.get, "\(server)/v1/blobs/\(hash)", headers: headers)
         case .url(let url): TransportRequest(.get, url)
+        case .request(let request): try TransportRequest(request)
         }
       for field in fields.fields { request.headers.add(field.name, field.value) }
       request.timeout = timeout
@@ -39,8 +40,9 @@ extension ChunkedDownloader {
         switch source {
         case .blob(let hash): NetworkRequest("/v1/blobs/\(hash)")
         case .url(let url): NetworkRequest(url: url)
+        case .request(let request): try NetworkRequest(request)
         }
-      request.headers = fields
+      for field in fields.fields { request.headers.add(field.name, field.value) }
       request.timeout = timeout
       request.minimumRate = RequestPace.downloadRateMin
       request.retry = RetryPolicy(attemptsMax: 1)
@@ -56,6 +58,36 @@ extension ChunkedDownloader {
         return TransportStream(status: status, headers: answer.headers, body: nothing)
       }
     }
+  }
+}
+
+extension TransportRequest {
+  fileprivate init(_ request: ContentRequest) throws(TransportError) {
+    self.init(try TransportMethod(request), request.url, body: request.body)
+    for (name, value) in request.headers.sorted(by: { $0.key < $1.key }) {
+      headers.add(name, value)
+    }
+    if !request.headers.isEmpty { redirects = .withinOrigin }
+  }
+}
+
+extension NetworkRequest {
+  fileprivate init(_ request: ContentRequest) throws(TransportError) {
+    self.init(url: request.url, method: try TransportMethod(request))
+    body = request.body.map { .bytes($0) }
+    for (name, value) in request.headers.sorted(by: { $0.key < $1.key }) {
+      headers.add(name, value)
+    }
+    if !request.headers.isEmpty { redirects = .withinOrigin }
+  }
+}
+
+extension TransportMethod {
+  fileprivate init(_ request: ContentRequest) throws(TransportError) {
+    guard let method = TransportMethod(rawValue: request.method) else {
+      throw TransportError(.badAddress, "“\(request.method.prefix(20))” is not a method")
+    }
+    self = method
   }
 }
 

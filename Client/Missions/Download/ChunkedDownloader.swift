@@ -7,10 +7,10 @@ import FerryProtocol
 ///
 /// Its two threads, for writes and for the hash of whole files, end when it is released.
 public struct ChunkedDownloader: Downloader {
-  private let open: DownloadOpening
-  private let settings: DownloadSettings
-  private let surroundings: DownloadSurroundings
-  private let writing: any WorkExecutor
+  let open: DownloadOpening
+  let settings: DownloadSettings
+  let surroundings: DownloadSurroundings
+  let writing: any WorkExecutor
   private let hashing: any WorkExecutor
 
   /// Creates a downloader that makes its requests by `open`.
@@ -33,37 +33,54 @@ public struct ChunkedDownloader: Downloader {
   public func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
-    let layout = PartialLayout(job, marksFrom: settings.marksFrom)
+    guard job.source.isFile, let size = job.size, job.hash != nil || !job.chunks.isEmpty else {
+      return try await downloadUnknown(job, progress: progress)
+    }
+    return try await download(job, size: size, open: open, progress: progress)
+  }
+
+  /// Fetches a file of this size with requests by `open`.
+  func download(
+    _ job: DownloadJob, size: Int64, open: @escaping DownloadOpening,
+    progress: @escaping @Sendable (DownloadProgress) -> Void
+  ) async throws(DownloadError) -> DownloadOutcome {
+    let layout = PartialLayout(job, size: size, marksFrom: settings.marksFrom)
     let file = PartialFile(
       path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing,
       system: surroundings.files)
     let session = DownloadSession(
-      job, file: file, layout: layout, settings: settings, surroundings: surroundings,
+      job, size: size, file: file, layout: layout, settings: settings, surroundings: surroundings,
       tell: progress)
     do throws(DownloadError) {
       try await session.restore()
-      try await fetch(session)
+      try await fetch(session, open)
       try await file.finish(isDurable: settings.endsDurable)
     } catch {
       let error = Task.isCancelled ? .cancelled : error
+      await session.reportEnd()
       await session.keep(after: error)
       throw error
     }
-    return DownloadOutcome(bytesFetched: await session.fetched, bytesReused: await session.reused)
+    let hash = await session.wholeHash
+    return DownloadOutcome(
+      bytesFetched: await session.fetched, bytesReused: await session.reused, size: size,
+      hash: job.hash ?? hash)
   }
 
   /// Fetches missing parts, and again those that the check of the whole finds to be wrong.
-  private func fetch(_ session: DownloadSession) async throws(DownloadError) {
-    let checksWhole = settings.checksWhole && session.checksChunks || session.job.size == 0
+  private func fetch(
+    _ session: DownloadSession, _ open: @escaping DownloadOpening
+  ) async throws(DownloadError) {
+    let checksWhole = settings.checksWhole && session.checksChunks || session.size == 0
     for _ in 0..<ChunkPlan.Bounds().tries {
       let whole =
         checksWhole
         ? WholeHash(
           path: session.job.partialPath, cipher: session.job.cipher, executor: hashing,
           system: surroundings.files) : nil
-      try await fetchMissing(session, whole)
+      try await fetchMissing(session, whole, open)
       guard let whole else { return }
-      if await whole.finish() == session.job.hash.bytes { return }
+      if await session.accepts(whole: await whole.finish()) { return }
       guard try await session.recheck() else { break }
     }
     throw DownloadError(
@@ -71,7 +88,7 @@ public struct ChunkedDownloader: Downloader {
   }
 
   private func fetchMissing(
-    _ session: DownloadSession, _ whole: WholeHash?
+    _ session: DownloadSession, _ whole: WholeHash?, _ open: @escaping DownloadOpening
   ) async throws(DownloadError) {
     let connection = RangeFetch(session: session, open: open, retry: settings.retry)
     let connections = min(settings.connections, max(1, await session.plan.missing.count))
@@ -109,6 +126,13 @@ extension DownloadSession {
     }
   }
 
+  /// Whether the whole file has its hash, or any hash is accepted.
+  fileprivate func accepts(whole digest: [UInt8]?) -> Bool {
+    guard let digest else { return false }
+    wholeHash = ContentHash(digest)
+    return job.hash == nil || job.hash == wholeHash
+  }
+
   /// Records the verified chunks for the next attempt, which trusts their hashes. A file without
   /// chunks has its marks instead: waiting for the disk would delay a pause.
   fileprivate func keep(after error: DownloadError) async {
@@ -120,12 +144,12 @@ extension DownloadSession {
 
 extension PartialLayout {
   /// Creates the layout of a job's file, which is one chunk if only the whole hash is known.
-  init(_ job: DownloadJob, marksFrom: Int64) {
-    let chunkSize = max(1, job.chunks.isEmpty ? job.size : job.chunkSize)
-    let parts = Int(job.size / chunkSize) + (job.size % chunkSize > 0 ? 1 : 0)
+  init(_ job: DownloadJob, size: Int64, marksFrom: Int64) {
+    let chunkSize = max(1, job.chunks.isEmpty ? size : job.chunkSize)
+    let parts = Int(size / chunkSize) + (size % chunkSize > 0 ? 1 : 0)
     precondition(job.chunks.isEmpty || job.chunks.count == parts, "chunks do not fit the file")
     self.init(
-      size: job.size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom,
+      size: size, chunkSize: chunkSize, chunkCount: parts, marksFrom: marksFrom,
       isEncrypted: job.cipher != nil)
   }
 }

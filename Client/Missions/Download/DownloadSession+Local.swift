@@ -9,7 +9,7 @@ extension DownloadSession {
     if checksChunks {
       try await restoreChunks(remains)
       try await reuseChunks()
-    } else if job.size > 0 {
+    } else if size > 0 {
       try await restorePrefix(remains)
     }
     reused = plan.bytesVerified + plan.bytesKept
@@ -32,7 +32,7 @@ extension DownloadSession {
         continue
       }
       if Task.isCancelled { throw .cancelled }
-      map[chunk] = try await file.digest(of: bytes) == hash(of: chunk).bytes
+      map[chunk] = accepts(try await file.digest(of: bytes), of: chunk)
       if map[chunk] {
         plan.verified(chunk)
         try await file.mark(chunk, bytes.upperBound - bytes.lowerBound)
@@ -43,14 +43,16 @@ extension DownloadSession {
   /// Restores a part from the start. A part without a version cannot be continued.
   private func restorePrefix(_ remains: PartialRemains) async throws(DownloadError) {
     let there = remains.marks.map { $0[0] ?? 0 } ?? map.prefixBytes
-    let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, job.size)
-    if kept == job.size || remains.mayBeFinished,
-      try await file.digest(of: 0..<job.size) == job.hash.bytes
+    let kept = map.validator == nil ? 0 : min(there, remains.contentBytes, size)
+    let isWhole = kept == size
+    if isWhole || remains.mayBeFinished && job.hash != nil,
+      let digest = try await file.digest(of: 0..<size), accepts(digest, of: 0)
     {
+      wholeHash = ContentHash(digest)
       plan.verified(0)
-      return try await file.mark(0, job.size)
+      return try await file.mark(0, size)
     }
-    guard kept > 0, kept < job.size else { return try await forgetPrefix() }
+    guard kept > 0, !isWhole else { return try await forgetPrefix() }
     plan.keep(kept, of: 0)
     try await file.mark(0, kept)
   }
@@ -60,11 +62,12 @@ extension DownloadSession {
       if Task.isCancelled { throw .cancelled }
       let bytes = plan.bytes(of: chunk)
       let length = bytes.upperBound - bytes.lowerBound
-      guard let local = await job.reuse(hash(of: chunk)), local.length == length else { continue }
+      let hash = job.chunks[chunk]
+      guard let local = await job.reuse(hash), local.length == length else { continue }
       // Bytes that a failed copy overwrote no longer belong to the chunk.
       plan.keep(0, of: chunk)
       try await file.mark(chunk, 0)
-      if try await file.copy(local, to: bytes.lowerBound, expecting: hash(of: chunk)) {
+      if try await file.copy(local, to: bytes.lowerBound, expecting: hash) {
         try await file.mark(chunk, length)
         verified(chunk)
       }
@@ -90,7 +93,7 @@ extension DownloadSession {
   func recheck() async throws(DownloadError) -> Bool {
     for chunk in 0..<plan.chunkCount {
       if Task.isCancelled { throw .cancelled }
-      if try await file.digest(of: plan.bytes(of: chunk)) == hash(of: chunk).bytes { continue }
+      if accepts(try await file.digest(of: plan.bytes(of: chunk)), of: chunk) { continue }
       plan.drop(chunk)
       map[chunk] = false
       try await file.mark(chunk, 0)

@@ -7,6 +7,8 @@ import FerryProtocol
 /// this actor, everything may have changed.
 actor DownloadSession {
   nonisolated let job: DownloadJob
+  /// Bytes of the file: the job's, or the announced ones.
+  nonisolated let size: Int64
   nonisolated let file: PartialFile
   nonisolated let layout: PartialLayout
   nonisolated let surroundings: DownloadSurroundings
@@ -26,6 +28,8 @@ actor DownloadSession {
   var reused: Int64 = 0
   /// The most bytes that were ever here.
   private(set) var highest: Int64 = 0
+  /// The hash of the whole file, if its one chunk was fetched or read to its end.
+  var wholeHash: ContentHash?
 
   private var gauge: ProgressGauge
   private var rule: RecordRule
@@ -35,10 +39,12 @@ actor DownloadSession {
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   init(
-    _ job: DownloadJob, file: PartialFile, layout: PartialLayout, settings: DownloadSettings,
-    surroundings: DownloadSurroundings, tell: @escaping @Sendable (DownloadProgress) -> Void
+    _ job: DownloadJob, size: Int64, file: PartialFile, layout: PartialLayout,
+    settings: DownloadSettings, surroundings: DownloadSurroundings,
+    tell: @escaping @Sendable (DownloadProgress) -> Void
   ) {
     self.job = job
+    self.size = size
     self.file = file
     self.layout = layout
     self.surroundings = surroundings
@@ -47,19 +53,25 @@ actor DownloadSession {
     bounds.connections = max(1, settings.connections)
     bounds.rangeBytes = settings.rangeBytes
     bounds.wholeBytes = settings.wholeBytes
-    plan = ChunkPlan(size: job.size, chunkSize: layout.chunkSize, bounds: bounds)
+    plan = ChunkPlan(size: size, chunkSize: layout.chunkSize, bounds: bounds)
     map =
       job.map.chunkCount == job.chunks.count ? job.map : ChunkMap(chunkCount: job.chunks.count)
-    gauge = ProgressGauge(total: job.size)
+    gauge = ProgressGauge(total: size)
     rule = RecordRule(bytes: 0, now: surroundings.steadyClock())
   }
 
   /// Whether chunks have their own hashes; if not, the file is one chunk.
   nonisolated var checksChunks: Bool { !job.chunks.isEmpty }
 
-  /// Returns the expected hash of a chunk.
-  nonisolated func hash(of chunk: Int) -> ContentHash {
+  /// Returns the expected hash of a chunk; `nil` if every content is accepted.
+  nonisolated func hash(of chunk: Int) -> ContentHash? {
     checksChunks ? job.chunks[chunk] : job.hash
+  }
+
+  /// Whether a chunk has this hash, or any hash is accepted.
+  nonisolated func accepts(_ digest: [UInt8]?, of chunk: Int) -> Bool {
+    guard let digest else { return false }
+    return hash(of: chunk).map { $0.bytes == digest } ?? true
   }
 
   // MARK: Work
@@ -136,9 +148,10 @@ actor DownloadSession {
   func ask(_ range: FetchRange) -> TransferAsk {
     let isInside = !checksChunks && range.bytes.lowerBound > 0
     return TransferAsk(
-      bytes: range.bytes, size: job.size, hasRange: range.hasRange,
+      bytes: range.bytes, size: size, hasRange: range.hasRange,
       validator: isInside ? map.validator.map(TransferValidator.init(kept:)) : nil,
-      checksChunks: checksChunks, isDecoded: plan.way == .decoded)
+      checksChunks: checksChunks, isDecoded: plan.way == .decoded, isSizeKnown: job.size != nil,
+      isProven: checksChunks || job.hash != nil)
   }
 
   /// Decides about an answer: its body's bytes in the file, or the request's end.
@@ -158,7 +171,7 @@ actor DownloadSession {
       guard let whole = plan.widen(range) else { return .end(.done) }
       range = whole
       try await begin(head, at: 0)
-      return .take(0..<job.size)
+      return .take(0..<size)
     case .startOver(let error):
       startOvers += 1
       if startOvers > plan.bounds.tries { throw error }
@@ -179,6 +192,7 @@ actor DownloadSession {
     guard !checksChunks, start == 0 else { return }
     try await forgetPrefix()
     map.validator = TransferValidator(head.headers)?.text
+    if job.size == nil { map.announcedBytes = size }
     if layout.hasMarks { try await record() }
   }
 
@@ -208,7 +222,8 @@ actor DownloadSession {
   ///
   /// Throws kind `wrongContent` if it was wrong too often.
   func checked(_ chunk: Int, _ digest: [UInt8], isWhole: Bool) async throws(DownloadError) {
-    if digest == hash(of: chunk).bytes { return verified(chunk) }
+    if !checksChunks { wholeHash = ContentHash(digest) }
+    if accepts(digest, of: chunk) { return verified(chunk) }
     let mayTry = plan.failed(chunk, isWhole: isWhole)
     if !checksChunks { try await forgetPrefix() }
     guard mayTry else {
@@ -238,6 +253,11 @@ actor DownloadSession {
       isDue = true
       wake()
     }
+  }
+
+  /// Reports the bytes that were received since the last report.
+  func reportEnd() {
+    if let progress = gauge.end(fetched: fetched) { tell(progress) }
   }
 
   /// Records the map. For a file without chunks it has only the bytes on the disk, because no hash

@@ -4,6 +4,7 @@ struct ProgressGauge {
   private let total: Int64
   private let step: Int64
   private var reported: Int64 = -1
+  private var reportedFetched: Int64 = 0
   private var highest: Int64 = 0
 
   /// Creates a gauge up to `total` bytes.
@@ -23,7 +24,18 @@ struct ProgressGauge {
     else {
       return nil
     }
+    return report(fetched)
+  }
+
+  /// Returns the progress at the end of an interrupted download, if anything was received since the
+  /// last report. So a caller that adds up several attempts counts each received byte.
+  mutating func end(fetched: Int64) -> DownloadProgress? {
+    fetched > reportedFetched ? report(fetched) : nil
+  }
+
+  private mutating func report(_ fetched: Int64) -> DownloadProgress {
     reported = highest
+    reportedFetched = fetched
     return DownloadProgress(bytesDone: highest, bytesTotal: total, bytesFetched: fetched)
   }
 }

@@ -60,7 +60,7 @@ struct RangeFetch: Sendable {
     _ body: TransportBody, _ bytes: Range<Int64>, for request: FetchRange, hasLength: Bool
   ) async throws(DownloadError) -> FetchEnd {
     let chunkSize = session.layout.chunkSize
-    var intake = BodyIntake(bytes, size: session.job.size, chunkSize: chunkSize)
+    var intake = BodyIntake(bytes, size: session.size, chunkSize: chunkSize)
     let begun = bytes.lowerBound / chunkSize * chunkSize..<bytes.lowerBound
     var hash = try await session.rehash(begun)
     var isWhole = begun.isEmpty

@@ -30,6 +30,9 @@ enum ResumeDecision: Equatable {
   }
 
   private static func whole(_ head: AnswerHead, _ ask: TransferAsk) -> Self {
+    if !ask.isProven, head.isEncoded || head.length == nil {
+      return .giveUp(DownloadError(.changed, "the server no longer announces the file's length"))
+    }
     if head.isEncoded {
       // The announced length would be that of the encoded body.
       return ask.isDecoded
@@ -90,6 +93,10 @@ enum ResumeDecision: Equatable {
   /// Rejects an answer of another size: it cannot be the file, and a fetched part may be of that
   /// version.
   private static func otherSize(_ size: Int64, _ head: AnswerHead, _ ask: TransferAsk) -> Self {
+    guard ask.isSizeKnown else {
+      return .giveUp(
+        DownloadError(.changed, "the file has changed on the server: it has \(size) bytes now"))
+    }
     let type = head.headers["Content-Type"].map { " of \($0.prefix(80))" } ?? ""
     return .giveUp(
       DownloadError(

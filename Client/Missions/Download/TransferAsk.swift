@@ -15,6 +15,10 @@ struct TransferAsk: Equatable, Sendable {
   var checksChunks: Bool
   /// Whether the transport may request encodings, which it decodes.
   var isDecoded = false
+  /// Whether another size cannot be the file. Otherwise another size is another version of it.
+  var isSizeKnown = true
+  /// Whether a hash proves the content. Otherwise the head has to announce its exact length.
+  var isProven = true
 
   /// The header fields.
   var headers: TransportHeaders {

@@ -42,16 +42,6 @@ struct ProgressMeter: Sendable {
     var fetched: Int64 = 0
   }
 
-  private struct Mark {
-    var at: Duration
-    var fetched: Int64
-  }
-
-  /// The time over which the rate is measured.
-  private static let window: Duration = .seconds(5)
-  /// The least time for a rate.
-  private static let windowMin: Duration = .milliseconds(500)
-
   private let id: MissionID
   private let version: Int64
   private let total: Int64
@@ -65,7 +55,7 @@ struct ProgressMeter: Sendable {
   /// The bytes that ended items fetched.
   private var fetched: Int64 = 0
   private var underWay: [Int: Item] = [:]
-  private var marks: [Mark] = []
+  private var meter = RateMeter()
 
   /// Creates a meter.
   ///
@@ -119,7 +109,7 @@ struct ProgressMeter: Sendable {
     var progress = MissionProgress(
       id: id, version: version, bytesDone: shown, bytesTotal: total, itemsDone: itemsShown,
       items: items, bytesFetched: bytesFetched)
-    progress.bytesPerSecond = rate(at: now)
+    progress.bytesPerSecond = meter.rate(bytesFetched, at: now)
     if let rate = progress.bytesPerSecond, rate > 0 {
       progress.timeLeft = .seconds(min(Double(total - shown) / rate, 1e9))
     }
@@ -131,15 +121,5 @@ struct ProgressMeter: Sendable {
 
   private var bytesFetched: Int64 { underWay.values.reduce(fetched) { $0 + $1.fetched } }
 
-  /// Notes a mark each tenth of a second at most, and removes those outside of the window.
-  private mutating func mark(_ now: Duration) {
-    if let last = marks.last, now - last.at < .milliseconds(100) { return }
-    marks.append(Mark(at: now, fetched: bytesFetched))
-    while marks.count > 2, now - marks[1].at >= Self.window { marks.removeFirst() }
-  }
-
-  private func rate(at now: Duration) -> Double? {
-    guard let first = marks.first, now - first.at >= Self.windowMin else { return nil }
-    return Double(bytesFetched - first.fetched) / ((now - first.at) / .seconds(1))
-  }
+  private mutating func mark(_ now: Duration) { meter.mark(bytesFetched, at: now) }
 }

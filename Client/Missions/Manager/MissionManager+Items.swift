@@ -72,7 +72,7 @@ extension MissionManager {
         hash: item.hash, chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
         chunks: chunks, partialPath: files.partialPath(of: item.hash))
       try await transfer(
-        job, of: manifest.id, item: item.path, place: place, isPatient: place != nil)
+        job, item.hash, of: manifest.id, item: item.path, place: place, isPatient: place != nil)
       try await files.adopt(content)
       let isLarge = item.size >= Self.largeBytes
       if isLarge { try await files.sync([item.hash]) }
@@ -123,14 +123,15 @@ extension MissionManager {
     if isChanged { try await store.setChunkMap(map, of: item.hash) }
   }
 
-  /// Fetches one file.
+  /// Fetches the file with a hash.
   ///
   /// - Parameter isPatient: whether to retry without end while there is no connection.
   func transfer(
-    _ job: DownloadJob, of id: MissionID, item: String?, place: Int?, isPatient: Bool = true
+    _ job: DownloadJob, _ hash: ContentHash, of id: MissionID, item: String?, place: Int?,
+    isPatient: Bool = true
   ) async throws(MissionError) {
     var job = job
-    let (store, files, hash) = (store, files, job.hash)
+    let (store, files) = (store, files)
     job.cipher = files.partialCipher(of: hash)
     job.record = { map in try await store.setChunkMap(map, of: hash) }
     job.reuse = { chunk in
@@ -180,9 +181,9 @@ extension MissionManager {
 }
 
 extension MissionError {
-  /// Creates an error for a file that could not be fetched. It names an address elsewhere, since
+  /// Creates an error for a file that could not be fetched. It names an address elsewhere, because
   /// the space's own server cannot help with it.
-  fileprivate init(_ error: DownloadError, of source: DownloadSource) {
+  init(_ error: DownloadError, of source: DownloadSource?) {
     let kind: Kind =
       switch error.kind {
       case .offline, .changed: .offline
@@ -192,6 +193,9 @@ extension MissionError {
       case .diskFull: .diskFull
       case .file: .files
       case .cancelled: .cancelled
+      case .waiting: .waiting
+      case .dependency: .dependency
+      case .busy: .busy
       }
     var message = error.message
     if case (.url(let url), .server) = (source, error.kind) {

@@ -166,7 +166,7 @@ extension MissionManager {
     let job = DownloadJob(
       source: .blob(hash), size: size, hash: hash, chunkSize: size,
       partialPath: files.partialPath(of: hash))
-    try await transfer(job, of: row.record.id, item: nil, place: nil)
+    try await transfer(job, hash, of: row.record.id, item: nil, place: nil)
     let document = try await files.partialBytes(of: hash, limit: size)
     let manifest = try ManifestCheck.manifest(document, of: row.record, in: space)
     // Only the first signer is trusted, even if another mission's signer was stored during this

@@ -93,13 +93,13 @@ public final class SQLiteMissionStore: MissionStore {
 /// Carries the connection to its thread.
 // SAFETY: `value` is only touched by closures that run one at a time on the executor beside it;
 // the last reference may be dropped on any thread, when no closure can run any more.
-private final class ConnectionBox: @unchecked Sendable {
+final class ConnectionBox: @unchecked Sendable {
   let value: SQLiteConnection
   init(_ value: SQLiteConnection) { self.value = value }
 }
 
 /// Converts SQLite's errors to this module's.
-private func translated<T>(_ body: () throws -> T) throws(MissionError) -> T {
+func translated<T>(_ body: () throws -> T) throws(MissionError) -> T {
   do {
     return try body()
   } catch let error as MissionError {

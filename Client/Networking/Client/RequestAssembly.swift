@@ -28,7 +28,7 @@ struct RequestAssembly: Sendable {
       request.method, url, headers: headers, timeout: request.timeout ?? configuration.timeout,
       connectTimeout: request.connectTimeout ?? configuration.connectTimeout,
       responseLimit: request.responseLimit ?? configuration.responseLimit)
-    transport.redirects = configuration.redirects
+    transport.redirects = request.redirects ?? configuration.redirects
     transport.certificateAuthorities = configuration.certificateAuthorities
     transport.minimumRate = request.minimumRate
     // The transport omits these two by itself.

@@ -44,6 +44,8 @@ public struct NetworkRequest: Sendable {
   /// For streams and downloads: the least bytes a second of the body, over each `timeout`. `nil`
   /// for a body that may be silent for long, such as a stream of events.
   public var minimumRate: Int?
+  /// The addresses to which the server may redirect the request.
+  public var redirects: RedirectRule?
 
   /// Creates a request for `path`, percent-encoded already.
   public init(

@@ -1,0 +1,265 @@
+import FerryCryptography
+import FerryNetworking
+import FerryProtocol
+import Synchronization
+
+// Files of unknown size or hash.
+//
+// The first answer announces the size. From there on the file is fetched like any other, and the
+// first answer is that of its first request. An answer without a length is written as it comes; it
+// cannot be continued, only repeated.
+extension ChunkedDownloader {
+  /// The most versions of a file on the server that one call follows.
+  private static let versionsMax = 3
+
+  /// Fetches a file of unknown size or hash, or the answer to a request.
+  func downloadUnknown(
+    _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
+  ) async throws(DownloadError) -> DownloadOutcome {
+    var job = job
+    let counter = FetchCounter(progress)
+    var failure = DownloadError(.changed, "the file keeps changing on the server")
+    for _ in 0..<Self.versionsMax {
+      do throws(DownloadError) {
+        var outcome = try await attempt(job, counter)
+        outcome.bytesFetched += counter.before
+        return outcome
+      } catch {
+        guard error.kind == .changed else { throw error }
+        failure = error
+      }
+      job.map.clear()
+      do { try await job.record(job.map) } catch {
+        throw DownloadError(.file, "the progress cannot be recorded: \(error)")
+      }
+    }
+    throw failure
+  }
+
+  /// Fetches one version of the file.
+  private func attempt(
+    _ job: DownloadJob, _ counter: FetchCounter
+  ) async throws(DownloadError) -> DownloadOutcome {
+    let known = job.size ?? job.map.announcedBytes
+    if job.source.isFile, let known, job.map.validator != nil {
+      try check(known, job)
+      return try await download(job, size: known, open: open, progress: counter.begin())
+    }
+    var patience = Patience(settings.retry)
+    while true {
+      do throws(Interruption) {
+        return try await fetchFirst(job, progress: counter.begin())
+      } catch {
+        switch error {
+        case .end(let error): throw Task.isCancelled ? .cancelled : error
+        case .again(let error, let wish):
+          await job.stalled(error)
+          let random = surroundings.random()
+          guard let delay = patience.delay(0, retryAfter: wish, random: random) else { throw error }
+          do { try await surroundings.sleep(delay) } catch { throw .cancelled }
+        }
+      }
+    }
+  }
+
+  /// Sends the first request, and fetches the file from its answer on.
+  private func fetchFirst(
+    _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
+  ) async throws(Interruption) -> DownloadOutcome {
+    let answer = try await firstAnswer(job)
+    let head = AnswerHead(status: answer.status, headers: answer.headers)
+    guard job.source.isFile, !head.isEncoded, let length = head.length else {
+      return try await save(answer.body, job, progress)
+    }
+    do throws(DownloadError) {
+      if let size = job.size, size != length {
+        throw DownloadError(
+          .wrongContent(chunk: nil), "the server's file has \(length) bytes instead of \(size)")
+      }
+      try check(length, job)
+      let first = FirstAnswer(answer, open)
+      defer { first.cancel() }
+      return try await download(job, size: length, open: first.opening, progress: progress)
+    } catch {
+      throw .end(error)
+    }
+  }
+
+  /// Returns the answer to a request of the whole file. If the server encodes it nevertheless, the
+  /// transport decodes it.
+  private func firstAnswer(_ job: DownloadJob) async throws(Interruption) -> TransportStream {
+    var ask = TransferAsk(bytes: 0..<0, size: 0, hasRange: false, checksChunks: false)
+    while true {
+      let answer: TransportStream
+      do throws(TransportError) { answer = try await open(job.source, ask.headers) } catch {
+        throw Interruption(error)
+      }
+      let head = AnswerHead(status: answer.status, headers: answer.headers)
+      if head.status == 200 || !job.source.isFile && (201...203).contains(head.status) {
+        guard head.isEncoded, !ask.isDecoded else { return answer }
+        answer.body.cancel()
+        ask.isDecoded = true
+        continue
+      }
+      answer.body.cancel()
+      switch ResumeDecision(head, to: ask, now: surroundings.wallClock()) {
+      case .tryAgain(let error, let wish): throw .again(error, after: wish)
+      case .giveUp(let error): throw .end(error)
+      case .take, .takeWhole, .startOver, .change:
+        throw .end(DownloadError(.wrongAnswer, "the server answered with status \(head.status)"))
+      }
+    }
+  }
+
+  private func check(_ size: Int64, _ job: DownloadJob) throws(DownloadError) {
+    guard job.size == nil, size > job.sizeMax else { return }
+    throw DownloadError(
+      .wrongAnswer, "the file has \(size) bytes, and \(job.sizeMax) are allowed")
+  }
+
+  // MARK: Without a length
+
+  /// Writes a body of unknown length.
+  private func save(
+    _ body: TransportBody, _ job: DownloadJob,
+    _ progress: @Sendable (DownloadProgress) -> Void
+  ) async throws(Interruption) -> DownloadOutcome {
+    let limit = job.size ?? job.sizeMax
+    var gauge = StreamGauge()
+    var hash = SHA256()
+    var size: Int64 = 0
+    do throws(DownloadError) {
+      let file = partialFile(job, size: 0)
+      _ = try await file.open(bootID: nil)
+      var parts = body.makeAsyncIterator()
+      while true {
+        let part: [UInt8]?
+        do throws(TransportError) { part = try await parts.next() } catch {
+          throw DownloadError(error)
+        }
+        guard let part else { break }
+        guard Int64(part.count) <= limit - size else {
+          throw DownloadError(.wrongAnswer, "the file has more than \(limit) bytes")
+        }
+        try await file.write(part, part.indices, at: size, chunk: 0, count: 0)
+        hash.update(part)
+        size += Int64(part.count)
+        if gauge.isDue(size) {
+          progress(DownloadProgress(bytesDone: size, bytesTotal: job.size, bytesFetched: size))
+        }
+      }
+    } catch {
+      progress(DownloadProgress(bytesDone: size, bytesTotal: job.size, bytesFetched: size))
+      throw error.isTransient ? .again(error, after: nil) : .end(error)
+    }
+    do throws(DownloadError) {
+      return try await finish(job, size, ContentHash(hash.finish()), progress)
+    } catch {
+      throw .end(error)
+    }
+  }
+
+  /// Checks a body that was written to its end.
+  private func finish(
+    _ job: DownloadJob, _ size: Int64, _ hash: ContentHash?,
+    _ progress: @Sendable (DownloadProgress) -> Void
+  ) async throws(DownloadError) -> DownloadOutcome {
+    if let expected = job.size, expected != size {
+      throw DownloadError(
+        .wrongContent(chunk: nil), "the server's file has \(size) bytes instead of \(expected)")
+    }
+    if let expected = job.hash, expected != hash {
+      throw DownloadError(
+        .wrongContent(chunk: nil), "the file's SHA-256 differs from the expected one")
+    }
+    let file = partialFile(job, size: size)
+    _ = try await file.open(bootID: nil)
+    try await file.finish(isDurable: settings.endsDurable)
+    progress(DownloadProgress(bytesDone: size, bytesTotal: size, bytesFetched: size))
+    return DownloadOutcome(bytesFetched: size, bytesReused: 0, size: size, hash: hash)
+  }
+
+  /// Returns the job's file without marks.
+  private func partialFile(_ job: DownloadJob, size: Int64) -> PartialFile {
+    let layout = PartialLayout(
+      size: size, chunkSize: max(1, size), chunkCount: size == 0 ? 0 : 1, marksFrom: .max,
+      isEncrypted: job.cipher != nil)
+    return PartialFile(
+      path: job.partialPath, layout: layout, cipher: job.cipher, executor: writing,
+      system: surroundings.files)
+  }
+}
+
+/// The end of an attempt without a file.
+private enum Interruption: Error {
+  /// Another attempt may succeed, at the earliest after the server's requested pause.
+  case again(DownloadError, after: Duration?)
+  case end(DownloadError)
+
+  init(_ error: TransportError) {
+    let failure = DownloadError(error)
+    self = failure.isTransient ? .again(failure, after: nil) : .end(failure)
+  }
+}
+
+/// The answer that announced a file's size, which serves as the answer to its first request.
+private final class FirstAnswer: Sendable {
+  private let answer: Mutex<TransportStream?>
+  private let open: DownloadOpening
+
+  init(_ answer: TransportStream, _ open: @escaping DownloadOpening) {
+    self.answer = Mutex(answer)
+    self.open = open
+  }
+
+  /// Opens transfers: the first one without a range gets the answer.
+  var opening: DownloadOpening {
+    { (source, fields) async throws(TransportError) -> TransportStream in
+      let first = self.answer.withLock { $0.take() }
+      if let first, fields["Range"] == nil { return first }
+      first?.body.cancel()
+      return try await self.open(source, fields)
+    }
+  }
+
+  /// Ends an unused answer.
+  func cancel() { answer.withLock { $0.take() }?.body.cancel() }
+}
+
+/// Adds the received bytes of earlier transfers to the reported progress.
+private final class FetchCounter: Sendable {
+  private let counts = Mutex<(before: Int64, present: Int64)>((0, 0))
+  private let progress: @Sendable (DownloadProgress) -> Void
+
+  init(_ progress: @escaping @Sendable (DownloadProgress) -> Void) { self.progress = progress }
+
+  /// The bytes received before the present transfer.
+  var before: Int64 { counts.withLock { $0.before } }
+
+  /// Begins a transfer. Returns the receiver of its progress, which counts from zero.
+  func begin() -> @Sendable (DownloadProgress) -> Void {
+    counts.withLock { $0 = ($0.before + $0.present, 0) }
+    return { self.take($0) }
+  }
+
+  private func take(_ progress: DownloadProgress) {
+    var progress = progress
+    progress.bytesFetched += counts.withLock { counts in
+      counts.present = max(counts.present, progress.bytesFetched)
+      return counts.before
+    }
+    self.progress(progress)
+  }
+}
+
+/// Decides when the progress of a body of unknown length is reported.
+private struct StreamGauge {
+  private static let step: Int64 = 64 << 10
+  private var reported: Int64 = 0
+
+  mutating func isDue(_ size: Int64) -> Bool {
+    guard size - reported >= Self.step else { return false }
+    reported = size
+    return true
+  }
+}

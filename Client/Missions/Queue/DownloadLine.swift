@@ -1,0 +1,207 @@
+/// Decides which download is fetched next: by priority, then in the order of addition, and after the
+/// downloads that it waits for. Events in, effects out.
+struct DownloadLine: Sendable {
+  /// A download in the line.
+  struct Entry: Sendable, Equatable {
+    var id: DownloadID
+    /// Higher priorities come first.
+    var priority: Int
+    /// The number in the order of addition.
+    var number: Int64
+    /// Downloads that have to be done first.
+    var after: [DownloadID] = []
+    var state = DownloadState.ready
+    var reason: DownloadError?
+    /// Whether a pause after a temporary failure is not over yet.
+    var isResting = false
+  }
+
+  enum Event: Sendable, Equatable {
+    /// The user adds downloads, or they were in the queue when the last process ended.
+    case added([Entry])
+    case pause(DownloadID)
+    case resume(DownloadID)
+    case cancel(DownloadID)
+    case prioritise(DownloadID, Int)
+    /// The pause after a temporary failure is over.
+    case rested(DownloadID)
+    /// The download is no longer in the queue.
+    case removed(DownloadID)
+    /// A started download has ended.
+    case ended(DownloadID, Ending)
+    /// The number of downloads at once has changed.
+    case limit(Int)
+  }
+
+  /// The result of a started download.
+  enum Ending: Sendable, Equatable {
+    case done
+    case failed(DownloadError)
+    /// The download is paused with its fetched parts until the user resumes it.
+    case paused(DownloadError)
+    /// Another attempt follows after a pause; meanwhile others take its turn.
+    case rests(DownloadError)
+    /// The download was stopped by an effect.
+    case stopped
+  }
+
+  enum Effect: Sendable, Equatable {
+    case start(DownloadID)
+    /// The download's work has to end now; ``Event/ended(_:_:)`` follows.
+    case stop(DownloadID)
+    /// The state has changed; the caller stores it and notifies observers.
+    case changed(DownloadID, DownloadState, DownloadError?)
+  }
+
+  /// The number of downloads that are fetched at once.
+  private(set) var limit: Int
+  private var entries: [DownloadID: Entry] = [:]
+  /// Downloads that have started and not ended.
+  private var running: Set<DownloadID> = []
+
+  init(limit: Int) { self.limit = max(1, limit) }
+
+  /// The entry of a download.
+  subscript(id: DownloadID) -> Entry? { entries[id] }
+
+  /// Whether a download has started and not ended.
+  func isRunning(_ id: DownloadID) -> Bool { running.contains(id) }
+
+  /// Whether nothing runs, and nothing will without another event.
+  var isIdle: Bool { running.isEmpty && !entries.values.contains { $0.isResting } }
+
+  /// Returns why downloads cannot be added: one waits for an unknown one, or for itself.
+  func fault(adding new: [Entry]) -> DownloadError? {
+    var after = entries.mapValues(\.after)
+    for entry in new {
+      guard after.updateValue(entry.after, forKey: entry.id) == nil else {
+        return DownloadError(.dependency, "there is a download \(entry.id) already")
+      }
+    }
+    for entry in new {
+      for first in entry.after where after[first] == nil {
+        return DownloadError(
+          .dependency, "download \(entry.id) waits for \(first), which is not in the queue")
+      }
+      if Self.isInCircle(entry.id, after) {
+        return DownloadError(
+          .dependency, "download \(entry.id) waits for itself: the downloads form a cycle")
+      }
+    }
+    return nil
+  }
+
+  private static func isInCircle(
+    _ start: DownloadID, _ after: [DownloadID: [DownloadID]]
+  ) -> Bool {
+    var seen: Set<DownloadID> = []
+    var open = after[start] ?? []
+    while let id = open.popLast() {
+      if id == start { return true }
+      if seen.insert(id).inserted { open += after[id] ?? [] }
+    }
+    return false
+  }
+
+  mutating func handle(_ event: Event) -> [Effect] {
+    var effects: [Effect] = []
+    switch event {
+    case .added(let added): for entry in added { entries[entry.id] = entry }
+    case .pause(let id):
+      guard let state = entries[id]?.state, state == .ready || state == .downloading else { break }
+      set(id, .paused, nil, &effects)
+      if running.contains(id) { effects.append(.stop(id)) }
+    case .resume(let id):
+      guard let state = entries[id]?.state, state == .paused || state == .failed else { break }
+      set(id, .ready, nil, &effects)
+    case .cancel(let id):
+      guard let state = entries[id]?.state, !state.isFinal else { break }
+      set(id, .cancelled, nil, &effects)
+      if running.contains(id) { effects.append(.stop(id)) }
+    case .prioritise(let id, let priority): entries[id]?.priority = priority
+    case .rested(let id): entries[id]?.isResting = false
+    case .removed(let id): if !running.contains(id) { entries[id] = nil }
+    case .ended(let id, let ending): end(id, ending, &effects)
+    case .limit(let limit): self.limit = max(1, limit)
+    }
+    settle(&effects)
+    return effects
+  }
+
+  private mutating func end(_ id: DownloadID, _ ending: Ending, _ effects: inout [Effect]) {
+    guard running.remove(id) != nil else { return }
+    // A pause or a cancellation meanwhile stays in force, except after completion.
+    let isAsItWas = entries[id]?.state == .downloading
+    switch ending {
+    case .done: set(id, .done, nil, &effects)
+    case .failed(let reason) where isAsItWas: set(id, .failed, reason, &effects)
+    case .paused(let reason) where isAsItWas: set(id, .paused, reason, &effects)
+    case .rests(let reason) where isAsItWas:
+      set(id, .ready, reason, &effects)
+      entries[id]?.isResting = true
+    case .stopped where isAsItWas: set(id, .ready, nil, &effects)
+    case .failed, .paused, .rests, .stopped: break
+    }
+  }
+
+  /// Fails downloads that can never start, reports waiting ones, and starts those that may.
+  private mutating func settle(_ effects: inout [Effect]) {
+    failUnreachable(&effects)
+    for entry in inOrder where isWaiting(entry) {
+      if let first = entry.after.first(where: { entries[$0]?.state != .done }) {
+        let reason = DownloadError(.waiting, "it waits for download \(first)")
+        if entry.reason != reason { set(entry.id, .ready, reason, &effects) }
+      } else if running.count < limit {
+        running.insert(entry.id)
+        set(entry.id, .downloading, nil, &effects)
+        effects.append(.start(entry.id))
+      } else if entry.reason?.kind == .waiting {
+        set(entry.id, .ready, nil, &effects)
+      }
+    }
+  }
+
+  private func isWaiting(_ entry: Entry) -> Bool {
+    entry.state == .ready && !entry.isResting && !running.contains(entry.id)
+  }
+
+  /// Fails downloads that wait for a failed, cancelled or absent one, and those that wait for them.
+  private mutating func failUnreachable(_ effects: inout [Effect]) {
+    var isSettled = false
+    while !isSettled {
+      isSettled = true
+      for entry in inOrder where isWaiting(entry) {
+        guard let reason = obstacle(of: entry) else { continue }
+        set(entry.id, .failed, reason, &effects)
+        isSettled = false
+      }
+    }
+  }
+
+  private func obstacle(of entry: Entry) -> DownloadError? {
+    for id in entry.after {
+      guard let first = entries[id] else {
+        return DownloadError(.dependency, "download \(id), which comes first, was removed")
+      }
+      if first.state == .failed || first.state == .cancelled {
+        let what = first.state == .failed ? "failed" : "was cancelled"
+        let why = first.reason.map { ": \($0.message)" } ?? ""
+        return DownloadError(.dependency, "download \(id), which comes first, \(what)\(why)")
+      }
+    }
+    return nil
+  }
+
+  private var inOrder: [Entry] {
+    entries.values.sorted { ($1.priority, $0.number) < ($0.priority, $1.number) }
+  }
+
+  private mutating func set(
+    _ id: DownloadID, _ state: DownloadState, _ reason: DownloadError?, _ effects: inout [Effect]
+  ) {
+    entries[id]?.state = state
+    entries[id]?.reason = reason
+    entries[id]?.isResting = false
+    effects.append(.changed(id, state, reason))
+  }
+}

@@ -1,0 +1,105 @@
+import FerryProtocol
+import Foundation
+
+/// The work on one download, until its file is at its path.
+extension DownloadQueue {
+  /// Fetches a download. Returns the result.
+  func work(_ download: Download) async -> DownloadLine.Ending {
+    do throws(DownloadError) {
+      let lock = try await store.perform {
+        try NamedFile.lock("\(download.partialPath).lock")
+      }
+      guard let lock else {
+        throw DownloadError(.busy, "another queue downloads to \(download.path)")
+      }
+      defer { lock.release() }
+      if let file = try await fetched(download) {
+        try await putInPlace(file, download)
+      } else {
+        let file = try await fetch(download)
+        // A process that is killed from here on finds the file at one of the two paths.
+        try await store.set(file: file, of: download.id)
+        try await putInPlace(file, download)
+      }
+      failures[download.id] = nil
+      return .done
+    } catch {
+      return ending(of: error, download.id)
+    }
+  }
+
+  private func ending(of error: DownloadError, _ id: DownloadID) -> DownloadLine.Ending {
+    if Task.isCancelled || error.kind == .cancelled { return .stopped }
+    // The user can solve a problem on this device, or get access.
+    switch error.kind {
+    case .diskFull, .file, .server(401), .server(403), .server(407): return .paused(error)
+    default: break
+    }
+    guard error.isTransient else { return .failed(error) }
+    let count = (failures[id] ?? 0) + 1
+    failures[id] = count
+    if let most = options.pauses.attemptsMax, count >= most { return .failed(error) }
+    return .rests(error)
+  }
+
+  /// Returns the file of a download whose content was completely fetched by an earlier process.
+  private func fetched(_ download: Download) async throws(DownloadError) -> DownloadedFile? {
+    guard let file = try await store.file(of: download.id) else { return nil }
+    let (partial, path) = (download.partialPath, download.path)
+    let isThere = try await store.perform {
+      let size = NamedFile.size(of: partial)
+      return size == file.size || size == nil && NamedFile.size(of: path) == file.size
+    }
+    if isThere { return file }
+    try await store.set(file: nil, of: download.id)
+    return nil
+  }
+
+  private func fetch(_ download: Download) async throws(DownloadError) -> DownloadedFile {
+    let id = download.id
+    var job = DownloadJob(
+      source: download.request.isAddress ? .url(download.url) : .request(download.request),
+      size: download.size, hash: download.hash, chunkSize: max(1, download.size ?? 1),
+      partialPath: download.partialPath, map: try await store.map(of: id),
+      record: { [store] map in try await store.set(map, download.status.progress, of: id) })
+    job.sizeMax = download.sizeMax
+    job.cipher = cipher(id)
+    let clock = surroundings.steadyClock
+    let before = download.status.progress.bytesFetched
+    do throws(DownloadError) {
+      let outcome = try await downloader.download(job) { progress in
+        var progress = progress
+        progress.bytesFetched += before
+        download.set(progress, at: clock())
+      }
+      return DownloadedFile(path: download.path, size: outcome.size, hash: outcome.hash)
+    } catch {
+      // An attempt that fetched something was no failure in a row.
+      if download.status.progress.bytesFetched > before { failures[id] = nil }
+      throw error
+    }
+  }
+
+  /// Gives the fetched file its name, for good.
+  private func putInPlace(
+    _ file: DownloadedFile, _ download: Download
+  ) async throws(DownloadError) {
+    let (partial, path) = (download.partialPath, download.path)
+    try await store.perform { try NamedFile.move(partial, to: path) }
+    download.set(file: file)
+    download.set(
+      DownloadProgress(
+        bytesDone: file.size, bytesTotal: file.size,
+        bytesFetched: download.status.progress.bytesFetched), at: surroundings.steadyClock())
+  }
+
+  /// Removes a file, if it exists.
+  func remove(_ path: String) async throws(DownloadError) {
+    try await store.perform { try NamedFile.remove(path) }
+  }
+}
+
+extension ContentRequest {
+  /// Whether the request has nothing but an address.
+  fileprivate var isAddress: Bool { isPlain && headers.isEmpty }
+}

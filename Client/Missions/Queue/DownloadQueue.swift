@@ -1,0 +1,379 @@
+import FerryExecutors
+import FerryFiles
+import FerryNetworking
+import FerryProtocol
+import Foundation
+
+/// Fetches files to paths, a number of them at once, and continues after a restart of the process.
+///
+/// The queue is an SQLite file. One process at a time has it open. Files are fetched by the
+/// downloader that missions use: an interrupted one continues by HTTP Range, if the server can prove
+/// that its file is the same.
+///
+/// ```swift
+/// let queue = try await DownloadQueue.open("/data/downloads.db")
+/// let index = Download("https://example.org/index.json", to: "/data/index.json")
+/// let film = Download("https://example.org/film.mp4", to: "/data/film.mp4", after: [index.id])
+/// try await queue.add(index, film)
+/// let file = try await film.finished()
+/// ```
+public actor DownloadQueue {
+  /// The path of the queue's file.
+  public nonisolated let path: String
+  nonisolated let store: DownloadStore
+  nonisolated let downloader: any Downloader
+  nonisolated let options: DownloadQueueOptions
+  nonisolated let surroundings: MissionSurroundings
+  /// Returns the encryption of a download's file; `nil` for none.
+  nonisolated let cipher: @Sendable (DownloadID) -> PartialCipher?
+  private let lock: FileLock
+
+  var line: DownloadLine
+  private var found: [DownloadID: Download] = [:]
+  private var order: [DownloadID] = []
+  private var tasks: [DownloadID: Task<Void, Never>] = [:]
+  /// The failures in a row of each download.
+  var failures: [DownloadID: Int] = [:]
+  private var isClosed = false
+  private var isStarted = false
+  /// Effects of the line that are not executed yet.
+  private var effects: [DownloadLine.Effect] = []
+  private var isCarryingOut = false
+  private var waiters: [CheckedContinuation<Void, Never>] = []
+
+  /// Opens the queue in the file at `path`, and creates an absent one. Unfinished downloads
+  /// continue.
+  ///
+  /// - Parameter transport: carries requests; libcurl by default.
+  /// - Throws: ``DownloadError/Kind/busy`` if another process has the queue open.
+  public static func open(
+    _ path: String, options: DownloadQueueOptions = DownloadQueueOptions(),
+    transport: any Transport = SystemTransport()
+  ) async throws(DownloadError) -> DownloadQueue {
+    try await open(
+      path, options: options,
+      requests: ChunkedDownloader.requests(
+        over: transport, server: "", timeout: options.silence))
+  }
+
+  /// Opens the queue, and sends its requests through a client with its fields and filters.
+  public static func open(
+    _ path: String, options: DownloadQueueOptions = DownloadQueueOptions(), client: NetworkClient
+  ) async throws(DownloadError) -> DownloadQueue {
+    try await open(
+      path, options: options,
+      requests: ChunkedDownloader.requests(through: client, timeout: options.silence))
+  }
+
+  private static func open(
+    _ path: String, options: DownloadQueueOptions, requests: @escaping DownloadOpening
+  ) async throws(DownloadError) -> DownloadQueue {
+    var settings = DownloadSettings()
+    // The queue itself retries, and lets others take the turn meanwhile.
+    settings.retry.attemptsMax = 2
+    settings.retry.retryAfterMax = .seconds(10)
+    return try await open(
+      path, options: options, downloader: ChunkedDownloader(settings: settings, open: requests))
+  }
+
+  /// Opens the queue with a downloader of the app.
+  public static func open(
+    _ path: String, options: DownloadQueueOptions = DownloadQueueOptions(),
+    downloader: any Downloader
+  ) async throws(DownloadError) -> DownloadQueue {
+    try await open(path, options: options, downloader: downloader, in: .system)
+  }
+
+  static func open(
+    _ path: String, options: DownloadQueueOptions, downloader: any Downloader,
+    in surroundings: MissionSurroundings,
+    cipher: @escaping @Sendable (DownloadID) -> PartialCipher? = { _ in nil }
+  ) async throws(DownloadError) -> DownloadQueue {
+    let path = URL(fileURLWithPath: path).standardizedFileURL.path
+    let lock: FileLock?
+    do { lock = try NamedFile.lock("\(path).lock") } catch {
+      throw DownloadError(converting: error)
+    }
+    guard let lock else {
+      throw DownloadError(
+        .busy, "another process, or another queue of this one, has \(path) open")
+    }
+    let store = try await DownloadStore.open(path, on: ThreadExecutor(name: "ferry-queue"))
+    let queue = DownloadQueue(path, lock, store, downloader, options, surroundings, cipher)
+    try await queue.restore()
+    return queue
+  }
+
+  private init(
+    _ path: String, _ lock: FileLock, _ store: DownloadStore, _ downloader: any Downloader,
+    _ options: DownloadQueueOptions, _ surroundings: MissionSurroundings,
+    _ cipher: @escaping @Sendable (DownloadID) -> PartialCipher?
+  ) {
+    self.path = path
+    self.lock = lock
+    self.store = store
+    self.downloader = downloader
+    self.options = options
+    self.surroundings = surroundings
+    self.cipher = cipher
+    line = DownloadLine(limit: options.downloadsAtOnce)
+  }
+
+  private func restore() async throws(DownloadError) {
+    var entries: [DownloadLine.Entry] = []
+    let rows = try await store.rows()
+    for row in rows {
+      let download = Download(row)
+      _ = download.join(self)
+      found[row.id] = download
+      order.append(row.id)
+      entries.append(DownloadLine.Entry(row))
+      if row.state == .downloading { download.set(.ready, nil) }
+      // The process may have ended before the part was removed.
+      let isGone = row.state == .cancelled || row.state == .failed
+      if isGone, !rows.contains(where: { $0.path == row.path && $0.id != row.id }) {
+        try await remove(download.partialPath)
+      }
+    }
+    if options.startsAtOnce {
+      isStarted = true
+      await handle(.added(entries))
+    } else {
+      held = entries
+    }
+  }
+
+  /// The downloads of an earlier process that wait for ``start()``.
+  private var held: [DownloadLine.Entry] = []
+
+  /// Continues the downloads of an earlier process, if the options did not ask for that already.
+  public func start() async {
+    guard !isStarted else { return }
+    isStarted = true
+    await handle(.added(held))
+    held = []
+  }
+
+  // MARK: Downloads
+
+  /// All downloads in the order of addition, ended ones included.
+  public var downloads: [Download] { order.compactMap { found[$0] } }
+
+  /// Returns a download by its name.
+  public func download(_ id: DownloadID) -> Download? { found[id] }
+
+  /// Adds downloads, all of them or none. They are stored when this returns.
+  ///
+  /// - Throws: ``DownloadError/Kind/dependency`` if one waits for an unknown download or for itself;
+  ///   ``DownloadError/Kind/busy`` if another download of the queue writes to the same path.
+  public func add(_ downloads: Download...) async throws(DownloadError) {
+    try await add(downloads)
+  }
+
+  /// Adds downloads, all of them or none.
+  public func add(_ downloads: [Download]) async throws(DownloadError) {
+    await start()
+    try checkOpen()
+    var rows: [DownloadRow] = []
+    for download in downloads {
+      try check(download, beside: rows)
+      rows.append(DownloadRow(download, userInfo: try download.info.get()))
+    }
+    let entries = rows.map { DownloadLine.Entry($0) }
+    if let fault = line.fault(adding: entries) { throw fault }
+    for download in downloads where !download.join(self) {
+      throw DownloadError(
+        .busy, "download \(download.id) is in a queue already", isTransient: false)
+    }
+    // No other call may add the same names or paths while the rows are written.
+    for download in downloads { found[download.id] = download }
+    do throws(DownloadError) {
+      let numbers = try await store.add(rows)
+      for (index, number) in numbers.enumerated() { rows[index].number = number }
+    } catch {
+      for download in downloads {
+        found[download.id] = nil
+        download.leave()
+      }
+      throw error
+    }
+    order += downloads.map(\.id)
+    await handle(.added(rows.map { DownloadLine.Entry($0) }))
+  }
+
+  private func check(
+    _ download: Download, beside others: [DownloadRow]
+  ) throws(DownloadError) {
+    guard found[download.id] == nil else {
+      throw DownloadError(
+        .dependency, "there is a download \(download.id) already", isTransient: false)
+    }
+    let isTaken =
+      others.contains { $0.path == download.path }
+      || found.values.contains { $0.path == download.path && !$0.state.isFinal }
+    if isTaken {
+      throw DownloadError(
+        .busy, "another download writes to \(download.path)", isTransient: false)
+    }
+  }
+
+  /// Pauses a download.
+  func pause(_ download: Download) async throws(DownloadError) {
+    try await change(.pause(download.id))
+  }
+
+  /// Resumes a download.
+  func resume(_ download: Download) async throws(DownloadError) {
+    failures[download.id] = nil
+    try await change(.resume(download.id))
+  }
+
+  /// Cancels a download, and waits until its part is gone.
+  func cancel(_ download: Download) async throws(DownloadError) {
+    try await change(.cancel(download.id))
+    while tasks[download.id] != nil { await nextChange() }
+  }
+
+  func setPriority(_ priority: Int, of download: Download) async throws(DownloadError) {
+    download.set(priority: priority)
+    try await store.set(priority: priority, of: download.id)
+    try await change(.prioritise(download.id, priority))
+  }
+
+  private func change(_ event: DownloadLine.Event) async throws(DownloadError) {
+    try checkOpen()
+    await start()
+    await handle(event)
+  }
+
+  private func checkOpen() throws(DownloadError) {
+    if isClosed { throw DownloadError(.busy, "the queue \(path) was closed", isTransient: false) }
+  }
+
+  /// Removes a download from the queue, and cancels it if it has not ended. A complete file stays at
+  /// its path.
+  public func remove(_ download: Download) async throws(DownloadError) {
+    if !download.state.isFinal { try await cancel(download) }
+    try checkOpen()
+    guard found[download.id] === download else { return }
+    try await store.remove(download.id)
+    found[download.id] = nil
+    order.removeAll { $0 == download.id }
+    failures[download.id] = nil
+    download.leave()
+    await handle(.removed(download.id))
+  }
+
+  /// Waits until every download has ended or is paused, or the queue is closed.
+  public func waitUntilIdle() async {
+    while !isClosed, !Task.isCancelled,
+      found.values.contains(where: { $0.state == .ready || $0.state == .downloading })
+        || isCarryingOut || !tasks.isEmpty
+    {
+      await nextChange()
+    }
+  }
+
+  /// Stops all work and waits for its end. The next queue of this file continues it.
+  public func close() async {
+    guard !isClosed else { return }
+    isClosed = true
+    for task in tasks.values { task.cancel() }
+    while !tasks.isEmpty || isCarryingOut { await nextChange() }
+    for download in found.values { download.leave() }
+    lock.release()
+    wake()
+  }
+
+  // MARK: Effects
+
+  /// Passes an event to the line, and executes the effects one after another.
+  func handle(_ event: DownloadLine.Event) async {
+    for effect in line.handle(event) {
+      // A stop takes effect at once, whatever else is being written.
+      if case .stop(let id) = effect { tasks[id]?.cancel() } else { effects.append(effect) }
+    }
+    guard !isCarryingOut else { return }
+    isCarryingOut = true
+    while !effects.isEmpty { await carryOut(effects.removeFirst()) }
+    isCarryingOut = false
+    wake()
+  }
+
+  private func carryOut(_ effect: DownloadLine.Effect) async {
+    if isClosed { return }
+    switch effect {
+    case .stop: break
+    case .start(let id):
+      guard let download = found[id] else { return }
+      tasks[id] = Task(executorPreference: surroundings.executor) { await self.run(download) }
+      // Stopped before its start: there was no task to cancel.
+      if line[id]?.state != .downloading { tasks[id]?.cancel() }
+    case .changed(let id, let state, let reason):
+      guard let download = found[id] else { return }
+      let isRunning = tasks[id] != nil
+      if state == .cancelled || state == .failed, !isRunning {
+        try? await remove(download.partialPath)
+      }
+      // If the row cannot be written, the next process repeats the work since the last state.
+      try? await store.set(state, reason, download.status.progress, of: id)
+      download.set(state, reason)
+    }
+  }
+
+  private func run(_ download: Download) async {
+    let ending = await work(download)
+    let id = download.id
+    if line[id]?.state == .cancelled, ending != .done {
+      try? await remove(download.partialPath)
+    }
+    tasks[id] = nil
+    if isClosed { return wake() }
+    await handle(.ended(id, ending))
+    if case .rests = ending { rest(id) }
+    wake()
+  }
+
+  /// Lets a download's next attempt begin after a pause.
+  private func rest(_ id: DownloadID) {
+    guard line[id]?.isResting == true else { return }
+    let random = surroundings.random()
+    let count = max(1, failures[id] ?? 1)
+    let pause = options.pauses.delay(afterFailures: count, random: random) ?? .zero
+    Task(executorPreference: surroundings.executor) { [weak self, surroundings] in
+      try? await surroundings.sleep(pause)
+      await self?.rested(id)
+    }
+  }
+
+  private func rested(_ id: DownloadID) async {
+    if !isClosed { await handle(.rested(id)) }
+  }
+
+  private func nextChange() async { await withCheckedContinuation { waiters.append($0) } }
+
+  private func wake() {
+    let waiting = waiters
+    waiters = []
+    for waiter in waiting { waiter.resume() }
+  }
+}
+
+extension DownloadLine.Entry {
+  /// Creates the line's entry from a row. A download that was under way begins again in its turn.
+  init(_ row: DownloadRow) {
+    let state = row.state == .downloading ? .ready : row.state
+    self.init(
+      id: row.id, priority: row.priority, number: row.number, after: row.after, state: state,
+      reason: row.reason)
+  }
+}
+
+extension DownloadRow {
+  init(_ download: Download, userInfo: [UInt8]?) {
+    self.init(
+      id: download.id, number: .max, request: download.request, path: download.path,
+      size: download.size, hash: download.hash, sizeMax: download.sizeMax, userInfo: userInfo,
+      priority: download.priority, after: download.after)
+  }
+}

@@ -1,0 +1,280 @@
+import FerryExecutors
+import FerryFiles
+import FerryProtocol
+import FerrySQLite
+import Foundation
+
+/// A download in its queue, with all facts to continue it after a restart.
+struct DownloadRow: Sendable, Equatable {
+  var id: DownloadID
+  /// The number in the order of addition.
+  var number: Int64
+  var request: ContentRequest
+  var path: String
+  var size: Int64?
+  var hash: ContentHash?
+  var sizeMax: Int64
+  /// The app's value as JSON.
+  var userInfo: [UInt8]?
+  var priority: Int
+  var after: [DownloadID]
+  var state = DownloadState.ready
+  var reason: DownloadError?
+  /// The fetched parts, encoded.
+  var map: [UInt8]?
+  var bytesDone: Int64 = 0
+  var bytesTotal: Int64?
+  /// The facts about the content once all of it was fetched and checked.
+  var file: DownloadedFile?
+}
+
+/// The rows of a queue in an SQLite file of their own. Each call is one transaction.
+final class DownloadStore: Sendable {
+  let executor: any WorkExecutor
+  private let connection: ConnectionBox
+
+  private static let schema = """
+    CREATE TABLE IF NOT EXISTS downloads(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order of addition
+      id TEXT NOT NULL UNIQUE,
+      request BLOB NOT NULL,                     -- JSON
+      path TEXT NOT NULL,
+      size INTEGER, hash BLOB,                   -- as required
+      size_max INTEGER NOT NULL,
+      user_info BLOB,                            -- JSON
+      priority INTEGER NOT NULL,
+      after BLOB NOT NULL,                       -- JSON
+      state TEXT NOT NULL,
+      kind TEXT, message TEXT,                   -- why it waits, is paused or failed
+      map BLOB,
+      bytes_done INTEGER NOT NULL DEFAULT 0,
+      bytes_total INTEGER,
+      file_size INTEGER, file_hash BLOB          -- set before the file gets its name
+    );
+    """
+  private static let format: Int64 = 1
+
+  /// Opens the file at `path`, and creates an absent one.
+  static func open(
+    _ path: String, on executor: any WorkExecutor
+  ) async throws(DownloadError) -> DownloadStore {
+    let connection = try await perform(on: executor) {
+      let connection = try SQLiteConnection(path: path)
+      try connection.execute("PRAGMA synchronous=FULL")
+      try connection.transaction {
+        let found = try connection.first("PRAGMA user_version") { $0.int64(0) } ?? 0
+        guard found <= format else {
+          throw DownloadError(.file, "a later version of Ferry wrote \(path); update Ferry")
+        }
+        try connection.execute(schema)
+        try connection.execute("PRAGMA user_version=\(format)")
+      }
+      return ConnectionBox(connection)
+    }
+    return DownloadStore(executor: executor, connection: connection)
+  }
+
+  private init(executor: any WorkExecutor, connection: ConnectionBox) {
+    (self.executor, self.connection) = (executor, connection)
+  }
+
+  private static func perform<T: Sendable>(
+    on executor: any WorkExecutor, _ body: @escaping @Sendable () throws -> T
+  ) async throws(DownloadError) -> T {
+    do { return try await executor.run(body) } catch { throw DownloadError(converting: error) }
+  }
+
+  @discardableResult
+  private func write<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(DownloadError) -> T {
+    try await Self.perform(on: executor) { [connection] in
+      try connection.value.transaction { try body(connection.value) }
+    }
+  }
+
+  // MARK: Rows
+
+  /// Returns every download, in the order of addition.
+  func rows() async throws(DownloadError) -> [DownloadRow] {
+    try await write { connection in
+      try connection.rows(
+        """
+        SELECT id, number, request, path, size, hash, size_max, user_info, priority, after, state,
+          kind, message, map, bytes_done, bytes_total, file_size, file_hash
+        FROM downloads ORDER BY number
+        """
+      ) { try DownloadRow($0) }
+    }
+  }
+
+  /// Adds downloads all together. Returns their numbers.
+  func add(_ rows: [DownloadRow]) async throws(DownloadError) -> [Int64] {
+    try await write { connection in
+      try rows.map { row in
+        let request = Array(try JSONEncoder().encode(row.request))
+        let after = Array(try JSONEncoder().encode(row.after.map(\.value)))
+        try connection.run(
+          """
+          INSERT INTO downloads(id, request, path, size, hash, size_max, user_info, priority, after,
+            state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+          """, row.id.value, request, row.path, row.size, row.hash?.bytes, row.sizeMax,
+          row.userInfo, row.priority, after, row.state.rawValue)
+        return try connection.first("SELECT last_insert_rowid()") { $0.int64(0) } ?? 0
+      }
+    }
+  }
+
+  /// Stores a state with its reason. The parts of a failed or cancelled download are forgotten.
+  func set(
+    _ state: DownloadState, _ reason: DownloadError?, _ progress: DownloadProgress,
+    of id: DownloadID
+  ) async throws(DownloadError) {
+    let isGone = state == .failed || state == .cancelled
+    try await write { connection in
+      try connection.run(
+        """
+        UPDATE downloads SET state = ?2, kind = ?3, message = ?4, bytes_done = ?5, bytes_total = ?6
+        WHERE id = ?1
+        """, id.value, state.rawValue, reason?.kind.code, reason?.message,
+        isGone ? 0 : progress.bytesDone, progress.bytesTotal)
+      guard isGone else { return }
+      try connection.run(
+        "UPDATE downloads SET map = NULL, file_size = NULL, file_hash = NULL WHERE id = ?",
+        id.value)
+    }
+  }
+
+  func set(priority: Int, of id: DownloadID) async throws(DownloadError) {
+    try await write { connection in
+      try connection.run("UPDATE downloads SET priority = ?2 WHERE id = ?1", id.value, priority)
+    }
+  }
+
+  /// Stores the fetched parts and the progress.
+  func set(
+    _ map: ChunkMap, _ progress: DownloadProgress, of id: DownloadID
+  ) async throws(DownloadError) {
+    try await write { connection in
+      try connection.run(
+        "UPDATE downloads SET map = ?2, bytes_done = ?3, bytes_total = ?4 WHERE id = ?1", id.value,
+        map.encoded(), progress.bytesDone, progress.bytesTotal)
+    }
+  }
+
+  /// Returns the fetched parts; `nil` if there are none.
+  func map(of id: DownloadID) async throws(DownloadError) -> ChunkMap? {
+    try await write { connection in
+      try connection.first("SELECT map FROM downloads WHERE id = ? AND map NOT NULL", id.value) {
+        ChunkMap(encoded: $0.blob(0), chunkCount: 0)
+      } ?? nil
+    }
+  }
+
+  /// Returns the facts about completely fetched content; `nil` if a part is missing.
+  func file(of id: DownloadID) async throws(DownloadError) -> DownloadedFile? {
+    try await write { connection in
+      try connection.first(
+        "SELECT path, file_size, file_hash FROM downloads WHERE id = ? AND file_size NOT NULL",
+        id.value
+      ) { row in
+        DownloadedFile(
+          path: row.text(0), size: row.int64(1),
+          hash: try row.isNull(2) ? nil : row.contentHash(2))
+      }
+    }
+  }
+
+  /// Stores the facts about completely fetched content; `nil` if it has to be fetched again.
+  func set(file: DownloadedFile?, of id: DownloadID) async throws(DownloadError) {
+    try await write { connection in
+      try connection.run(
+        """
+        UPDATE downloads SET file_size = ?2, file_hash = ?3,
+          map = CASE WHEN ?2 IS NULL THEN NULL ELSE map END WHERE id = ?1
+        """, id.value, file?.size, file?.hash?.bytes)
+    }
+  }
+
+  /// Removes a download's row.
+  func remove(_ id: DownloadID) async throws(DownloadError) {
+    try await write { connection in
+      try connection.run("DELETE FROM downloads WHERE id = ?", id.value)
+    }
+  }
+
+  /// Runs blocking work on the store's thread.
+  func perform<T: Sendable>(
+    _ body: @escaping @Sendable () throws -> T
+  ) async throws(DownloadError) -> T {
+    try await Self.perform(on: executor, body)
+  }
+}
+
+extension DownloadRow {
+  fileprivate init(_ row: SQLiteStatement) throws {
+    let decoder = JSONDecoder()
+    guard let state = DownloadState(rawValue: row.text(10)),
+      let request = try? decoder.decode(ContentRequest.self, from: Data(row.blob(2))),
+      let after = try? decoder.decode([String].self, from: Data(row.blob(9)))
+    else { throw DownloadError(.file, "the row of download \(row.text(0)) cannot be read") }
+    let hash = try row.isNull(5) ? nil : row.contentHash(5)
+    let fileHash = try row.isNull(17) ? nil : row.contentHash(17)
+    self.init(
+      id: DownloadID(row.text(0)), number: row.int64(1), request: request, path: row.text(3),
+      size: row.optionalInt64(4), hash: hash, sizeMax: row.int64(6),
+      userInfo: row.isNull(7) ? nil : row.blob(7), priority: Int(row.int64(8)),
+      after: after.map { DownloadID($0) }, state: state,
+      reason: row.optionalText(11).map { DownloadError(.init(code: $0), row.text(12)) },
+      map: row.isNull(13) ? nil : row.blob(13), bytesDone: row.int64(14),
+      bytesTotal: row.optionalInt64(15),
+      file: row.optionalInt64(16).map {
+        DownloadedFile(path: row.text(3), size: $0, hash: fileHash)
+      })
+  }
+}
+
+extension DownloadError.Kind {
+  /// The name that queues store, and that commands print.
+  package var code: String {
+    switch self {
+    case .offline: "offline"
+    case .server(let status): "server_\(status)"
+    case .wrongContent: "wrong_content"
+    case .wrongAnswer: "wrong_answer"
+    case .diskFull: "disk_full"
+    case .file: "file"
+    case .cancelled: "cancelled"
+    case .changed: "changed"
+    case .waiting: "waiting"
+    case .dependency: "dependency"
+    case .busy: "busy"
+    }
+  }
+
+  init(code: String) {
+    let plain: [Self] = [
+      .offline, .wrongContent(chunk: nil), .diskFull, .file, .cancelled, .changed, .waiting,
+      .dependency, .busy,
+    ]
+    let status = code.hasPrefix("server_") ? Int(code.dropFirst(7)) : nil
+    self = status.map { .server($0) } ?? plain.first { $0.code == code } ?? .wrongAnswer
+  }
+}
+
+extension DownloadError {
+  /// Converts an error of a file or of the queue's rows.
+  init(converting error: any Error) {
+    switch error {
+    case let error as DownloadError: self = error
+    case let error as FileStoreError where error.kind == .diskFull:
+      self.init(.diskFull, error.message)
+    case let error as FileStoreError where error.kind == .cancelled:
+      self.init(.cancelled, error.message)
+    case let error as FileStoreError: self.init(.file, error.message)
+    case let error as SQLiteError:
+      self.init(error.isDiskFull ? .diskFull : .file, error.message)
+    default: self.init(.file, String(describing: error))
+    }
+  }
+}
