@@ -162,6 +162,9 @@ public actor DownloadQueue {
   /// Returns a download by its name.
   public func download(_ id: DownloadID) -> Download? { found[id] }
 
+  /// Returns the downloads of these names, in their order; `nil` for an unknown one.
+  func downloads(_ ids: [DownloadID]) -> [Download?] { ids.map { found[$0] } }
+
   /// Adds downloads, all of them or none. They are stored when this returns.
   ///
   /// - Throws: ``DownloadError/Kind/dependency`` if one waits for an unknown download or for itself;

@@ -1,0 +1,43 @@
+import FerryProtocol
+
+/// A composed mission on this device: the app's description, and its manifest once all items are
+/// here.
+struct Draft: Sendable, Equatable {
+  /// The steps of a draft.
+  enum Step: String, Sendable {
+    /// Items are being fetched.
+    case fetching
+    /// All items are here, and the manifest names them; the mission manager puts them in use.
+    case composed
+    case done, failed, cancelled
+  }
+
+  /// The content of a draft, as it is stored.
+  struct Document: Sendable, Equatable, Codable {
+    var title: String
+    var summary: String
+    var priority: Int64
+    var items: [OwnItem]
+  }
+
+  /// The number in the order of addition, and the version of the mission.
+  var number: Int64
+  var id: MissionID
+  var document: Document
+  /// The app's value as JSON.
+  var payload: [UInt8]?
+  var step = Step.fetching
+  var reason: MissionError?
+  /// The manifest's document.
+  var manifest: [UInt8]?
+  /// A proof of the key that encrypts its content.
+  var seal: [UInt8]
+  /// The time of addition, in milliseconds since 1970.
+  var at: Int64
+
+  /// Whether the draft is neither done nor failed nor cancelled.
+  var isOpen: Bool { step == .fetching || step == .composed }
+
+  /// Returns the name of an item's download.
+  func downloadID(_ place: Int) -> DownloadID { DownloadID("\(number)/\(place)") }
+}

@@ -1,0 +1,121 @@
+import FerryExecutors
+import FerryProtocol
+import FerrySQLite
+import Foundation
+
+/// The rows of composed missions in an SQLite file of their own. Each call is one transaction.
+final class DraftStore: Sendable {
+  private let executor: any WorkExecutor
+  private let connection: ConnectionBox
+
+  private static let schema = """
+    CREATE TABLE IF NOT EXISTS drafts(
+      number INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order of addition
+      mission TEXT NOT NULL,
+      document BLOB NOT NULL,                    -- JSON
+      payload BLOB,                              -- JSON
+      step TEXT NOT NULL,
+      kind TEXT, item TEXT, message TEXT,        -- why it is paused or failed
+      manifest BLOB,
+      seal BLOB NOT NULL,                        -- a proof of the key
+      at INTEGER NOT NULL                        -- milliseconds since 1970
+    );
+    """
+  private static let format: Int64 = 1
+  private static let columns =
+    "number, mission, document, payload, step, kind, item, message, manifest, seal, at"
+
+  /// Opens the file at `path`, and creates an absent one.
+  static func open(
+    _ path: String, on executor: any WorkExecutor
+  ) async throws(MissionError) -> DraftStore {
+    let connection = try await executor.perform {
+      try translated {
+        let connection = try SQLiteConnection(path: path)
+        try connection.execute("PRAGMA synchronous=FULL")
+        try connection.transaction {
+          let found = try connection.first("PRAGMA user_version") { $0.int64(0) } ?? 0
+          guard found <= format else {
+            throw MissionError(.database, "a later version of Ferry wrote \(path); update Ferry")
+          }
+          try connection.execute(schema)
+          try connection.execute("PRAGMA user_version=\(format)")
+        }
+        return ConnectionBox(connection)
+      }
+    }
+    return DraftStore(executor: executor, connection: connection)
+  }
+
+  private init(executor: any WorkExecutor, connection: ConnectionBox) {
+    (self.executor, self.connection) = (executor, connection)
+  }
+
+  @discardableResult
+  private func write<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(MissionError) -> T {
+    try await executor.perform { [connection] in
+      try translated { try connection.value.transaction { try body(connection.value) } }
+    }
+  }
+
+  /// Returns all drafts in the order of addition.
+  func drafts() async throws(MissionError) -> [Draft] {
+    try await write { connection in
+      try connection.rows("SELECT \(Self.columns) FROM drafts ORDER BY number") { row in
+        guard let id = MissionID(row.text(1)), let step = Draft.Step(rawValue: row.text(4)),
+          let document = try? JSONDecoder().decode(
+            Draft.Document.self, from: Data(row.blob(2)))
+        else { throw MissionError(.database, "the row of mission \(row.text(1)) cannot be read") }
+        return Draft(
+          number: row.int64(0), id: id, document: document,
+          payload: row.isNull(3) ? nil : row.blob(3), step: step, reason: row.reason(5, 6, 7),
+          manifest: row.isNull(8) ? nil : row.blob(8), seal: row.blob(9), at: row.int64(10))
+      }
+    }
+  }
+
+  /// Adds a draft. Returns it with its number.
+  func add(_ draft: Draft) async throws(MissionError) -> Draft {
+    try await write { connection in
+      let document = Array(try JSONEncoder().encode(draft.document))
+      try connection.run(
+        "INSERT INTO drafts(mission, document, payload, step, seal, at) VALUES (?, ?, ?, ?, ?, ?)",
+        draft.id.value, document, draft.payload, draft.step.rawValue, draft.seal, draft.at)
+      var added = draft
+      added.number = try connection.first("SELECT last_insert_rowid()") { $0.int64(0) } ?? 0
+      return added
+    }
+  }
+
+  /// Stores the step of a draft with its reason.
+  func set(
+    _ step: Draft.Step, _ reason: MissionError?, of number: Int64
+  ) async throws(MissionError) {
+    try await write { connection in
+      try connection.run(
+        "UPDATE drafts SET step = ?2, kind = ?3, item = ?4, message = ?5 WHERE number = ?1",
+        number, step.rawValue, reason?.kind.rawValue, reason?.item, reason?.message)
+    }
+  }
+
+  /// Stores the manifest of a draft whose items are all here, unless it has ended meanwhile.
+  func compose(_ number: Int64, manifest: [UInt8]) async throws(MissionError) {
+    try await write { connection in
+      try connection.run(
+        """
+        UPDATE drafts SET step = 'composed', manifest = ?2 WHERE number = ?1 AND step = 'fetching'
+        """, number, manifest)
+    }
+  }
+
+  /// Removes drafts.
+  func remove(_ numbers: [Int64]) async throws(MissionError) {
+    try await write { connection in
+      for number in numbers {
+        try connection.run("DELETE FROM drafts WHERE number = ?", number)
+      }
+    }
+  }
+}

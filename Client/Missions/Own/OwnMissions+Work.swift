@@ -1,0 +1,148 @@
+import FerryProtocol
+import Foundation
+
+/// The work on one composed mission, from its items until it is in use.
+extension OwnMissions {
+  /// Fetches the items of a draft, composes it, and puts it in use.
+  func work(_ number: Int64) async {
+    guard let draft = known[number], draft.isOpen else { return }
+    do throws(MissionError) {
+      if draft.step == .fetching {
+        guard try await gather(draft) else { return }
+        try await compose(draft)
+      }
+      try await activate(number)
+    } catch {
+      guard !Task.isCancelled, let draft = known[number], draft.isOpen else { return }
+      switch error.kind {
+      case .cancelled where error.item == nil: return
+      case .cancelled: await end(draft, .cancelled, error)
+      // The user can solve a problem on this device.
+      case .diskFull, .files, .database: known[number]?.reason = error
+      default: await end(draft, .failed, error)
+      }
+    }
+  }
+
+  /// Waits for all items. Returns `false` if the work was stopped.
+  private func gather(_ draft: Draft) async throws(MissionError) -> Bool {
+    let items = await downloads(under: draft)
+    let failure = await withTaskGroup(of: (Int, DownloadError)?.self) {
+      group -> (Int, DownloadError)? in
+      for (place, download) in items {
+        group.addTask {
+          var last: DownloadState?
+          for await status in download.updates() where status.state != last {
+            last = status.state
+            await self.note(draft.number)
+          }
+          let status = download.status
+          guard status.state == .failed else { return nil }
+          return (place, status.reason ?? DownloadError(.file, "it failed"))
+        }
+      }
+      for await case let failure? in group {
+        group.cancelAll()
+        return failure
+      }
+      return nil
+    }
+    if let (place, error) = failure {
+      let item = draft.document.items[place]
+      throw MissionError(MissionError(error, of: .url(item.request.url)), item: item.path)
+    }
+    return !Task.isCancelled && known[draft.number]?.step == .fetching
+      && items.allSatisfy { $0.download.state == .done || $0.download.state == .cancelled }
+  }
+
+  /// Checks the fetched items, and stores the manifest.
+  private func compose(_ draft: Draft) async throws(MissionError) {
+    let items = await downloads(under: draft)
+    var fetched: [Int: DraftRule.Fetched] = [:]
+    for (place, download) in items where download.state == .done {
+      let (item, file) = (draft.document.items[place], stagedFile(draft, place))
+      fetched[place] = try await executor.perform { try Self.check(file, item) }
+    }
+    if fetched.isEmpty {
+      throw MissionError(.cancelled, item: draft.document.items[0].path, "all items were cancelled")
+    }
+    let manifest = DraftRule.manifest(
+      draft.document, of: draft.id, version: draft.number, fetched)
+    if let fault = manifest.fault() { throw MissionError(.badManifest, fault) }
+    let document = manifest.encoded()
+    try await drafts.compose(draft.number, manifest: document)
+    guard known[draft.number]?.isOpen == true else {
+      throw MissionError(.cancelled, "it was cancelled")
+    }
+    known[draft.number]?.step = .composed
+    known[draft.number]?.manifest = document
+    if let composed = known[draft.number] { register(composed) }
+  }
+
+  /// Reads a fetched item whole. A result has to be JSON.
+  private static func check(
+    _ file: StagedFile, _ item: OwnItem
+  ) throws -> DraftRule.Fetched {
+    guard let facts = try file.facts(chunkSize: MissionManifest.chunkSizeDefault) else {
+      throw MissionError(.damaged, item: item.path, "its fetched content is missing")
+    }
+    if let hash = item.hash, hash != facts.hash {
+      throw MissionError(.damaged, item: item.path, "its fetched content was changed")
+    }
+    guard item.isJSON else { return facts }
+    let bytes = try file.bytes(limit: item.sizeMax) ?? []
+    let isJSON =
+      (try? JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)) != nil
+    guard isJSON else {
+      throw MissionError(.refused, item: item.path, "the server's answer is not JSON")
+    }
+    return facts
+  }
+
+  /// Lets the manager put a composed mission in use.
+  private func activate(_ number: Int64) async throws(MissionError) {
+    guard let draft = known[number] else { return }
+    try await manager.download([draft.id])
+    let status = try await manager.waitUntilIdle([draft.id]).first
+    guard let status, status.state == .done, status.activeVersion == number else {
+      throw status?.reason ?? MissionError(.cancelled, "it was stopped")
+    }
+    try await drafts.set(.done, nil, of: number)
+    known[number]?.step = .done
+    known[number]?.reason = nil
+    let former = known.values.filter { $0.id == draft.id && $0.number < number && !$0.isOpen }
+    for other in former { known[other.number] = nil }
+    try? await drafts.remove(former.map(\.number))
+    await removeDownloads(draft)
+    note(number)
+  }
+
+  /// Ends a draft without success, and removes its fetched parts.
+  func end(_ draft: Draft, _ step: Draft.Step, _ reason: MissionError) async {
+    known[draft.number]?.step = step
+    known[draft.number]?.reason = reason
+    // If the row cannot be written, the next process continues the mission.
+    try? await drafts.set(step, reason, of: draft.number)
+    if draft.step == .composed { try? await manager.cancel(draft.id) }
+    await removeDownloads(draft)
+    note(draft.number)
+  }
+
+  private func removeDownloads(_ draft: Draft) async {
+    for (_, download) in await downloads(under: draft) { try? await queue.remove(download) }
+    await removeStaged(draft)
+  }
+
+  /// Removes the folder of a draft's items.
+  func removeStaged(_ draft: Draft) async {
+    let folder = folder
+    // What stays is removed when the folder is opened again.
+    try? await executor.perform {
+      try NamedFile.removeTree("\(draft.number)", in: "\(folder)/staged")
+    }
+  }
+}
+
+extension MissionError {
+  init(_ error: MissionError, item: String) { self.init(error.kind, item: item, error.message) }
+}

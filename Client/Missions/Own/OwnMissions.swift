@@ -1,0 +1,366 @@
+import FerryCryptography
+import FerryExecutors
+import FerryNetworking
+import FerryProtocol
+import Foundation
+
+/// Missions that the app composes itself, of files of any server and of requests' results.
+///
+/// Like a published mission, each one is here whole or not at all. All items are fetched first. Then
+/// the device signs a manifest with their hashes, and a ``MissionManager`` checks all of it and puts
+/// it in use at once. One process at a time has the folder open.
+///
+/// ```swift
+/// let missions = try await OwnMissions.open("/data/courses")
+/// try await missions.add(course)
+/// try await missions.waitUntilIdle("course-7")
+/// let model = try await missions.payload(of: "course-7", as: Course.self)
+/// print(try await missions.path("course-7"))
+/// ```
+public actor OwnMissions {
+  /// The folder of the missions.
+  public nonisolated let folder: String
+  /// The manager that keeps complete missions.
+  package nonisolated let manager: MissionManager
+  nonisolated let queue: DownloadQueue
+  nonisolated let drafts: DraftStore
+  nonisolated let rule: DraftRule
+  nonisolated let staged: StagedDownloader
+  nonisolated let executor: any WorkExecutor
+  nonisolated let surroundings: MissionSurroundings
+  private nonisolated let files: DiskFileStore
+  private let partialKey: [UInt8]?
+  nonisolated let hub = EventHub()
+
+  /// The drafts that are not done, failed or cancelled, and those that ended, by number.
+  var known: [Int64: Draft] = [:]
+  var runs: [Int64: Task<Void, Never>] = [:]
+  /// The last reported states.
+  var reported: [MissionID: MissionState] = [:]
+  /// The drafts whose states may have changed since the last report.
+  private var noted: Set<Int64> = []
+  private var isReporting = false
+  var isClosed = false
+  /// The number of changes so far.
+  private(set) var changes = 0
+  private var waiters: [CheckedContinuation<Void, Never>] = []
+
+  /// Opens the missions in a folder, and creates an absent one. Unfinished missions continue.
+  ///
+  /// - Parameters:
+  ///   - options: `itemsAtOnce` limits the downloads of all missions together.
+  ///   - key: 32 bytes that encrypt content at rest. Names, addresses and payloads are not
+  ///     encrypted.
+  ///   - requests: sends requests; see ``ChunkedDownloader/requests(through:timeout:)``.
+  ///   - canonical: returns the form in which addresses are compared.
+  /// - Throws: ``MissionError/Kind/busy`` if another process has the folder open;
+  ///   ``MissionError/Kind/wrongKey`` if the content has another key, or none.
+  package static func open(
+    _ folder: String, key: [UInt8]?, options: MissionOptions,
+    requests: @escaping DownloadOpening, canonical: @escaping @Sendable (String) -> String
+  ) async throws(MissionError) -> OwnMissions {
+    let folder = URL(fileURLWithPath: folder).standardizedFileURL.path
+    let executor = ThreadExecutor(name: "own-missions")
+    try await executor.perform { try NamedFile.makeFolder(folder, with: "staged") }
+    let files = try DiskFileStore(root: "\(folder)/missions", key: key)
+    let queue = try await openQueue(folder, key, options, requests)
+    do throws(MissionError) {
+      let store = try await SQLiteMissionStore.open(
+        "\(folder)/missions/missions.db", canonical: canonical)
+      let secret = try await store.makeSetting("own-signer", Ed25519.SecretKey().bytes)
+      let rule = DraftRule(key: try signingKey(secret))
+      let drafts = try await DraftStore.open("\(folder)/drafts.db", on: executor)
+      try await checkKey(of: files, drafts)
+      var settings = DownloadSettings()
+      settings.endsDurable = false
+      let staged = StagedDownloader(
+        ChunkedDownloader(settings: settings, open: requests), executor: executor)
+      var options = options
+      options.signer = rule.key.publicKey.bytes
+      let manager = try await MissionManager.open(
+        store: store, files: files, downloader: staged,
+        catalogue: DraftCatalogue(drafts: drafts, rule: rule), options: options)
+      let missions = OwnMissions(
+        folder, manager, queue, drafts, rule, staged, executor, files, key)
+      try await missions.restore()
+      return missions
+    } catch {
+      await queue.close()
+      throw error
+    }
+  }
+
+  private static func openQueue(
+    _ folder: String, _ key: [UInt8]?, _ options: MissionOptions,
+    _ requests: @escaping DownloadOpening
+  ) async throws(MissionError) -> DownloadQueue {
+    var own = DownloadQueueOptions()
+    own.downloadsAtOnce = options.itemsAtOnce
+    own.pauses = options.pauses
+    own.silence = options.silence
+    own.startsAtOnce = false
+    var settings = DownloadSettings()
+    settings.retry.attemptsMax = 2
+    settings.retry.retryAfterMax = .seconds(10)
+    do throws(DownloadError) {
+      return try await DownloadQueue.open(
+        "\(folder)/queue.db", options: own,
+        downloader: ChunkedDownloader(settings: settings, open: requests), in: .system,
+        cipher: { Self.cipher(of: $0, key) })
+    } catch {
+      throw MissionError(error, of: nil)
+    }
+  }
+
+  /// Checks that the key is that of unfinished missions. The manager checks it for complete ones.
+  private static func checkKey(
+    of files: DiskFileStore, _ drafts: DraftStore
+  ) async throws(MissionError) {
+    for draft in try await drafts.drafts() where draft.isOpen {
+      guard files.accepts(sealProof: draft.seal) else {
+        throw MissionError(
+          .wrongKey,
+          files.isSealed
+            ? "the key does not fit the content of mission \(draft.id)"
+            : "the content of mission \(draft.id) is encrypted; give its key")
+      }
+    }
+  }
+
+  private static func signingKey(_ bytes: [UInt8]) throws(MissionError) -> Ed25519.SecretKey {
+    do { return try Ed25519.SecretKey(bytes) } catch {
+      throw MissionError(.database, "the signing key of composed missions cannot be read")
+    }
+  }
+
+  private static func cipher(of id: DownloadID, _ key: [UInt8]?) -> PartialCipher? {
+    guard let key, let hash = ContentHash(SHA256.digest(of: Array("staged \(id)".utf8))) else {
+      return nil
+    }
+    return PartialCipher(key: key, content: hash)
+  }
+
+  private init(
+    _ folder: String, _ manager: MissionManager, _ queue: DownloadQueue, _ drafts: DraftStore,
+    _ rule: DraftRule, _ staged: StagedDownloader, _ executor: any WorkExecutor,
+    _ files: DiskFileStore, _ key: [UInt8]?
+  ) {
+    self.folder = folder
+    self.manager = manager
+    self.queue = queue
+    self.drafts = drafts
+    self.rule = rule
+    self.staged = staged
+    self.executor = executor
+    self.files = files
+    partialKey = key
+    surroundings = .system
+  }
+
+  // MARK: Composing
+
+  /// Adds a mission, or the next version of one, and begins it. It is stored when this returns. A
+  /// complete version stays in use until the next one is complete; an unfinished one is cancelled.
+  ///
+  /// - Throws: ``MissionError/Kind/badManifest`` if two items have one path, a path leaves the
+  ///   folder, an address is malformed, or items wait for each other.
+  public func add(_ mission: OwnMission) async throws(MissionError) {
+    try checkOpen()
+    let id = try Self.name(mission.id)
+    let document = Draft.Document(
+      title: mission.title, summary: mission.summary, priority: Int64(mission.priority),
+      items: mission.items)
+    if let fault = DraftRule.fault(in: document, of: id) {
+      throw MissionError(.badManifest, fault)
+    }
+    let draft = try await drafts.add(
+      Draft(
+        number: 0, id: id, document: document, payload: try mission.payload.get(),
+        seal: files.sealProof(), at: surroundings.wallClock()))
+    let former = known.values.filter { $0.id == id && $0.isOpen }
+    known[draft.number] = draft
+    for other in former { await end(other, .cancelled, Self.replaced) }
+    do throws(MissionError) { try await begin(draft) } catch {
+      await end(draft, .failed, error)
+      throw error
+    }
+  }
+
+  private static let replaced = MissionError(.cancelled, "a later version replaced it")
+
+  /// Adds missing downloads of a draft, and follows them.
+  private func begin(_ draft: Draft) async throws(MissionError) {
+    if draft.step == .fetching, await queue.download(draft.downloadID(0)) == nil {
+      let folder = folder
+      try await executor.perform {
+        try NamedFile.makeFolder("\(folder)/staged", with: "\(draft.number)")
+      }
+      do throws(DownloadError) { try await queue.add(downloads(of: draft)) } catch {
+        throw MissionError(error, of: nil)
+      }
+    }
+    run(draft.number)
+  }
+
+  private func downloads(of draft: Draft) -> [Download] {
+    var places: [String: Int] = [:]
+    for (place, item) in draft.document.items.enumerated() { places[item.path] = place }
+    return draft.document.items.enumerated().map { place, item in
+      Download(
+        item.request, to: "\(stagedFolder(draft.number))/\(place)", id: draft.downloadID(place),
+        size: item.size, hash: item.hash, sizeMax: item.sizeMax,
+        priority: Int(draft.document.priority),
+        after: item.after.compactMap { places[$0].map(draft.downloadID) })
+    }
+  }
+
+  func stagedFolder(_ number: Int64) -> String { "\(folder)/staged/\(number)" }
+
+  func stagedFile(_ draft: Draft, _ place: Int) -> StagedFile {
+    StagedFile(
+      path: "\(stagedFolder(draft.number))/\(place)",
+      cipher: Self.cipher(of: draft.downloadID(place), partialKey))
+  }
+
+  private func restore() async throws(MissionError) {
+    let all = try await drafts.drafts()
+    var newest: [MissionID: Int64] = [:]
+    for draft in all where draft.isOpen { newest[draft.id] = draft.number }
+    for draft in all {
+      known[draft.number] = draft
+      register(draft)
+    }
+    let names = Set(
+      all.filter(\.isOpen).flatMap { draft in
+        draft.document.items.indices.map { draft.downloadID($0) }
+      })
+    do throws(DownloadError) {
+      for download in await queue.downloads where !names.contains(download.id) {
+        try await queue.remove(download)
+      }
+    } catch {
+      throw MissionError(error, of: nil)
+    }
+    for draft in all where draft.isOpen && newest[draft.id] != draft.number {
+      await end(draft, .cancelled, Self.replaced)
+    }
+    for draft in all where !draft.isOpen { await removeStaged(draft) }
+    try await manager.restore()
+    await queue.start()
+    for draft in known.values.sorted(by: { $0.number < $1.number }) where draft.isOpen {
+      try await begin(draft)
+    }
+  }
+
+  /// Makes the content of a composed draft known to the downloader.
+  func register(_ draft: Draft) {
+    guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document),
+      let record = rule.record(of: document, at: draft.at)
+    else { return }
+    staged.set(.document(document), of: record.manifest)
+    var places: [String: Int] = [:]
+    for (place, item) in draft.document.items.enumerated() { places[item.path] = place }
+    for item in manifest.items {
+      guard let place = places[item.path] else { continue }
+      staged.set(.file(stagedFile(draft, place), draft.document.items[place]), of: item.hash)
+    }
+  }
+
+  // MARK: Parts
+
+  func checkOpen() throws(MissionError) {
+    if isClosed { throw MissionError(.busy, "the missions in \(folder) were closed") }
+  }
+
+  static func name(_ id: String) throws(MissionError) -> MissionID {
+    guard let name = MissionID(id) else {
+      throw MissionError(.badManifest, "“\(id)” is no mission's name")
+    }
+    return name
+  }
+
+  /// Returns the unfinished draft of a mission.
+  func open(_ id: String) throws(MissionError) -> Draft {
+    try checkOpen()
+    let name = try Self.name(id)
+    guard let draft = known.values.first(where: { $0.id == name && $0.isOpen }) else {
+      throw MissionError(.notFound, "mission \(id) is not being fetched")
+    }
+    return draft
+  }
+
+  /// Returns the downloads of a draft's items that are in the queue, with the items' places.
+  func downloads(under draft: Draft) async -> [(place: Int, download: Download)] {
+    let found = await queue.downloads(draft.document.items.indices.map(draft.downloadID))
+    return found.enumerated().compactMap { place, download in download.map { (place, $0) } }
+  }
+
+  func run(_ number: Int64) {
+    guard runs[number] == nil, !isClosed else { return }
+    runs[number] = Task {
+      await self.work(number)
+      self.ended(number)
+    }
+  }
+
+  private func ended(_ number: Int64) {
+    runs[number] = nil
+    note(number)
+    wake()
+  }
+
+  /// Reports the state of a draft soon, if it has changed. Many changes at once are one report.
+  func note(_ number: Int64) {
+    noted.insert(number)
+    guard !isReporting else { return }
+    isReporting = true
+    Task { await self.report() }
+  }
+
+  private func report() async {
+    while let number = noted.min() {
+      noted.remove(number)
+      guard let draft = known[number] else { continue }
+      let state = await state(of: draft)
+      guard let draft = known[number], reported[draft.id] != state else { continue }
+      reported[draft.id] = state
+      hub.tell(.changed(draft.id, state, draft.reason))
+    }
+    isReporting = false
+    wake()
+  }
+
+  func change() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter in
+        if Task.isCancelled { waiter.resume() } else { waiters.append(waiter) }
+      }
+    } onCancel: {
+      Task { await self.wake() }
+    }
+  }
+
+  func wake() {
+    changes += 1
+    let waiting = waiters
+    waiters = []
+    for waiter in waiting { waiter.resume() }
+  }
+}
+
+/// The composed missions as the manager's catalogue.
+private struct DraftCatalogue: MissionCatalogue {
+  let drafts: DraftStore
+  let rule: DraftRule
+
+  func space() async throws(MissionError) -> SpaceName { DraftRule.space }
+
+  func missions() async throws(MissionError) -> [MissionRecord] {
+    var newest: [MissionID: MissionRecord] = [:]
+    for draft in try await drafts.drafts() where draft.step == .composed || draft.step == .done {
+      guard let document = draft.manifest else { continue }
+      newest[draft.id] = rule.record(of: document, at: draft.at)
+    }
+    return newest.values.sorted { $0.id < $1.id }
+  }
+}
