@@ -77,6 +77,19 @@ struct CascadeBaseTests {
     #expect(try bases(replica) == ["old": 4, "new": 6])
   }
 
+  @Test("a row whose parent is gone has seen nothing of a later page that names it again")
+  func namedTwice() throws {
+    let replica = try family()
+    let first = maker.page(
+      [maker.deletion(5, "p", "P2"), maker.change(6, "k", "new", [Column("p", "P2")])],
+      head: 7, more: true, applied: 4)
+    try replica.file.stage(first.body, first.head, changes: 2)
+    try replica.apply([maker.change(9, "k", "new", [Column("note", "b")], inserts: false)])
+    let deletes = try replica.pending.filter { $0.key.record == "new" }
+    #expect(deletes.map(\.kind) == [.delete, .delete])
+    #expect(deletes.map(\.base) == [7, 9])
+  }
+
   @Test("a row that a full list did not change has seen nothing of the list's history")
   func replacement() throws {
     let replica = try family()

@@ -153,7 +153,10 @@ struct ApplyPass {
     if deferred.orphans.contains(change.key) {
       if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }
       file.capture.observe(newestTime)
-      try takingAlong(change, isRetry) { [file] in try file.deleteOrphan(change, plan) }
+      let pageHead = isRetry ? nil : seen?.pageHead
+      try takingAlong(change, isRetry) { [file] in
+        try file.deleteOrphan(change, plan, pageHead: pageHead)
+      }
       (hasPending, applied) = (true, applied + 1)
       refused.remove(change.key)
       return .settled
