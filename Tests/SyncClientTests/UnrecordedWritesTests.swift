@@ -58,6 +58,24 @@ struct UnrecordedWritesTests {
     #expect(try fixture.pending.allSatisfy { $0.increments == ["done"] })
   }
 
+  @Test(
+    "a pull from the start removes what others deleted since the comparison, and before it nothing",
+    arguments: [true, false])
+  func deletedSince(isCompared: Bool) throws {
+    let fixture = try Self.rebuilt("INSERT INTO tasks(id, title) VALUES ('mine', 'new')")
+    if isCompared {
+      let table = try #require(try fixture.file.currentUnrecordedTables().first)
+      let absent = Self.pages.deletion(0, "tasks", "mine")
+      let result = try fixture.file.reconcile([Self.server, absent], of: table)
+      #expect(result.recorded == 1)
+      try fixture.file.noteCompared(table, result)
+    }
+    try fixture.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))
+    try fixture.apply([Self.pages.change(9, "tasks", "b", [Column("title", "other")])])
+    let rows = try fixture.rows("SELECT id FROM tasks ORDER BY id")
+    #expect(rows == (isCompared ? [["b"], ["mine"]] : [["a"], ["b"], ["mine"]]))
+  }
+
   @Test("a value written unrecorded over a pending one is recorded as an edit after it")
   func overwritten() throws {
     let fixture = try Self.rebuilt("UPDATE tasks SET done = 2")

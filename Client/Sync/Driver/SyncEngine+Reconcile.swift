@@ -48,6 +48,8 @@ extension SyncEngine {
     _ = try await verifier.forEachSuspect(of: root, .all, &report) { suspects, report in
       rows += try await reconcile(suspects, of: table, verifier, &report)
     }
+    let result = rows
+    try await thread.run { try $0.noteCompared(table, result) }
     return rows
   }
 

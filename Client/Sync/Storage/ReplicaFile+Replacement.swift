@@ -73,7 +73,7 @@ extension ReplicaFile {
       """)
     var notNamed: [(table: TableSchema, records: [Name])] = []
     let uploads = try tracked.uploads()
-    let unrecorded = Set(try unrecordedTables().filter(\.isRemade).map(\.table))
+    let unrecorded = try tablesWithUnknownRows()
     for name in try tracked.names()
     where (replacement == .rescuing || !uploads.contains(name)) && !unrecorded.contains(name) {
       guard let table = try? schema(of: name) else { continue }

@@ -174,8 +174,25 @@ extension ReplicaFile {
     capture.endTransaction()
   }
 
+  /// Notes that all rows of a table were compared, and that a pull follows. Unless some were left, each
+  /// row is the server's or has a pending operation from now on.
+  func noteCompared(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
+    compared.removeAll { $0.table == unrecorded.table }
+    guard try result.left == 0 && !unrecordedWrites.hasFault(unrecorded.table) else { return }
+    compared.append(unrecorded)
+  }
+
+  /// Returns tables that may have rows which only this device has and has not recorded.
+  func tablesWithUnknownRows() throws -> Set<Name> {
+    let tables = try unrecordedTables().filter { table in
+      table.isRemade && !compared.contains { $0.hasSameWrites(as: table) }
+    }
+    return Set(tables.map(\.table))
+  }
+
   /// Notes that a table was compared as a whole: its writes are recorded again.
   func endReconciling(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
+    compared.removeAll { $0.table == unrecorded.table }
     try connection.transaction {
       if result.recorded + result.fetched > 0 {
         try note(

@@ -37,6 +37,8 @@ package final class ReplicaFile {
   let reporter: ChangeReporter
   /// The tracked table that the current ALTER TABLE changes.
   var alteredTables: Set<Name> = []
+  /// Tables that were compared as a whole in the round under way: their unrecorded writes are recorded.
+  var compared: [UnrecordedTable] = []
   /// The names of tables and columns in the space that were read before.
   var knownNames: KnownNames?
   /// The change of a name that the current ALTER TABLE makes.

@@ -6,7 +6,7 @@ import FerryStoredValues
 struct UnrecordedTable: Equatable, Sendable {
   let table: Name
   /// The place in the history after which that may have happened.
-  let since: SequenceNumber
+  var since: SequenceNumber
   /// Whether the table was created again or was untracked; if not, only columns are new.
   let isRemade: Bool
   /// The newest operation that was recorded before.
@@ -15,6 +15,13 @@ struct UnrecordedTable: Equatable, Sendable {
   let newColumns: Set<Name>
   /// The version of the schema at that time.
   let schemaVersion: Int64
+
+  /// Whether both are of the same unrecorded writes. A pull from the start changes the place alone.
+  func hasSameWrites(as other: UnrecordedTable) -> Bool {
+    var moved = other
+    moved.since = since
+    return self == moved
+  }
 }
 
 /// The notes about writes that bypassed the triggers: in `ferry_tables`, `ferry_columns` and
@@ -86,6 +93,11 @@ struct UnrecordedTables {
   /// Keeps why rows of a table cannot be recorded, until it is compared again.
   func setFault(_ fault: String?, of table: Name) throws {
     try connection.run("UPDATE ferry_tables SET fault = ? WHERE name = ?", fault, table)
+  }
+
+  /// Whether rows of a table cannot be recorded.
+  func hasFault(_ table: Name) throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_tables WHERE name = ? AND fault IS NOT NULL", table)
   }
 
   // MARK: Columns
