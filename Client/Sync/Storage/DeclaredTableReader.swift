@@ -165,8 +165,7 @@ extension DeclaredTable {
   func statements(
     name: Name, local: (_ table: Name, _ columns: [Name]) -> (table: Name, columns: [Name])
   ) -> [String] {
-    var parts = key.sql
-    parts += columns.map(\.sql)
+    var parts = key.columns + columns.map(\.sql) + key.constraints
     parts += unique.map { "UNIQUE (\(Self.list($0)))" }
     parts += references.map { reference in
       let parent = local(reference.table, reference.to)
@@ -189,14 +188,19 @@ extension DeclaredTable {
 }
 
 extension DeclaredKey {
-  fileprivate var sql: [String] {
+  fileprivate var columns: [String] {
     switch self {
     case .text(let name): ["\(quoted(name)) TEXT PRIMARY KEY NOT NULL"]
     case .mapped(let name): ["\(quoted(name)) INTEGER PRIMARY KEY"]
     case .value(let columns):
       columns.map { "\(quoted($0.name)) \($0.affinity.rawValue.uppercased()) NOT NULL" }
-        + ["PRIMARY KEY (\(columns.map { quoted($0.name) }.joined(separator: ", ")))"]
     }
+  }
+
+  /// The constraints of the table, which SQL has after all columns.
+  fileprivate var constraints: [String] {
+    guard case .value(let columns) = self else { return [] }
+    return ["PRIMARY KEY (\(columns.map { quoted($0.name) }.joined(separator: ", ")))"]
   }
 
   /// The identity of a table with the key.
