@@ -1,6 +1,6 @@
 // swift-tools-version: 6.2
 // The manifest reads as the architecture: bottom to top, and nobody imports upward.
-// Client and server meet only in FerryProtocol.
+// Client and server meet only in FerryProtocol, and in the mirror, which is a client.
 import PackageDescription
 
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
@@ -185,9 +185,17 @@ let package = Package(
         "FerryCryptography",
         "FerryExecutors", "FerryMissionServer",
       ]),
+    // A device of a space whose tables are in PostgreSQL.
+    library(
+      "FerryMirror", "Server/Mirror",
+      needs: [
+        "FerrySyncClient", "FerryPersistence", "FerrySQLite", "FerryPostgres", "FerryProtocol",
+        "FerryCryptography",
+      ]),
     command(
       "FerryDaemon", "Server/FerryDaemon",
       needs: [
+        "FerryMirror", "FerryPostgres", "FerrySyncClient",
         "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
         "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer",
       ]),
@@ -321,7 +329,7 @@ let package = Package(
         "Ferry", "FerryShell", "FerrySyncClient", "FerryNetworking", "FerryCompression",
         "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
         "FerryTestSupport",
-        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks",
+        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
       ]),
   ]
 )

@@ -14,7 +14,7 @@ enum DaemonCommands {
     flags: LogOptions.flags,
     subcommands: [
       serve, TokenCommands.root, space, MissionCommands.root, BundleCommands.root,
-      PatchCommands.root, AuditCommand.root, healthCheck, migrate,
+      PatchCommands.root, MirrorCommands.root, AuditCommand.root, healthCheck, migrate,
     ],
     examples: [
       ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),

@@ -25,7 +25,15 @@ extension DaemonCommands {
     FileDescriptorLimit.raise()
     let server = try await FerryServer.start(try configuration(arguments))
     try TextOutput.standardError.line(try announcement(server, arguments))
-    await waitUntilCancelled()
+    let runners = try arguments.strings("mirror").map { name in
+      MirrorRunner(
+        name: name, folder: try MirrorCommands.folder(name, arguments),
+        log: try LogOptions.log(arguments))
+    }
+    await withTaskGroup { group in
+      for runner in runners { group.addTask { await runner.run() } }
+      await waitUntilCancelled()
+    }
     // Not in this task, which is cancelled: requests in progress shall still be finished.
     await Task.detached { await server.stop() }.value
     return .done
@@ -60,6 +68,10 @@ extension DaemonCommands {
         "prune-interval", value: "TIME",
         help: "The interval between two runs that delete history older than the spaces' retention.",
         kind: .duration, default: "10m", environment: "FERRY_PRUNE_INTERVAL"),
+      OptionSpec(
+        "mirror", value: "NAME", help: "A mirror of this machine to run; see `ferryd mirror`.",
+        environment: "FERRY_MIRROR", repeated: true),
+      MirrorCommands.mirrorsOption,
       OptionSpec(
         "stop-grace", value: "TIME", help: "How long requests in progress may take at the end.",
         kind: .duration, default: "20s", environment: "FERRY_STOP_GRACE"),

@@ -20,7 +20,7 @@ package struct ServiceLog: Sendable {
 
   /// Writes a line that is not about a request.
   /// - Parameter message: JSON text already, so no quotes in it.
-  func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
+  package func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
     guard level <= self.level else { return }
     var line = LogLine(level, message, wall: clock.wall())
     line.add("detail", detail)

@@ -1,0 +1,313 @@
+import FerryCommandLine
+import FerryMirror
+import FerryPostgres
+import FerryProtocol
+import FerrySyncClient
+import FerrySyncServer
+import Foundation
+
+/// `ferryd mirror …`.
+enum MirrorCommands {
+  static let root = CommandSpec(
+    "mirror", summary: "Keep tables of a PostgreSQL database in sync with a space, both ways.",
+    discussion: """
+      A mirror is a device of a space whose rows are in ordinary tables of PostgreSQL. Programs read \
+      and write these tables with plain SQL. Their writes reach the space as those of any device \
+      do, and the space's rules decide conflicts. One process runs a mirror: `ferryd mirror run`, or \
+      a server that has --mirror.
+      """,
+    options: [mirrorsOption], subcommands: [add, list, run, status, verify, remove],
+    examples: [
+      ExampleSpec(
+        "Mirror a space into schema app",
+        "ferryd mirror add crm --server http://127.0.0.1:8080 --space crm "
+          + "--database postgres://app@db/company --schema app"),
+      ExampleSpec("Keep it in sync until SIGTERM", "ferryd mirror run crm"),
+    ])
+
+  static let mirrorsOption = OptionSpec(
+    "mirrors", value: "DIR",
+    help: """
+      The folder of all mirrors; by default $XDG_STATE_HOME/ferryd/mirrors, or \
+      ~/.local/state/ferryd/mirrors.
+      """,
+    kind: .directory, environment: "FERRY_MIRRORS")
+
+  private static let nameArgument = ArgumentSpec(
+    "name", help: "The mirror's name: 1 to 63 characters of a–z 0–9 _ -.")
+
+  private static let add = CommandSpec(
+    "add", summary: "Create a mirror and its tables in PostgreSQL.",
+    discussion: """
+      Each table that the space's schema defines becomes a table with a type for each column, a key, \
+      indexes and foreign keys. Tables that exist must be empty. The user of --database owns the \
+      tables and needs the right to create schemas. --type gives a column another type: boolean, \
+      jsonb, timestamptz, date, numeric or uuid.
+      """,
+    options: [
+      OptionSpec(
+        "server", value: "URL", help: "The server of the space.", default: "http://127.0.0.1:8080"),
+      OptionSpec("space", value: "NAME", help: "The space.", required: true),
+      OptionSpec(
+        "token", value: "TOKEN",
+        help: "A token of the role writer; it is kept in the mirror's folder.",
+        environment: "FERRY_TOKEN"),
+      OptionSpec(
+        "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
+      OptionSpec(
+        "table", value: "NAME", help: "A table to mirror, instead of all.", repeated: true),
+      OptionSpec(
+        "type", value: "TABLE.COLUMN=TYPE", help: "Another type of a column.", repeated: true),
+    ], flags: [JSONOption.flag], arguments: [nameArgument]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    guard let database = arguments.stringIfPresent("database") else {
+      throw UsageError(
+        .missingOption, "--database is missing", why: "a mirror's tables are in a database",
+        next: "add --database postgres://user:password@host/name")
+    }
+    var configuration = MirrorConfiguration(
+      name: name, server: try arguments.string("server"), space: try arguments.string("space"),
+      database: database, schema: try arguments.string("schema"))
+    configuration.tables = arguments.strings("table")
+    for text in arguments.strings("type") {
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2 else {
+        throw UsageError(
+          .invalidValue, "\"\(text)\" gives no type", why: "--type takes TABLE.COLUMN=TYPE",
+          next: "write --type tasks.done=boolean")
+      }
+      configuration.types[parts[0]] = parts[1]
+    }
+    let plan = try await explained(name) {
+      try await Mirror.add(
+        configuration, in: folder, token: arguments.stringIfPresent("token"))
+    }
+    let tables = plan.tables.map { "\(configuration.schema).\($0.name)" }
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(
+        JSONText.object([
+          ("mirror", .string(name)), ("tables", .array(tables.map { .string($0) })),
+          ("omitted", .array(plan.omitted.map { .string($0) })),
+        ]).text)
+      return .done
+    }
+    for table in tables { try TextOutput.standardOutput.line("created \(table)") }
+    for reason in plan.omitted { try TextOutput.standardOutput.line("left out: \(reason)") }
+    try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
+    return .done
+  }
+
+  private static let list = CommandSpec(
+    "list", summary: "List the mirrors of this machine.", flags: [JSONOption.flag]
+  ) { arguments in
+    let root = try root(arguments)
+    let names = ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted()
+    let found = names.filter(MirrorConfiguration.isName).compactMap {
+      try? MirrorFolder($0, in: root).configuration()
+    }
+    if arguments.flag("json") {
+      let answer = found.map { mirror in
+        JSONText.object([
+          ("mirror", .string(mirror.name)), ("server", .string(mirror.server)),
+          ("space", .string(mirror.space)), ("schema", .string(mirror.schema)),
+        ])
+      }
+      try TextOutput.standardOutput.line(JSONText.object([("mirrors", .array(answer))]).text)
+      return .done
+    }
+    guard !found.isEmpty else {
+      try TextOutput.standardOutput.line("there is no mirror in \(root): see `ferryd mirror add`")
+      return .done
+    }
+    var table = TextTable(["MIRROR", "SPACE", "SCHEMA", "SERVER"])
+    for mirror in found { table.append([mirror.name, mirror.space, mirror.schema, mirror.server]) }
+    try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+    return .done
+  }
+
+  private static let run = CommandSpec(
+    "run", summary: "Keep a mirror in sync until SIGTERM or SIGINT.",
+    discussion: """
+      If the server or the database cannot be reached, the mirror waits and goes on later. It can be \
+      killed at any moment. Only one process may run a mirror.
+      """,
+    arguments: [nameArgument]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    let log = try LogOptions.log(arguments)
+    // The settings are wrong or not: that does not change while it runs.
+    _ = try await explained(name) { try folder.configuration() }
+    await MirrorRunner(name: name, folder: folder, log: log).run()
+    return .done
+  }
+
+  private static let status = CommandSpec(
+    "status", summary: "Show how far a mirror is, and the rows that its tables cannot hold.",
+    flags: [JSONOption.flag], arguments: [nameArgument]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    let status = try await opened(name, folder) { try await $0.status() }
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(status.json(name).text)
+      return .done
+    }
+    try TextOutput.standardOutput.lines([
+      "space      \(status.space)",
+      "tables     have change \(status.applied) of \(status.head)",
+      "captured   \(status.captured) writes of programs are on their way to the space",
+      "deferred   \(status.deferred.count) rows",
+    ])
+    for row in status.deferred {
+      let key = row.key.map { $0 ?? "NULL" }.joined(separator: ", ")
+      try TextOutput.standardOutput.line("  \(row.table) \(key): \(row.reason)")
+    }
+    return .done
+  }
+
+  private static let verify = CommandSpec(
+    "verify", summary: "Compare all rows of a mirror's tables with the space.",
+    discussion: """
+      Rows differ if a program wrote them without triggers (session_replication_role = replica). \
+      With --repair tables, such a row becomes as it is in the space. With --repair space, the \
+      space gets the row as a write of now. Stop `ferryd mirror run` first. Exit code 1: rows differ.
+      """,
+    options: [
+      OptionSpec(
+        "repair", value: "SIDE", help: "The side that changes: tables or space.",
+        kind: .choice(Mirror.Side.allCases.map(\.rawValue)))
+    ], flags: [JSONOption.flag], arguments: [nameArgument]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
+    let found = try await opened(name, folder) { try await $0.verify(repairing: side) }
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(
+        JSONText.object([
+          ("differences", .array(found.map(\.json))), ("repaired", .bool(side != nil)),
+        ]).text)
+    } else {
+      for row in found { try TextOutput.standardOutput.line(row.text) }
+      let end = side == nil || found.isEmpty ? "" : "; repaired"
+      try TextOutput.standardOutput.line("\(found.count) rows differ\(end)")
+    }
+    return found.isEmpty || side != nil ? .done : .failed
+  }
+
+  private static let remove = CommandSpec(
+    "remove", summary: "Remove a mirror; its tables stay as they are.", arguments: [nameArgument]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    try await explained(name) { try await Mirror.open(folder).remove() }
+    try TextOutput.standardOutput.line("removed mirror \(name); its tables stay")
+    return .done
+  }
+
+  // MARK: Parts
+
+  private static func root(_ arguments: ParsedArguments) throws -> String {
+    if let path = arguments.stringIfPresent("mirrors") { return path }
+    let environment = ProcessInfo.processInfo.environment
+    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+      return state + "/ferryd/mirrors"
+    }
+    guard let home = environment["HOME"], home.hasPrefix("/") else { throw FerryServerError.noHome }
+    return home + "/.local/state/ferryd/mirrors"
+  }
+
+  static func folder(
+    _ name: String, _ arguments: ParsedArguments
+  ) throws -> MirrorFolder {
+    guard MirrorConfiguration.isName(name) else {
+      throw UsageError(
+        .invalidValue, "\"\(name)\" cannot be a mirror's name",
+        why: "a name has 1 to 63 characters of a–z 0–9 _ -, the first a letter or digit",
+        next: "choose such a name; `ferryd mirror list` lists the mirrors")
+    }
+    return MirrorFolder(name, in: try root(arguments))
+  }
+
+  private static func folder(
+    _ arguments: ParsedArguments
+  ) throws -> (name: String, folder: MirrorFolder) {
+    let name = try arguments.string("name")
+    return (name, try folder(name, arguments))
+  }
+
+  private static func opened<T: Sendable>(
+    _ name: String, _ folder: MirrorFolder, _ body: (Mirror) async throws -> T
+  ) async throws -> T {
+    try await explained(name) {
+      let mirror = try await Mirror.open(folder)
+      do {
+        let result = try await body(mirror)
+        await mirror.close()
+        return result
+      } catch {
+        await mirror.close()
+        throw error
+      }
+    }
+  }
+
+  /// Runs `body` with errors for users.
+  private static func explained<T>(
+    _ name: String, _ body: () async throws -> T
+  ) async throws -> T {
+    do {
+      return try await body()
+    } catch let error as MirrorFault {
+      throw CommandFailure(
+        "mirror \(name) cannot be used", why: error.description,
+        next: "see `ferryd mirror --help`", code: "mirror")
+    } catch let error as PostgresError {
+      throw CommandFailure(
+        "the database of mirror \(name) cannot be used", why: error.message,
+        next: "check --database, and the rights of its user", code: "mirror_database")
+    } catch let error as ReplicaError {
+      throw CommandFailure(
+        "the space of mirror \(name) cannot be used", why: "\(error)",
+        next: "check --server, --space and --token", code: "mirror_space")
+    } catch let error as CocoaError where error.isFileError {
+      throw CommandFailure(
+        "there is no mirror \(name)", why: "its folder has no mirror.json",
+        next: "`ferryd mirror list` lists the mirrors; --mirrors names their folder",
+        code: "unknown_mirror")
+    }
+  }
+}
+
+extension Mirror.Difference {
+  fileprivate var text: String {
+    let place = isInTable ? (isInSpace ? "differs" : "only in the table") : "only in the space"
+    return "\(table) \(key.joined(separator: ", ")): \(place)"
+  }
+
+  fileprivate var json: JSONText {
+    .object([
+      ("table", .string(table.text)), ("key", .array(key.map { .string($0) })),
+      ("inTable", .bool(isInTable)), ("inSpace", .bool(isInSpace)),
+    ])
+  }
+}
+
+extension Mirror.Status {
+  fileprivate func json(_ name: String) -> JSONText {
+    .object([
+      ("mirror", .string(name)), ("space", .string(space)),
+      ("applied", .string(String(applied))), ("head", .string(String(head))),
+      ("captured", .string(String(captured))),
+      (
+        "deferred",
+        .array(
+          deferred.map { row in
+            .object([
+              ("table", .string(row.table)),
+              ("key", .array(row.key.map { $0.map { .string($0) } ?? .null })),
+              ("reason", .string(row.reason)),
+            ])
+          })
+      ),
+    ])
+  }
+}

@@ -1,0 +1,146 @@
+import FerryCryptography
+import FerryProtocol
+
+/// The type of a mirrored column in PostgreSQL.
+package enum MirrorType: String, Sendable, CaseIterable {
+  case bigint
+  case double = "double precision"
+  case numeric, text, bytea, boolean, jsonb, timestamptz, date, uuid
+
+  /// The type of a column without an annotation.
+  init(_ affinity: DeclaredColumn.Affinity) {
+    self =
+      switch affinity {
+      case .text: .text
+      case .integer: .bigint
+      case .real: .double
+      case .numeric: .numeric
+      case .blob: .bytea
+      }
+  }
+
+  /// Whether an annotation may give a column of this affinity the type.
+  func suits(_ affinity: DeclaredColumn.Affinity) -> Bool {
+    switch self {
+    case .boolean: affinity == .integer || affinity == .numeric
+    case .jsonb, .timestamptz, .date, .uuid: affinity == .text
+    case .numeric: affinity == .text || affinity == .numeric
+    default: self == MirrorType(affinity)
+    }
+  }
+
+  /// Returns the SQL that makes a value of a text.
+  func decoded(_ text: String) -> String {
+    self == .bytea ? "decode(\(text), 'hex')" : "\(text)::\(rawValue)"
+  }
+
+  /// Returns the SQL that makes a text of a value, whatever the session's settings are.
+  func encoded(_ value: String) -> String {
+    switch self {
+    case .bytea: "encode(\(value), 'hex')"
+    case .timestamptz:
+      "to_char(\(value) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+    case .date: "to_char(\(value), 'YYYY-MM-DD')"
+    default: "\(value)::text"
+    }
+  }
+}
+
+/// The reason why one side cannot hold a value of the other.
+package struct MirrorFault: Error, Equatable, CustomStringConvertible {
+  package let description: String
+}
+
+/// A column of a mirrored table.
+package struct MirrorColumn: Sendable, Equatable {
+  package var name: Name
+  package var affinity: DeclaredColumn.Affinity
+  package var type: MirrorType
+  package var isRequired = false
+  package var defaultValue = Value.null
+  package var policy = ConflictPolicy.lastWriterWins
+
+  /// Returns the text that PostgreSQL reads for a value; `nil` for NULL.
+  func text(of value: Value) throws(MirrorFault) -> String? {
+    switch (type, value) {
+    case (_, .null): return nil
+    case (.boolean, .integer(0)): return "false"
+    case (.boolean, .integer(1)): return "true"
+    case (.bigint, .integer(let number)), (.numeric, .integer(let number)),
+      (.double, .integer(let number)):
+      return String(number)
+    case (.double, .real(let number)), (.numeric, .real(let number)): return "\(number)"
+    case (.bytea, .blob(let bytes)): return Hexadecimal.text(bytes)
+    case (.text, .text(let text)), (.jsonb, .text(let text)), (.timestamptz, .text(let text)),
+      (.date, .text(let text)), (.uuid, .text(let text)), (.numeric, .text(let text)):
+      if text.utf8.contains(0) {
+        throw MirrorFault(description: "column \(name): PostgreSQL cannot hold U+0000 in a text")
+      }
+      if type == .date || type == .timestamptz, !Self.isISODate(text) {
+        throw MirrorFault(
+          description: "column \(name): “\(text.prefix(40))” does not begin as a date of ISO 8601")
+      }
+      return text
+    default:
+      throw MirrorFault(
+        description: "column \(name): \(value.kind) is no value of the type \(type.rawValue)")
+    }
+  }
+
+  /// Returns the value of a text that PostgreSQL has written.
+  func value(of text: String?) throws(MirrorFault) -> Value {
+    guard let text else { return .null }
+    switch type {
+    case .boolean: return .integer(text == "true" ? 1 : 0)
+    case .bigint: if let number = Int64(text) { return .integer(number) }
+    case .double:
+      if let number = Double(text.lowercased()), !number.isNaN { return .real(number) }
+    case .numeric where affinity == .numeric:
+      if let number = Int64(text) { return .integer(number) }
+      if let number = Double(text.lowercased()), !number.isNaN { return .real(number) }
+    case .bytea: if let bytes = Self.bytes(text) { return .blob(bytes) }
+    case .text, .jsonb, .timestamptz, .date, .uuid, .numeric: return .text(text)
+    }
+    throw MirrorFault(description: "column \(name): SQLite cannot hold “\(text.prefix(40))”")
+  }
+}
+
+extension MirrorColumn {
+  /// Whether a text begins with a year, a month and a day. PostgreSQL takes more: words such as
+  /// `tomorrow`, and orders that depend on a setting.
+  private static func isISODate(_ text: String) -> Bool {
+    text.prefixMatch(of: /[0-9]{4,6}-[0-9]{2}-[0-9]{2}/) != nil
+  }
+
+  /// Reads hexadecimal digits, as `encode(…, 'hex')` writes them.
+  private static func bytes(_ text: String) -> [UInt8]? {
+    let digits = text.utf8.map { UInt8(hexDigit: $0) }
+    guard digits.count % 2 == 0, !digits.contains(nil) else { return nil }
+    return stride(from: 0, to: digits.count, by: 2).map {
+      (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)
+    }
+  }
+}
+
+extension UInt8 {
+  fileprivate init?(hexDigit: UInt8) {
+    switch hexDigit {
+    case 0x30...0x39: self = hexDigit - 0x30
+    case 0x61...0x66: self = hexDigit - 0x61 + 10
+    default: return nil
+    }
+  }
+}
+
+extension Value {
+  /// The storage class, for messages.
+  fileprivate var kind: String {
+    switch self {
+    case .null: "NULL"
+    case .integer: "an integer"
+    case .real: "a real"
+    case .text: "a text"
+    case .blob: "a blob"
+    }
+  }
+}

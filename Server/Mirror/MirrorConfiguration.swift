@@ -1,0 +1,77 @@
+import FerryProtocol
+import Foundation
+
+/// The settings of a mirror, in the file `mirror.json` of its folder.
+package struct MirrorConfiguration: Codable, Sendable, Equatable {
+  /// 1 to 63 characters of `a-z 0-9 _ -`.
+  package var name: String
+  /// The address of the space's server.
+  package var server: String
+  package var space: String
+  /// The database with the mirrored tables.
+  package var database: String
+  /// The schema with the mirrored tables.
+  package var schema: String
+  /// The mirrored tables; empty for all that the space defines.
+  package var tables: [String] = []
+  /// PostgreSQL types by `table.column`.
+  package var types: [String: String] = [:]
+
+  package init(name: String, server: String, space: String, database: String, schema: String) {
+    (self.name, self.server, self.space) = (name, server, space)
+    (self.database, self.schema) = (database, schema)
+  }
+
+  /// Whether a text can be a mirror's name, and so a folder's.
+  package static func isName(_ text: String) -> Bool {
+    text.wholeMatch(of: /[a-z0-9][a-z0-9_-]{0,62}/) != nil
+  }
+
+  /// Returns the plan of a schema.
+  ///
+  /// - Parameter here: the tables that the replica has; `nil` for all.
+  func plan(_ space: SpaceSchema, here: Set<Name>? = nil) throws(MirrorFault) -> MirrorPlan {
+    var annotations: [String: MirrorType] = [:]
+    for (column, name) in types {
+      guard let type = MirrorType(rawValue: name) else {
+        throw MirrorFault(description: "“\(name)” is no type of a mirror: see --type")
+      }
+      annotations[column] = type
+    }
+    var space = space
+    // One that the replica cannot create stops no other one.
+    if let here { space.tables = space.tables.filter { here.contains($0.key) } }
+    return try MirrorPlan(space, chosen: tables.map { Name($0) }, types: annotations)
+  }
+}
+
+/// The folder of a mirror: its settings and its replica.
+package struct MirrorFolder: Sendable {
+  package let path: String
+
+  /// - Parameter root: the folder of all mirrors.
+  package init(_ name: String, in root: String) { path = root + "/" + name }
+
+  var replica: String { path + "/replica.db" }
+  private var settings: URL { URL(filePath: path + "/mirror.json") }
+
+  package var exists: Bool { FileManager.default.fileExists(atPath: settings.path) }
+
+  /// Creates the folder for this user alone: the settings may have a password.
+  func make() throws {
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
+  func save(_ configuration: MirrorConfiguration) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    try encoder.encode(configuration).write(to: settings, options: .atomic)
+  }
+
+  package func configuration() throws -> MirrorConfiguration {
+    try JSONDecoder().decode(MirrorConfiguration.self, from: Data(contentsOf: settings))
+  }
+
+  package func remove() throws { try FileManager.default.removeItem(atPath: path) }
+}

@@ -1,0 +1,162 @@
+import FerryProtocol
+
+/// A table that a mirror keeps in PostgreSQL.
+package struct MirrorTable: Sendable, Equatable {
+  package var name: Name
+  package var key: [MirrorColumn]
+  /// The columns beside the key.
+  package var columns: [MirrorColumn]
+  package var unique: [[Name]]
+  package var indexes: [[Name]]
+  package var references: [DeclaredReference]
+
+  /// The key's columns and the others.
+  package var all: [MirrorColumn] { key + columns }
+
+  func column(_ name: Name) -> MirrorColumn? { all.first { $0.name == name } }
+}
+
+/// The tables of a mirror, made from the schema of its space; pure.
+package struct MirrorPlan: Sendable, Equatable {
+  /// Parents before their children.
+  package private(set) var tables: [MirrorTable] = []
+  /// Tables of the schema that are not mirrored, and foreign keys that are left out, with the
+  /// reason.
+  package private(set) var omitted: [String] = []
+
+  /// PostgreSQL cuts longer names (NAMEDATALEN).
+  private static let nameBytesMax = 63
+
+  /// Creates a plan.
+  ///
+  /// - Parameters:
+  ///   - chosen: the tables to mirror; empty for all that the schema defines.
+  ///   - types: annotations by `table.column`.
+  /// - Throws: ``MirrorFault`` for a chosen table that is not defined, or an annotation that does
+  ///   not fit.
+  package init(
+    _ schema: SpaceSchema, chosen: [Name] = [], types: [String: MirrorType] = [:]
+  ) throws(MirrorFault) {
+    for name in chosen where schema.tables[name]?.definition == nil {
+      throw MirrorFault(
+        description: "the schema of the space does not define table \(name); "
+          + "`ferry schema publish \(name)` defines it")
+    }
+    var types = types
+    for (name, rules) in schema.tables.sorted(by: { $0.key < $1.key }) {
+      guard let definition = rules.definition, chosen.isEmpty || chosen.contains(name) else {
+        continue
+      }
+      var table: MirrorTable
+      do throws(MirrorFault) {
+        table = try Self.table(name, rules, definition)
+      } catch {
+        if chosen.contains(name) { throw error }
+        omitted.append("\(error)")
+        continue
+      }
+      try Self.annotate(&table, &types)
+      tables.append(table)
+    }
+    if let left = types.keys.min() {
+      throw MirrorFault(description: "there is no column \(left) to give a type to")
+    }
+    dropReferences()
+    sortParentsFirst()
+  }
+
+  private static func table(
+    _ name: Name, _ rules: TableRules, _ definition: DeclaredTable
+  ) throws(MirrorFault) -> MirrorTable {
+    let key: [MirrorColumn]
+    switch definition.key {
+    case .text(let column): key = [MirrorColumn(name: column, affinity: .text, type: .text)]
+    case .value(let columns):
+      key = columns.map {
+        MirrorColumn(name: $0.name, affinity: $0.affinity, type: MirrorType($0.affinity))
+      }
+    case .mapped(let column):
+      throw MirrorFault(
+        description: "table \(name): each device counts its key \(column) itself")
+    }
+    if let column = key.first(where: { $0.type != .text && $0.type != .bigint }) {
+      throw MirrorFault(
+        description: "table \(name): its key \(column.name) is neither a text nor an integer")
+    }
+    let columns = definition.columns.map { column in
+      MirrorColumn(
+        name: column.name, affinity: column.affinity, type: MirrorType(column.affinity),
+        isRequired: column.isRequired, defaultValue: column.defaultValue,
+        policy: rules.policy(of: column.name))
+    }
+    for name in [name] + (key + columns).map(\.name) where name.utf8.count > nameBytesMax {
+      throw MirrorFault(
+        description: "table \(name): PostgreSQL takes names of at most \(nameBytesMax) bytes")
+    }
+    return MirrorTable(
+      name: name, key: key, columns: columns, unique: definition.unique,
+      indexes: definition.indexes, references: definition.references)
+  }
+
+  private static func annotate(
+    _ table: inout MirrorTable, _ types: inout [String: MirrorType]
+  ) throws(MirrorFault) {
+    for index in table.columns.indices {
+      let column = table.columns[index]
+      guard let type = types.removeValue(forKey: "\(table.name).\(column.name)") else { continue }
+      guard type.suits(column.affinity) else {
+        throw MirrorFault(
+          description: "column \(table.name).\(column.name) is declared "
+            + "\(column.affinity.rawValue), which cannot become \(type.rawValue)")
+      }
+      table.columns[index].type = type
+    }
+  }
+
+  /// Removes foreign keys that PostgreSQL cannot have here.
+  private mutating func dropReferences() {
+    let known = Dictionary(tables.map { ($0.name, $0) }) { first, _ in first }
+    for (index, table) in tables.enumerated() {
+      tables[index].references = table.references.filter { reference in
+        guard let reason = Self.obstacle(to: reference, of: table, known) else { return true }
+        let names = reference.columns.map(\.text).joined(separator: ", ")
+        omitted.append("foreign key (\(names)) of table \(table.name): \(reason)")
+        return false
+      }
+    }
+  }
+
+  private static func obstacle(
+    to reference: DeclaredReference, of table: MirrorTable, _ known: [Name: MirrorTable]
+  ) -> String? {
+    guard let parent = known[reference.table] else {
+      return "table \(reference.table) is not mirrored"
+    }
+    let to = reference.to.isEmpty ? parent.key.map(\.name) : reference.to
+    guard to == parent.key.map(\.name), to.count == reference.columns.count else {
+      return "it does not refer to the key of table \(reference.table)"
+    }
+    let types = reference.columns.compactMap { table.column($0)?.type }
+    return types == parent.key.map(\.type)
+      ? nil : "its columns have other types than the key that it refers to"
+  }
+
+  private mutating func sortParentsFirst() {
+    var left = tables
+    var sorted: [MirrorTable] = []
+    while !left.isEmpty {
+      let waiting = Set(left.map(\.name))
+      var free = left.filter { table in
+        table.references.allSatisfy { $0.table == table.name || !waiting.contains($0.table) }
+      }
+      // A cycle has no order; deferred constraints do not need one.
+      if free.isEmpty { free = left }
+      sorted += free
+      let taken = Set(free.map(\.name))
+      left.removeAll { taken.contains($0.name) }
+    }
+    tables = sorted
+  }
+
+  func table(_ name: String) -> MirrorTable? { tables.first { $0.name == Name(name) } }
+}

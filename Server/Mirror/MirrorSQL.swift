@@ -1,0 +1,300 @@
+import FerryProtocol
+
+/// SQL of a mirrored table in PostgreSQL. Names are quoted, and values are parameters.
+struct MirrorSQL: Sendable {
+  /// The schema with the tables of all mirrors' ledgers.
+  static let ledger = "ferry_mirror"
+
+  let table: MirrorTable
+  let schema: String
+  /// The mirror's number in the ledger.
+  let mirror: Int64
+  /// The table's number in the mirror.
+  let place: Int
+
+  static func quoted(_ name: String) -> String {
+    "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
+      + "\""
+  }
+
+  /// Returns a literal that no content can end. It does not depend on `standard_conforming_strings`.
+  static func literal(_ text: String) -> String {
+    var body = ""
+    for character in text.unicodeScalars {
+      if character == "'" || character == "\\" { body.unicodeScalars.append(character) }
+      body.unicodeScalars.append(character)
+    }
+    return "E'" + body + "'"
+  }
+
+  private func quoted(_ names: [Name]) -> String {
+    names.map { Self.quoted($0.text) }.joined(separator: ", ")
+  }
+
+  /// The table with its schema.
+  var target: String { "\(Self.quoted(schema)).\(Self.quoted(table.name.text))" }
+  private var function: String { "\(Self.ledger).capture_\(mirror)_\(place)" }
+
+  // MARK: Definition
+
+  /// The statements that make the table as it should be; they may run again.
+  var definition: [String] {
+    var statements = [
+      "CREATE TABLE IF NOT EXISTS \(target) ("
+        + (table.all.map(clause) + ["PRIMARY KEY (\(quoted(table.key.map(\.name))))"])
+        .joined(separator: ", ") + ")"
+    ]
+    statements += table.columns.map {
+      "ALTER TABLE \(target) ADD COLUMN IF NOT EXISTS \(clause($0))"
+    }
+    statements += table.unique.enumerated().map { index, names in
+      constraint(
+        "ferry_\(mirror)_\(place)_unique_\(index)",
+        "UNIQUE (\(quoted(names))) DEFERRABLE INITIALLY DEFERRED")
+    }
+    statements += table.indexes.enumerated().map { index, names in
+      "CREATE INDEX IF NOT EXISTS ferry_\(mirror)_\(place)_index_\(index) "
+        + "ON \(target) (\(quoted(names)))"
+    }
+    return statements
+  }
+
+  /// The statements that add the foreign keys, once all tables are there.
+  var references: [String] {
+    table.references.enumerated().map { index, reference in
+      constraint(
+        "ferry_\(mirror)_\(place)_parent_\(index)",
+        "FOREIGN KEY (\(quoted(reference.columns))) REFERENCES "
+          + "\(Self.quoted(schema)).\(Self.quoted(reference.table.text)) "
+          + "ON DELETE \(reference.onDelete.sql) ON UPDATE \(reference.onUpdate.sql) "
+          + "DEFERRABLE INITIALLY DEFERRED")
+    }
+  }
+
+  private func clause(_ column: MirrorColumn) -> String {
+    var text = "\(Self.quoted(column.name.text)) \(column.type.rawValue)"
+    let isTextKey = table.key.count == 1 && table.key[0].name == column.name && column.type == .text
+    if isTextKey { text += " DEFAULT gen_random_uuid()::text" }
+    if column.isRequired { text += " NOT NULL" }
+    if let value = try? column.text(of: column.defaultValue) {
+      text += " DEFAULT " + column.type.decoded(Self.literal(value))
+    }
+    return text
+  }
+
+  private func constraint(_ name: String, _ clause: String) -> String {
+    let action = "ALTER TABLE \(target) ADD CONSTRAINT \(name) \(clause)"
+    let body = """
+      BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conname = '\(name)') THEN
+          EXECUTE \(Self.literal(action));
+        END IF;
+      END
+      """
+    return "DO \(Self.literal(body))"
+  }
+
+  // MARK: Capture
+
+  /// The statements that make PostgreSQL record each write of others, in its own transaction.
+  var capture: [String] {
+    [
+      """
+      CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+      SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
+      AS \(Self.literal(captureBody))
+      """,
+      "DROP TRIGGER IF EXISTS ferry_\(mirror)_row ON \(target)",
+      "DROP TRIGGER IF EXISTS ferry_\(mirror)_truncate ON \(target)",
+      "DROP TRIGGER IF EXISTS ferry_\(mirror)_told ON \(target)",
+      """
+      CREATE TRIGGER ferry_\(mirror)_row AFTER INSERT OR UPDATE OR DELETE ON \(target)
+      FOR EACH ROW EXECUTE FUNCTION \(function)()
+      """,
+      """
+      CREATE TRIGGER ferry_\(mirror)_truncate BEFORE TRUNCATE ON \(target)
+      FOR EACH STATEMENT EXECUTE FUNCTION \(function)()
+      """,
+      """
+      CREATE TRIGGER ferry_\(mirror)_told AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON \(target)
+      FOR EACH STATEMENT EXECUTE FUNCTION \(Self.ledger).tell('\(mirror)')
+      """,
+    ]
+  }
+
+  private var captureBody: String {
+    let columns = table.columns.map { column in
+      let name = Self.quoted(column.name.text)
+      return """
+          IF NEW.\(name) IS DISTINCT FROM OLD.\(name) THEN
+            names := array_append(names, \(Self.literal(column.name.text)));
+            vals := array_append(vals, \(column.type.encoded("NEW.\(name)")));
+            olds := array_append(olds, \(column.type.encoded("OLD.\(name)")));
+          END IF;
+
+        """
+    }
+    let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds) "
+    let name = Self.literal(table.name.text)
+    let names = list(table.columns.map { Self.literal($0.name.text) })
+    let new = list(table.columns.map { $0.type.encoded("NEW.\(Self.quoted($0.name.text))") })
+    let insert =
+      head + "VALUES (\(mirror), \(name), 'I', \(keyText("NEW.")), \(names), \(new), NULL);"
+    let delete = head + "VALUES (\(mirror), \(name), 'D', \(keyText("OLD.")), NULL, NULL, NULL);"
+    let keys = { (row: String) in
+      table.key.map { "\(row).\(Self.quoted($0.name.text))" }.joined(separator: ", ")
+    }
+    return """
+      DECLARE
+        names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}';
+      BEGIN
+        IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;
+        IF TG_OP = 'TRUNCATE' THEN
+          \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
+            FROM \(target) t;
+        ELSIF TG_OP = 'INSERT' THEN
+          \(insert)
+        ELSIF TG_OP = 'DELETE' THEN
+          \(delete)
+        ELSIF ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
+          \(delete)
+          \(insert)
+        ELSE
+      \(columns.joined())
+          IF names <> '{}' THEN
+            \(head) VALUES (\(mirror), \(name), 'U', \(keyText("NEW.")), names, vals, olds);
+          END IF;
+        END IF;
+        RETURN NULL;
+      END
+      """
+  }
+
+  private func list(_ elements: [String]) -> String {
+    "ARRAY[" + elements.joined(separator: ", ") + "]::text[]"
+  }
+
+  private func keyText(_ row: String) -> String {
+    list(table.key.map { $0.type.encoded(row + Self.quoted($0.name.text)) })
+  }
+
+  // MARK: Applying
+
+  /// The parameters' columns: `k0`, `k1` … of the key and `c0`, `c1` … of the others.
+  private func source(keysOnly: Bool) -> String {
+    let names =
+      table.key.indices.map { "k\($0)" } + (keysOnly ? [] : table.columns.indices.map { "c\($0)" })
+    let parameters = names.indices.map { "$\($0 + 1)::text[]" }.joined(separator: ", ")
+    return "unnest(\(parameters)) AS x(\(names.joined(separator: ", ")))"
+  }
+
+  private var matches: String {
+    zip(table.key, 0...).map { column, index in
+      "t.\(Self.quoted(column.name.text)) = \(column.type.decoded("x.k\(index)"))"
+    }.joined(separator: " AND ")
+  }
+
+  /// Locks the rows of given keys, so that a writer waits until their new values are visible.
+  var lock: String {
+    "SELECT FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) FOR UPDATE OF t"
+  }
+
+  /// Returns a row if a write to one of the keys is captured.
+  var isWritten: String {
+    let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
+    return """
+      SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
+      ON t.mirror = \(mirror) AND t.tab = \(Self.literal(table.name.text))
+        AND t.key = ARRAY[\(key)]::text[] LIMIT 1
+      """
+  }
+
+  var delete: String {
+    "DELETE FROM \(target) t USING \(source(keysOnly: true)) WHERE \(matches)"
+  }
+
+  var upsert: String {
+    let names = table.all.map { Self.quoted($0.name.text) }
+    let values =
+      zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
+      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
+    var text =
+      "INSERT INTO \(target) AS t (\(names.joined(separator: ", "))) "
+      + "SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false)) "
+      + "ON CONFLICT (\(quoted(table.key.map(\.name)))) DO "
+    guard !table.columns.isEmpty else { return text + "NOTHING" }
+    let columns = table.columns.map { Self.quoted($0.name.text) }
+    text += "UPDATE SET " + columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+    text +=
+      " WHERE ROW(\(columns.map { "t.\($0)" }.joined(separator: ", "))) IS DISTINCT FROM "
+      + "ROW(\(columns.map { "excluded.\($0)" }.joined(separator: ", ")))"
+    return text
+  }
+
+  // MARK: Comparing
+
+  /// The statements of a comparison: a table for the replica's rows, and its filling.
+  var makeCopy: String {
+    "CREATE TEMP TABLE ferry_copy ON COMMIT DROP AS SELECT * FROM (SELECT "
+      + (table.all.map { Self.quoted($0.name.text) }).joined(separator: ", ")
+      + " FROM \(target)) t WITH NO DATA"
+  }
+
+  var fillCopy: String {
+    let values =
+      zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
+      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
+    return "INSERT INTO ferry_copy SELECT \(values.joined(separator: ", ")) "
+      + "FROM \(source(keysOnly: false))"
+  }
+
+  /// Captures a row as a write of now: its values, or its absence. The parameter is its key.
+  func recapture(isInTable: Bool) -> String {
+    let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals) "
+    let name = Self.literal(table.name.text)
+    guard isInTable else {
+      return head + "VALUES (\(mirror), \(name), 'D', $1::text[], NULL, NULL)"
+    }
+    let names = list(table.columns.map { Self.literal($0.name.text) })
+    let values = list(table.columns.map { $0.type.encoded("t.\(Self.quoted($0.name.text))") })
+    let matches = zip(table.key, 1...).map { column, index in
+      "t.\(Self.quoted(column.name.text)) = \(column.type.decoded("($1::text[])[\(index)]"))"
+    }
+    return head + "SELECT \(mirror), \(name), 'I', $1::text[], \(names), \(values) "
+      + "FROM \(target) t WHERE \(matches.joined(separator: " AND "))"
+  }
+
+  /// Returns the keys of rows that differ, whether the table has the row, and whether the copy has.
+  var differences: String {
+    let keys = table.key.map { Self.quoted($0.name.text) }
+    let on = keys.map { "t.\($0) = c.\($0)" }.joined(separator: " AND ")
+    let columns = table.columns.map { Self.quoted($0.name.text) }
+    var isOther = "t.\(keys[0]) IS NULL OR c.\(keys[0]) IS NULL"
+    if !columns.isEmpty {
+      isOther +=
+        " OR ROW(\(columns.map { "t.\($0)" }.joined(separator: ", "))) IS DISTINCT FROM "
+        + "ROW(\(columns.map { "c.\($0)" }.joined(separator: ", ")))"
+    }
+    let key = list(
+      table.key.map {
+        let name = Self.quoted($0.name.text)
+        return $0.type.encoded("coalesce(t.\(name), c.\(name))")
+      })
+    return """
+      SELECT \(key), t.\(keys[0]) IS NOT NULL, c.\(keys[0]) IS NOT NULL
+      FROM \(target) t FULL JOIN ferry_copy c ON \(on) WHERE \(isOther)
+      """
+  }
+}
+
+extension DeclaredReference.Action {
+  /// The action in PostgreSQL. RESTRICT cannot be deferred there; NO ACTION refuses the same.
+  fileprivate var sql: String {
+    switch self {
+    case .none, .restrict: "NO ACTION"
+    case .cascade: "CASCADE"
+    case .setNull: "SET NULL"
+    case .setDefault: "SET DEFAULT"
+    }
+  }
+}

@@ -1,0 +1,239 @@
+import FerryPostgres
+import FerryProtocol
+
+/// A row of the replica that the table in PostgreSQL may not have.
+struct MirrorRow: Sendable, Equatable {
+  /// The place of its table in the plan.
+  var table: Int
+  var key: [Value]
+  /// The values of the other columns; `nil` if the row is deleted.
+  var values: [Value]?
+}
+
+/// A program has written to a row that a step is about to change. Its write comes first.
+struct WrittenMeanwhile: Error {}
+
+/// Brings rows of the replica into the tables of PostgreSQL, within one transaction; all calls
+/// block.
+struct MirrorStep {
+  /// Rows of one statement.
+  static let batchMax = 500
+
+  private struct Batch {
+    var keys: [PostgresArray<String>]
+    var columns: [PostgresArray<String>]
+    var deleted: [PostgresArray<String>]
+    var count = 0
+    var deletedCount = 0
+  }
+
+  let connection: PostgresConnection
+  let ledger: MirrorLedger
+  let sql: [MirrorSQL]
+  /// Whether each row is tried alone, so that one that PostgreSQL refuses stops no other.
+  let isCareful: Bool
+  private let hasDeferred: Bool
+  private var batch: Batch?
+  private var table = -1
+  /// Rows that were refused in this step.
+  private var refused: [(row: MirrorRow, reason: String)] = []
+  /// Rows that were brought.
+  private(set) var count = 0
+
+  init(
+    _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL], isCareful: Bool
+  ) throws {
+    (self.connection, self.ledger, self.sql) = (connection, ledger, sql)
+    self.isCareful = isCareful
+    try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
+    try connection.execute("SET LOCAL lock_timeout = '2s'")
+    if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
+    hasDeferred = try ledger.hasDeferred(connection)
+  }
+
+  /// Adds a row; the rows of a table come one after another.
+  mutating func add(_ row: MirrorRow) throws {
+    count += 1
+    if row.table != table {
+      try flush()
+      table = row.table
+    }
+    let definition = sql[row.table].table
+    let key: [String?]
+    do throws(MirrorFault) {
+      key = try definition.texts(ofKey: row.key)
+    } catch {
+      let shown = row.key.map { String(reflecting: $0) }
+      return try ledger.defer(definition.name, shown, error.description, connection)
+    }
+    let texts: [String?]
+    do throws(MirrorFault) {
+      texts = try definition.texts(ofColumns: row.values ?? [])
+    } catch {
+      return try ledger.defer(definition.name, key, error.description, connection)
+    }
+    if hasDeferred { try ledger.settle(definition.name, key, connection) }
+    if isCareful { return try tryAlone(row, key, texts) }
+    append(row, key, texts)
+    if let batch, batch.count + batch.deletedCount == Self.batchMax { try flush() }
+  }
+
+  private mutating func append(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) {
+    let definition = sql[row.table].table
+    var batch =
+      self.batch
+      ?? Batch(
+        keys: definition.key.map { _ in PostgresArray() },
+        columns: definition.columns.map { _ in PostgresArray() },
+        deleted: definition.key.map { _ in PostgresArray() })
+    // One copy of the arrays only.
+    self.batch = nil
+    if row.values == nil {
+      for (index, text) in key.enumerated() { batch.deleted[index].append(text) }
+      batch.deletedCount += 1
+    } else {
+      for (index, text) in key.enumerated() { batch.keys[index].append(text) }
+      for (index, text) in texts.enumerated() { batch.columns[index].append(text) }
+      batch.count += 1
+    }
+    self.batch = batch
+  }
+
+  private mutating func flush() throws {
+    guard let batch else { return }
+    self.batch = nil
+    let sql = sql[table]
+    let (keys, deleted) = (parameters(batch.keys), parameters(batch.deleted))
+    // First the locks, then the look at captured writes: it has to see those before the locks.
+    for key in [batch.count > 0 ? keys : nil, batch.deletedCount > 0 ? deleted : nil] {
+      guard let key else { continue }
+      let found = try connection.pipeline {
+        $0.add(.once(sql.lock), key)
+        $0.add(.once(sql.isWritten), key)
+      }
+      if found.last?.isEmpty == false { throw WrittenMeanwhile() }
+    }
+    _ = try connection.pipeline {
+      if batch.deletedCount > 0 { $0.add(.once(sql.delete), deleted) }
+      if batch.count > 0 { $0.add(.once(sql.upsert), parameters(batch.keys + batch.columns)) }
+    }
+  }
+
+  private func parameters(_ arrays: [PostgresArray<String>]) -> PostgresParameters {
+    var parameters = PostgresParameters()
+    for array in arrays { parameters.append(array) }
+    return parameters
+  }
+
+  // MARK: One by one
+
+  private mutating func tryAlone(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) throws {
+    append(row, key, texts)
+    try connection.execute("SAVEPOINT ferry_row")
+    do {
+      try flush()
+      try connection.execute("RELEASE SAVEPOINT ferry_row")
+    } catch let error as PostgresError where error.isAboutRow {
+      try connection.execute("ROLLBACK TO SAVEPOINT ferry_row; RELEASE SAVEPOINT ferry_row")
+      refused.append((row, error.message))
+    }
+  }
+
+  /// Brings the last rows. Rows that were refused are tried again as long as that helps: a row may
+  /// need another one.
+  mutating func finish() throws {
+    try flush()
+    while !refused.isEmpty {
+      let left = refused
+      refused = []
+      for (row, _) in left { try add(row) }
+      if refused.count == left.count { break }
+    }
+    for (row, reason) in refused {
+      let definition = sql[row.table].table
+      let key = try definition.texts(ofKey: row.key)
+      try ledger.defer(definition.name, key, reason, connection)
+    }
+    refused = []
+  }
+}
+
+extension PostgresError {
+  /// Whether a row's values are the reason: a data exception, or a violated constraint.
+  var isAboutRow: Bool {
+    guard kind == .server, let sqlState else { return false }
+    return sqlState.hasPrefix("22") || sqlState.hasPrefix("23")
+  }
+}
+
+/// Fills the table of a comparison with the rows of a replica; all calls block.
+struct MirrorCopy {
+  private let connection: PostgresConnection
+  private let sql: MirrorSQL
+
+  init(_ connection: PostgresConnection, _ sql: MirrorSQL) {
+    (self.connection, self.sql) = (connection, sql)
+  }
+
+  /// Takes the rows that `each` passes to its argument. Rows that PostgreSQL cannot hold are left
+  /// out: they are deferred.
+  func fill(_ each: ((MirrorRow) throws -> Void) throws -> Void) throws {
+    var batch: [[String?]] = []
+    try each { row in
+      guard let key = try? sql.table.texts(ofKey: row.key),
+        let texts = try? sql.table.texts(ofColumns: row.values ?? [])
+      else { return }
+      batch.append(key + texts)
+      guard batch.count == MirrorStep.batchMax else { return }
+      try add(batch)
+      batch = []
+    }
+    try add(batch)
+  }
+
+  /// Adds rows; if one of them is refused, each half for itself.
+  private func add(_ rows: [[String?]]) throws {
+    guard !rows.isEmpty else { return }
+    var parameters = PostgresParameters()
+    for column in sql.table.all.indices {
+      parameters.append(PostgresArray<String>(rows.map { $0[column] }))
+    }
+    try connection.execute("SAVEPOINT ferry_copy")
+    do {
+      try send(parameters)
+      try connection.execute("RELEASE SAVEPOINT ferry_copy")
+    } catch let error as PostgresError where error.isAboutRow {
+      try connection.execute("ROLLBACK TO SAVEPOINT ferry_copy; RELEASE SAVEPOINT ferry_copy")
+      guard rows.count > 1 else { return }
+      try add(Array(rows[..<(rows.count / 2)]))
+      try add(Array(rows[(rows.count / 2)...]))
+    }
+  }
+
+  private func send(_ parameters: PostgresParameters) throws {
+    _ = try connection.query(.once(sql.fillCopy), parameters)
+  }
+}
+
+extension MirrorTable {
+  /// Returns the texts that PostgreSQL reads for a key.
+  func texts(ofKey values: [Value]) throws(MirrorFault) -> [String?] {
+    var texts: [String?] = []
+    for (column, value) in zip(key, values) { texts.append(try column.text(of: value)) }
+    return texts
+  }
+
+  /// Returns the texts that PostgreSQL reads for the columns beside the key.
+  func texts(ofColumns values: [Value]) throws(MirrorFault) -> [String?] {
+    var texts: [String?] = []
+    for (column, value) in zip(columns, values) { texts.append(try column.text(of: value)) }
+    return texts
+  }
+
+  /// Returns the values of a key that PostgreSQL has written.
+  func values(ofKey texts: [String?]) throws(MirrorFault) -> [Value] {
+    var values: [Value] = []
+    for (column, text) in zip(key, texts) { values.append(try column.value(of: text)) }
+    return values
+  }
+}
