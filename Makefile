@@ -114,6 +114,12 @@ portable: ## The client without libcurl and zstd: URLSession and gzip, as on App
 	$(SWIFT) build --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
 	@.build/portable/debug/ferry --version
 
+.PHONY: outside
+outside: ## A package of its own that replaces parts of Ferry, against a server
+	@Scripts/install-dependencies.sh build
+	$(SWIFT) build --build-tests $(TEST_BUILD)
+	@Scripts/run-outside.sh .build/debug
+
 # Beside the programs of no configuration: it is C, and does not depend on them.
 PATCH_HOST := .build/ferry-patch
 

@@ -20,7 +20,7 @@ public struct DataManager: Sendable {
   /// The cache of images.
   public let images: ImageCache
   /// The cache of requests.
-  public let requests: RequestCache
+  public let requests: any EntryCache
 
   /// The envelope of the server's responses; `nil` if they are the values themselves.
   let envelope: Envelope?
@@ -46,9 +46,31 @@ public struct DataManager: Sendable {
     transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity()
   ) {
-    let requests = RequestCache(
-      folder: folder.map { $0 + "/requests" }, limits: requestLimits, partition: partition,
-      pinned: pinned)
+    self.init(
+      configuration,
+      requests: RequestCache(
+        folder: folder.map { $0 + "/requests" }, limits: requestLimits, partition: partition,
+        pinned: pinned),
+      images: RequestCache(
+        folder: folder.map { $0 + "/images" }, limits: imageLimits, partition: partition),
+      pinned: pinned, envelope: envelope, decoder: decoder, transport: transport,
+      connectivity: connectivity)
+  }
+
+  /// Creates a manager with caches of the application, one for requests and one for images.
+  ///
+  /// - Parameters:
+  ///   - requests: keeps the answers to requests. If pinned content shall answer requests first, this
+  ///     cache asks it, as ``RequestCache`` does.
+  ///   - images: keeps the images, by their addresses.
+  ///   - pinned: content that answers first for images.
+  public init(
+    _ configuration: NetworkConfiguration, requests: any EntryCache, images: any EntryCache,
+    pinned: (any PinnedContent)? = nil, envelope: Envelope? = nil,
+    decoder: @escaping @Sendable () -> JSONDecoder = { JSONDecoder() },
+    transport: any Transport = SystemTransport(),
+    connectivity: any Connectivity = SystemConnectivity()
+  ) {
     // Images are on any server: the bases and the filter do not apply.
     var imageConfiguration = configuration
     (imageConfiguration.main, imageConfiguration.alternatives) = (nil, [:])
@@ -64,14 +86,13 @@ public struct DataManager: Sendable {
         configuration, transport: transport, connectivity: connectivity, cache: requests),
       requests: requests, envelope: envelope, decoder: decoder,
       images: ImageCache(
-        folder: folder.map { $0 + "/images" }, limits: imageLimits, partition: partition,
-        configuration: imageConfiguration, transport: transport, connectivity: connectivity,
-        pinned: pinned))
+        cache: images, configuration: imageConfiguration, transport: transport,
+        connectivity: connectivity, pinned: pinned))
   }
 
   /// Creates a manager from existing parts; `client` keeps its answers in `requests`.
   package init(
-    client: NetworkClient, requests: RequestCache, envelope: Envelope? = nil,
+    client: NetworkClient, requests: any EntryCache, envelope: Envelope? = nil,
     decoder: @escaping @Sendable () -> JSONDecoder = { JSONDecoder() }, images: ImageCache
   ) {
     self.client = client

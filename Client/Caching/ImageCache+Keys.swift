@@ -6,7 +6,7 @@ extension ImageCache {
   /// The key of an image is its address: ``image(for:options:)`` finds an image that
   /// ``put(_:for:mediaType:lifetime:)`` stored, and the other way around. Missions are not asked.
   public func get(_ url: String) async -> CachedImage? {
-    guard let response = await cache.entry(.address(url)) else { return nil }
+    guard let response = await cache.entry(for: CacheableRequest(image: url)) else { return nil }
     return CachedImage(
       content: .bytes(response.body), mediaType: ImageKind.mediaType(of: response) ?? "image/*",
       origin: response.origin)
@@ -25,9 +25,17 @@ extension ImageCache {
     let stated: TransportHeaders = mediaType.map { ["Content-Type": $0] } ?? [:]
     let image = NetworkResponse(status: 200, headers: stated, body: bytes)
     guard let type = ImageKind.mediaType(of: image) else { return false }
-    return await cache.put(bytes, under: .address(url), type, lifetime)
+    return await cache.put(
+      bytes, for: CacheableRequest(image: url), contentType: type, lifetime: lifetime)
   }
 
   /// Removes the kept image of an address; that of a mission stays.
-  public func remove(_ url: String) async { await cache.remove(under: .address(url)) }
+  public func remove(_ url: String) async { await cache.remove(CacheableRequest(image: url)) }
+}
+
+extension CacheableRequest {
+  /// Creates the request of an image, without the fragment of its address.
+  fileprivate init(image url: String) {
+    self.init(endpoint: String(Substring(url.utf8.prefix { $0 != 0x23 })))
+  }
 }

@@ -15,7 +15,7 @@ public struct ImageCache: Sendable {
   /// unreachable.
   public static let standardOptions = CacheOptions(staleWhenOffline: true)
 
-  let cache: RequestCache
+  let cache: any EntryCache
   private let client: NetworkClient
   private let pinned: (any PinnedContent)?
   private let flights = SingleFlight<Question, CachedImage>()
@@ -33,7 +33,20 @@ public struct ImageCache: Sendable {
     transport: any Transport = SystemTransport(),
     connectivity: any Connectivity = SystemConnectivity(), pinned: (any PinnedContent)? = nil
   ) {
-    let cache = RequestCache(folder: folder, limits: limits, partition: partition)
+    self.init(
+      cache: RequestCache(folder: folder, limits: limits, partition: partition),
+      configuration: configuration, transport: transport, connectivity: connectivity,
+      pinned: pinned)
+  }
+
+  /// Creates a cache of images that keeps them in a cache of the application.
+  ///
+  /// - Parameter cache: keeps images alone, by their addresses.
+  public init(
+    cache: any EntryCache, configuration: NetworkConfiguration = NetworkConfiguration(),
+    transport: any Transport = SystemTransport(),
+    connectivity: any Connectivity = SystemConnectivity(), pinned: (any PinnedContent)? = nil
+  ) {
     self.init(
       cache: cache, pinned: pinned,
       client: NetworkClient(
@@ -41,7 +54,7 @@ public struct ImageCache: Sendable {
   }
 
   /// Creates a cache of images that `client` fetches through `cache`.
-  package init(cache: RequestCache, pinned: (any PinnedContent)?, client: NetworkClient) {
+  package init(cache: any EntryCache, pinned: (any PinnedContent)?, client: NetworkClient) {
     self.cache = cache
     self.pinned = pinned
     self.client = client

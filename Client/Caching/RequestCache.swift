@@ -12,7 +12,7 @@ import Foundation
 /// let cache = RequestCache(folder: "/path/to/caches/requests", partition: .named("demo/ada"))
 /// let client = NetworkClient(configuration, cache: cache)
 /// ```
-public struct RequestCache: ResponseCache {
+public struct RequestCache: EntryCache {
   /// The largest content of a mission that is returned as a body, in bytes. Callers read larger
   /// content, such as a film, from its file.
   static let pinnedBytesMax = 64 << 20

@@ -24,17 +24,28 @@ extension Replica {
   /// - Parameters:
   ///   - options: the limits of the downloads; see ``MissionOptions``.
   ///   - key: 32 bytes that encrypt content at rest; ``MissionManager/content(of:in:)`` reads such
-  ///     content.
+  ///     content. It is for Ferry's files alone; ``MissionParts/files`` have their own.
   ///   - transport: carries requests, with bandwidth limits of its own; libcurl by default.
   ///   - restores: whether work that an earlier process began continues at once.
+  ///   - parts: replace parts of the manager; see ``MissionParts``.
   public func missionManager(
     options: MissionOptions = MissionOptions(), key: [UInt8]? = nil,
-    transport: any Transport = SystemTransport(), restores: Bool = true
+    transport: any Transport = SystemTransport(), restores: Bool = true,
+    parts: MissionParts = MissionParts()
   ) async throws(MissionError) -> MissionManager {
     let root = place + ".missions"
-    let files = try DiskFileStore(root: root, key: key)
-    let store = try await SQLiteMissionStore.open(
-      root + "/missions.db", canonical: ContentAddress.canonical)
+    let files = try parts.files(in: root, key: key)
+    let store = try await parts.store(in: root)
+    let open = requests(over: transport, silence: options.silence)
+    let manager = try await MissionManager.open(
+      store: store, files: files, downloader: parts.downloader?(open) ?? Self.downloader(open),
+      catalogue: parts.catalogue ?? ReplicaCatalogue(replica: self), options: options)
+    accompany(with: manager)
+    if restores { try await manager.restore() }
+    return manager
+  }
+
+  private static func downloader(_ open: @escaping DownloadOpening) -> any Downloader {
     var settings = DownloadSettings()
     // The manager writes all content to the disk before it reports a mission as complete.
     settings.endsDurable = false
@@ -43,14 +54,7 @@ extension Replica {
     settings.retry.attemptsMax = 2
     // If a server asks for a longer pause, the manager reports it and pauses before it asks again.
     settings.retry.retryAfterMax = .seconds(10)
-    let manager = try await MissionManager.open(
-      store: store, files: files,
-      downloader: ChunkedDownloader(
-        settings: settings, open: requests(over: transport, silence: options.silence)),
-      catalogue: ReplicaCatalogue(replica: self), options: options)
-    accompany(with: manager)
-    if restores { try await manager.restore() }
-    return manager
+    return ChunkedDownloader(settings: settings, open: open)
   }
 
   /// Returns the function that sends requests to the replica's current server, with its token.

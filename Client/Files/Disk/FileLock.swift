@@ -4,10 +4,8 @@ import Synchronization
 /// A lock between processes, and between managers of one process. The operating system holds it, so
 /// a killed process leaves no stale lock.
 public final class FileLock: Sendable {
-  /// The file that is removed at the end; `nil` if other locks share it.
-  private let path: String?
-  private let descriptor: Mutex<Int32?>
-  private let system: any FileCalls
+  /// Releases it; `nil` once that has happened.
+  private let ending: Mutex<(@Sendable () -> Void)?>
 
   /// Takes the lock at `path`; `nil` if it is taken.
   package static func take(_ path: String, _ system: any FileCalls) throws(FileStoreError)
@@ -51,20 +49,22 @@ public final class FileLock: Sendable {
     return FileLock(path: nil, descriptor: descriptor, system)
   }
 
-  private init(path: String?, descriptor: Int32, _ system: any FileCalls) {
-    self.path = path
-    self.system = system
-    self.descriptor = Mutex(descriptor)
+  private convenience init(path: String?, descriptor: Int32, _ system: any FileCalls) {
+    self.init {
+      if let path { _ = system.unlink(path) }
+      system.close(descriptor)
+    }
   }
+
+  /// Creates a lock of another kind, for other implementations of files.
+  ///
+  /// - Parameter release: called once, at the end.
+  public init(release: @escaping @Sendable () -> Void) { ending = Mutex(release) }
 
   /// Releases the lock.
   public func release() {
-    descriptor.withLock { descriptor in
-      guard let held = descriptor else { return }
-      if let path { _ = system.unlink(path) }
-      system.close(held)
-      descriptor = nil
-    }
+    let end = ending.withLock { $0.take() }
+    end?()
   }
 
   deinit { release() }

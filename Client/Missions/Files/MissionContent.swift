@@ -11,14 +11,27 @@ public final class MissionContent: Sendable {
   public let size: Int64
   /// The hash that identifies the content.
   public let hash: ContentHash
-  private let file: FileBox
-  private let executor: any WorkExecutor
+  /// Reads a number of bytes within the content from an offset.
+  public typealias Read =
+    @Sendable (_ offset: Int64, _ count: Int) async throws(MissionError) -> [UInt8]
 
-  init(_ file: consuming RandomAccessFile, reader: PartReader, on executor: any WorkExecutor) {
-    size = reader.content.size
-    hash = reader.content.hash
-    self.file = FileBox(file, reader)
-    self.executor = executor
+  private let read: Read
+
+  /// Creates content of another file store. `read` returns the bytes of a range within it, after it
+  /// has checked them.
+  public init(_ content: StoredContent, read: @escaping Read) {
+    size = content.size
+    hash = content.hash
+    self.read = read
+  }
+
+  convenience init(
+    _ file: consuming RandomAccessFile, reader: PartReader, on executor: any WorkExecutor
+  ) {
+    let box = FileBox(file, reader)
+    self.init(reader.content) { (offset, count) async throws(MissionError) in
+      try await executor.perform { try box.read(from: offset, count: count) }
+    }
   }
 
   /// Reads up to `count` bytes from an offset; fewer at the end.
@@ -27,9 +40,7 @@ public final class MissionContent: Sendable {
   public func read(from offset: Int64, count: Int) async throws(MissionError) -> [UInt8] {
     guard offset >= 0, offset < size, count > 0 else { return [] }
     let count = Int(min(Int64(count), size - offset))
-    return try await executor.perform { [file] in
-      try file.read(from: offset, count: count)
-    }
+    return try await read(offset, count)
   }
 
   /// Reads the whole content into memory.

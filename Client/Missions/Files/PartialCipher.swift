@@ -11,7 +11,7 @@ public struct PartialCipher: Sendable, Equatable {
   private let cipher: AESCTR
 
   /// Creates a cipher; `nil` unless the key has 32 bytes.
-  init?(key: [UInt8], content hash: ContentHash) {
+  public init?(key: [UInt8], content hash: ContentHash) {
     let own = SHA256.digest(of: Array("ferry partial 1\n".utf8) + key + hash.bytes)
     guard key.count == AESCTR.keyBytes, let cipher = try? AESCTR(key: own) else { return nil }
     self.cipher = cipher

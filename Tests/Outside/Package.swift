@@ -1,0 +1,14 @@
+// swift-tools-version: 6.2
+// A package of its own that replaces parts of Ferry: all that it needs has to be public.
+import PackageDescription
+
+let package = Package(
+  name: "outside",
+  platforms: [.macOS(.v15)],
+  dependencies: [.package(name: "ferry", path: "../..")],
+  targets: [
+    .executableTarget(
+      name: "Outside", dependencies: [.product(name: "Ferry", package: "ferry")],
+      swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)])
+  ]
+)
