@@ -8,6 +8,7 @@ extension OwnMissions {
   /// continue.
   ///
   /// - Parameters:
+  ///   - folder: the folder's path.
   ///   - options: the limits; `itemsAtOnce` counts the items of all missions together.
   ///   - key: 32 bytes that encrypt content at rest, from the first fetched byte. Names, addresses
   ///     and payloads are not encrypted.

@@ -105,7 +105,7 @@ extension OwnMissions {
     try await manager.isDownloaded(try Self.name(id))
   }
 
-  /// Returns the folder of the version in use; see ``MissionManager/path(_:)``.
+  /// Returns the folder of the version in use; see ``MissionManager/path(_:)-(MissionID)``.
   public func path(_ id: String) async throws(MissionError) -> String {
     try await manager.path(try Self.name(id))
   }
