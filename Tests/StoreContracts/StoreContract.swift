@@ -23,6 +23,9 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
     + missions + bundles + ownership + sizes + quotas + deviceAges + names + deviceNames
     + inspection
+
+  /// Those about bundles and the reports of devices.
+  package static var ofBundles: [StoreContract] { bundles }
 }
 
 /// A store that is empty at first and can be opened several times over the same data.

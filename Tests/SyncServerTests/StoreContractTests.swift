@@ -1,4 +1,6 @@
+import FerryPostgres
 import FerryProtocol
+import FerrySQLite
 import FerryStoreContracts
 import FerrySyncServer
 import FerryTestSupport
@@ -19,6 +21,30 @@ struct StoreContractTests {
   @Test("PostgreSQL:", arguments: StoreContract.all)
   func postgres(contract: StoreContract) async throws {
     let url = try PostgresCluster.shared().createDatabase()
+    try await contract.check(
+      StoreUnderTest(isShared: true) { limits, quotas in
+        try await PostgresStore(PostgresAddresses(url), limits: limits, quotas: quotas)
+      })
+  }
+
+  @Test("SQLite, made before bundles:", arguments: StoreContract.ofBundles)
+  func olderEmbedded(contract: StoreContract) async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.url.path
+    await (try await SQLiteStore(directory: path)).close()
+    try SQLiteConnection(path: directory.file("ferry.sqlite").path).execute(
+      "DROP TABLE bundle_reports")
+    try await contract.check(
+      StoreUnderTest(isShared: false) { limits, quotas in
+        try await SQLiteStore(directory: path, limits: limits, quotas: quotas)
+      })
+  }
+
+  @Test("PostgreSQL, made before bundles:", arguments: StoreContract.ofBundles)
+  func olderPostgres(contract: StoreContract) async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    await (try await PostgresStore(url: url)).close()
+    try PostgresConnection(url: url).execute("DROP TABLE bundle_reports")
     try await contract.check(
       StoreUnderTest(isShared: true) { limits, quotas in
         try await PostgresStore(PostgresAddresses(url), limits: limits, quotas: quotas)

@@ -178,18 +178,6 @@ enum PostgresStoreSchema {
     );
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
-    -- The last report of each device about a version of a bundle.
-    CREATE TABLE bundle_reports(
-      space bigint NOT NULL,
-      mission text COLLATE "C" NOT NULL,
-      device text COLLATE "C" NOT NULL,
-      principal text COLLATE "C" NOT NULL,
-      failed bigint NOT NULL,
-      reason text,
-      at bigint NOT NULL,
-      PRIMARY KEY(space, mission, device)
-    );
-    CREATE INDEX bundle_reports_by_principal ON bundle_reports(space, mission, principal);
     -- Tokens apart from their secrets, which can be replaced.
     CREATE TABLE access_tokens(
       id text COLLATE "C" PRIMARY KEY,
@@ -247,10 +235,11 @@ enum PostgresStoreSchema {
         }
         try connection.execute(tables)
       }
-      let additions = try connection.query(
-        .once("SELECT to_regclass('\(StoreAdditions.lastTable)') IS NOT NULL"))
-      if try additions[0].bool(0) { return }
-      try connection.execute(StoreAdditions.tables(text: #"text COLLATE "C""#))
+      for table in StoreAdditions.all {
+        let found = try connection.query(.once("SELECT to_regclass('\(table.name)') IS NOT NULL"))
+        if try found[0].bool(0) { continue }
+        try connection.execute(table.sql(text: #"text COLLATE "C""#))
+      }
     }
   }
 

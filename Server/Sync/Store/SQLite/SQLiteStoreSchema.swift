@@ -167,18 +167,6 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     CREATE INDEX mission_blobs_by_content ON mission_blobs(sha256, space);
     CREATE INDEX mission_blobs_ended ON mission_blobs(ended) WHERE ended IS NOT NULL;
-    -- The last report of each device about a version of a bundle.
-    CREATE TABLE bundle_reports(
-      space INTEGER NOT NULL,
-      mission TEXT NOT NULL,
-      device TEXT NOT NULL,
-      principal TEXT NOT NULL,
-      failed INTEGER NOT NULL,
-      reason TEXT,
-      at INTEGER NOT NULL,
-      PRIMARY KEY(space, mission, device)
-    ) WITHOUT ROWID;
-    CREATE INDEX bundle_reports_by_principal ON bundle_reports(space, mission, principal);
     -- Tokens apart from their secrets, which can be replaced.
     CREATE TABLE access_tokens(
       id TEXT PRIMARY KEY,
@@ -224,11 +212,12 @@ enum SQLiteStoreSchema {
     try connection.transaction {
       let found = try connection.prepare("PRAGMA user_version").first { Int($0.int64(0)) } ?? 0
       if found == 0 { try connection.execute(tables) } else { try StoreFormat.check(found) }
-      guard
-        try !connection.exists(
-          "SELECT 1 FROM sqlite_schema WHERE name = '\(StoreAdditions.lastTable)'")
-      else { return }
-      try connection.execute(StoreAdditions.tables(text: "TEXT"))
+      for table in StoreAdditions.all
+      where try !connection.exists(
+        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", table.name)
+      {
+        try connection.execute(table.sql(text: "TEXT"))
+      }
     }
   }
 }

@@ -1,0 +1,88 @@
+/// The tables that a store may lack, because an earlier version of ferryd has made it.
+///
+/// They hold observations and reports, no data of users: a store without them is complete. So each
+/// is added to a store that lacks it, and the format of the data stays the same (``StoreFormat``).
+/// Both stores have the same tables.
+enum StoreAdditions {
+  /// A table with its indexes.
+  struct Table: Sendable {
+    let name: String
+    /// The members between the parentheses; `TEXT` stands for the type of texts.
+    fileprivate let columns: String
+    fileprivate var indexes: [String] = []
+
+    /// Returns the statements that create the table.
+    ///
+    /// - Parameter text: The type of texts that compare by their bytes.
+    func sql(text: String) -> String {
+      let columns = columns.replacing("TEXT", with: text)
+      return (["CREATE TABLE \(name)(\n\(columns)\n)"] + indexes).joined(separator: ";\n")
+    }
+  }
+
+  static let all = [sightings, rejections, activity, bundleReports]
+
+  /// The last contact of each device. `reached` is the place up to which it knows the changes.
+  private static let sightings = Table(
+    name: "device_sightings",
+    columns: """
+        space bigint NOT NULL,
+        device TEXT NOT NULL,
+        seen_at bigint NOT NULL,
+        reached bigint,
+        client TEXT,
+        principal TEXT NOT NULL,
+        PRIMARY KEY(space, device)
+      """,
+    indexes: ["CREATE INDEX device_sightings_by_age ON device_sightings(space, seen_at)"])
+
+  /// Packets and operations that were refused. `subject` is the operation, or the kind of fault and
+  /// its sender.
+  private static let rejections = Table(
+    name: "rejections",
+    columns: """
+        space bigint NOT NULL,
+        subject TEXT NOT NULL,
+        first_at bigint NOT NULL,
+        last_at bigint NOT NULL,
+        times bigint NOT NULL,
+        code TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        device TEXT,
+        tbl TEXT,
+        record TEXT,
+        PRIMARY KEY(space, subject)
+      """,
+    indexes: ["CREATE INDEX rejections_by_time ON rejections(space, last_at, subject)"])
+
+  /// Counts of a minute or an hour; `unit` is the length in milliseconds.
+  private static let activity = Table(
+    name: "space_activity",
+    columns: """
+        space bigint NOT NULL,
+        unit bigint NOT NULL,
+        at bigint NOT NULL,
+        operations bigint NOT NULL,
+        conflicts bigint NOT NULL,
+        rejected bigint NOT NULL,
+        PRIMARY KEY(space, unit, at)
+      """)
+
+  /// The last report of each device about a version of a bundle.
+  private static let bundleReports = Table(
+    name: "bundle_reports",
+    columns: """
+        space bigint NOT NULL,
+        mission TEXT NOT NULL,
+        device TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        failed bigint NOT NULL,
+        reason TEXT,
+        at bigint NOT NULL,
+        PRIMARY KEY(space, mission, device)
+      """,
+    indexes: [
+      "CREATE INDEX bundle_reports_by_principal ON bundle_reports(space, mission, principal)"
+    ])
+}
