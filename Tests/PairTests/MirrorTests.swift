@@ -23,14 +23,14 @@ struct MirrorTests {
     let database: String
     let mirrors: TemporaryDirectory
 
-    static func make(_ more: String...) async throws -> Stage {
+    static func make(_ more: String..., in cluster: PostgresCluster? = nil) async throws -> Stage {
       let server = try await Server.start()
       let device = try await Device.joined(
         server.url, schema: MirrorTests.schema, tracking: ["lists", "tasks", "seats"])
       try await device.ferry("schema", "publish")
       try await device.exchange()
       let stage = Stage(
-        server: server, device: device, database: try PostgresCluster.shared().createDatabase(),
+        server: server, device: device, database: try (cluster ?? .shared()).createDatabase(),
         mirrors: try TemporaryDirectory())
       try await stage.mirror(
         [
@@ -257,6 +257,29 @@ struct MirrorTests {
     run.send(SIGKILL)
     _ = try await run.exitStatus()
     #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
+  }
+
+  @Test("a server runs mirrors, which wait for a database that is not there yet")
+  func insideServer() async throws {
+    let cluster = try PostgresCluster()
+    let stage = try await Stage.make(in: cluster)
+    try cluster.stop(.immediate)
+    let server = try ChildProcess(
+      try Executables.ferryd(),
+      ["serve", "--listen", "127.0.0.1:0", "--data", stage.mirrors.file("data").path, "--mirror",
+        "crm", "--mirrors", stage.mirrors.url.path])
+    _ = try await server.line { $0.contains("a mirror stopped") }
+    try cluster.start()
+    try await stage.device.write("INSERT INTO tasks(id) VALUES ('a')")
+    try await stage.device.exchange()
+    try await stage.eventuallyRows("SELECT id FROM app.tasks", [["a"]])
+    // PostgreSQL dies while the mirror runs.
+    try cluster.restart(.immediate)
+    try stage.sql("INSERT INTO app.tasks(id) VALUES ('b')")
+    try await stage.quiet()
+    try await stage.expectEqual(Self.tasks)
+    server.send(SIGTERM)
+    #expect(try await server.exitStatus() == .exited(0))
   }
 
   @Test("a mirror follows a schema that gets a table and a column")
