@@ -47,7 +47,8 @@ let reportPage =
 let consolePage =
   [
     "start", "api", "parts", "format", "chart", "server", "spaces", "devices", "records",
-    "conflicts", "schema", "missions", "upload", "sha256", "tokens",
+    "conflicts", "schema", "missions", "bundles", "declaration", "folder", "upload", "sha256",
+    "tokens",
   ]
   .map { "\($0).js" } + ["index.html", "style.css"]
 

@@ -9,29 +9,11 @@ struct ConsoleTests {
   /// A name that runs a script if a page reads it as HTML.
   private static let hostile = #"<img src=x onerror="document.title='caught'">"#
 
-  private func open(_ server: Server, _ view: String = "") async throws -> BrowserTab {
-    let tab = try await BrowserTab.open()
-    try await tab.show(width: 1200, height: 900)
-    try await tab.go(to: "\(server.url)/console/\(view)")
-    return tab
-  }
-
-  /// Goes to another view, and waits until it is there.
-  private func show(_ tab: BrowserTab, _ view: String) async throws {
-    _ = try await tab.value("void (location.hash = \(quoted(view)))")
-    try await tab.until("document.documentElement.dataset.view === \(quoted(view))")
-  }
-
-  private func quoted(_ text: String) -> String {
-    let json = try? JSONSerialization.data(withJSONObject: [text])
-    return "\(String(decoding: json ?? Data(), as: UTF8.self))[0]"
-  }
-
   private func signIn(_ tab: BrowserTab, _ token: String) async throws {
     try await tab.until("document.documentElement.dataset.view === 'sign-in'")
     _ = try await tab.value(
       """
-      document.querySelector("input[name=token]").value = \(quoted(token));
+      document.querySelector("input[name=token]").value = \(BrowserTab.quoted(token));
       document.querySelector("form").requestSubmit();
       """)
     try await tab.until("document.documentElement.dataset.view === '#/'")
@@ -51,23 +33,12 @@ struct ConsoleTests {
     return devices
   }
 
-  /// Expects that nothing of the page was refused or failed, and that no text became HTML.
-  private func expectClean(_ tab: BrowserTab, _ server: Server) async throws {
-    #expect(tab.faults == [])
-    #expect(try await tab.text("document.querySelectorAll('main img, main b').length") == "0")
-    #expect(try await !tab.text("document.title").contains("caught"))
-    let foreign = tab.requests.filter {
-      !$0.url.hasPrefix(server.url + "/") && !$0.url.hasPrefix("data:")
-    }
-    #expect(foreign.map(\.url) == [])
-  }
-
   @Test("every view of an open server shows what users wrote as text, and asks this server alone")
   func views() async throws {
     let server = try await Server.start()
     let devices = try await conflict(on: server)
     _ = devices
-    let tab = try await open(server)
+    let tab = try await BrowserTab.console(of: server)
     try await tab.until("document.documentElement.dataset.view === '#/'")
     #expect(try await tab.text("document.querySelector('main').innerText").contains("demo"))
     let expected: [(view: String, texts: [String])] = [
@@ -78,22 +49,23 @@ struct ConsoleTests {
       ("#/space/demo/rejections", ["Nothing was refused"]),
       ("#/space/demo/schema", ["No schema is in force"]),
       ("#/space/demo/missions", ["No mission is published"]),
+      ("#/space/demo/bundles", ["No bundle is published", "Publish a version"]),
       ("#/server", ["Requests a second", "Latency", "Runs for"]),
       ("#/tokens", ["There are no tokens"]), ("#/audit", ["space_created"]),
     ]
     for (view, texts) in expected {
-      try await show(tab, view)
+      try await tab.showView(view)
       let shown = try await tab.text("document.querySelector('main').innerText")
       for text in texts { #expect(shown.contains(text), "\(view): \(shown)") }
     }
-    try await expectClean(tab, server)
+    try await tab.expectClean(server)
   }
 
   @Test("a record shows its history: who wrote, when, and what lost")
   func history() async throws {
     let server = try await Server.start(.postgres)
     _ = try await conflict(on: server)
-    let tab = try await open(server, "#/space/demo/records?table=notes")
+    let tab = try await BrowserTab.console(of: server, "#/space/demo/records?table=notes")
     try await tab.until("document.querySelector('tbody a') !== null")
     _ = try await tab.value("document.querySelector('tbody a').click()")
     try await tab.until("document.querySelectorAll('section').length === 2")
@@ -106,14 +78,14 @@ struct ConsoleTests {
     #expect(try await tab.text("document.querySelector('.lost').textContent") == "the loser")
     let now = try await tab.text("document.querySelector('section table').innerText")
     #expect(now.contains("<b>winner</b>"))
-    try await expectClean(tab, server)
+    try await tab.expectClean(server)
   }
 
   @Test("a token opens the page, is in no address, and goes when the user signs out")
   func tokens() async throws {
     let server = try await Server.start()
     let token = try await server.token("admin")
-    let tab = try await open(server)
+    let tab = try await BrowserTab.console(of: server)
     try await tab.until("document.documentElement.dataset.view === 'sign-in'")
     _ = try await tab.value(
       """
@@ -124,7 +96,7 @@ struct ConsoleTests {
     try await signIn(tab, token)
     #expect(try await tab.text("document.querySelector('main').innerText").contains("demo"))
     // A token of this page, used by another program and revoked again.
-    try await show(tab, "#/tokens")
+    try await tab.showView("#/tokens")
     _ = try await tab.value(
       """
       document.querySelector("input[name=name]").value = "Display <b>";
@@ -161,12 +133,12 @@ struct ConsoleTests {
   func schema() async throws {
     let server = try await Server.start()
     _ = try await conflict(on: server)
-    let tab = try await open(server, "#/space/demo/schema")
+    let tab = try await BrowserTab.console(of: server, "#/space/demo/schema")
     try await tab.until("document.querySelector('textarea') !== null")
     func write(_ json: String) async throws {
       _ = try await tab.value(
         """
-        document.querySelector("textarea").value = \(quoted(json));
+        document.querySelector("textarea").value = \(BrowserTab.quoted(json));
         document.querySelector("textarea").dispatchEvent(new Event("input"));
         document.querySelector("main button.quiet").click();
         """)
@@ -188,7 +160,7 @@ struct ConsoleTests {
       "document.querySelector('p.good')?.textContent === 'Version 1 is in force.'")
     let after = try await Wire.send(.get, "\(server.url)/v1/spaces/demo/schema")
     #expect(after.json["version"] as? Int == 1)
-    try await expectClean(tab, server)
+    try await tab.expectClean(server)
   }
 
   @Test("a refused operation is listed with its reason")
@@ -200,7 +172,7 @@ struct ConsoleTests {
       .put, "\(server.url)/v1/spaces/demo/schema", body: Array(schema.utf8))
     try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
     try await device.exchange(exits: 4)
-    let tab = try await open(server, "#/space/demo/rejections")
+    let tab = try await BrowserTab.console(of: server, "#/space/demo/rejections")
     try await tab.until("document.querySelector('tbody tr') !== null")
     let shown = try await tab.text("document.querySelector('tbody').innerText")
     #expect(shown.contains("schema_violation") && shown.contains("notes / a"), "\(shown)")
@@ -210,15 +182,15 @@ struct ConsoleTests {
   func phone() async throws {
     let server = try await Server.start()
     _ = try await conflict(on: server)
-    let tab = try await open(server)
+    let tab = try await BrowserTab.console(of: server)
     try await tab.show(width: 390)
     try await tab.until("document.documentElement.dataset.view === '#/'")
     for view in [
       "#/", "#/server", "#/tokens", "#/audit", "#/space/demo", "#/space/demo/devices",
       "#/space/demo/records?table=notes", "#/space/demo/conflicts", "#/space/demo/rejections",
-      "#/space/demo/schema", "#/space/demo/missions",
+      "#/space/demo/schema", "#/space/demo/missions", "#/space/demo/bundles",
     ] {
-      try await show(tab, view)
+      try await tab.showView(view)
       let width = try await tab.text("document.documentElement.scrollWidth")
       #expect(width == "390", "\(view) is \(width) wide")
       #expect(try await tab.text("document.querySelectorAll('h1, main h2').length") == "2")
@@ -232,14 +204,14 @@ struct ConsoleTests {
       let focused = try await tab.text("document.activeElement.tagName")
       #expect(focused == "H2", "\(view) leaves the focus at \(focused)")
     }
-    try await expectClean(tab, server)
+    try await tab.expectClean(server)
   }
 
   @Test("a keyboard reaches every view, and the page announces its content")
   func keyboard() async throws {
     let server = try await Server.start()
     _ = try await conflict(on: server)
-    let tab = try await open(server)
+    let tab = try await BrowserTab.console(of: server)
     try await tab.until("document.documentElement.dataset.view === '#/'")
     _ = try await tab.value("document.getElementById('skip').focus()")
     var labels: [String] = []
@@ -251,7 +223,7 @@ struct ConsoleTests {
     #expect(labels == main + ["demo"])
     try await tab.press("Enter", code: 13, text: "\r")
     try await tab.until("document.documentElement.dataset.view === '#/space/demo'")
-    try await show(tab, "#/space/demo/devices")
+    try await tab.showView("#/space/demo/devices")
     #expect(
       try await tab.text("document.getElementById('announcement').textContent")
         == "Devices: 2 shown")
@@ -263,7 +235,7 @@ struct ConsoleTests {
   @Test("dark colours are those of a dark page")
   func dark() async throws {
     let server = try await Server.start()
-    let tab = try await open(server)
+    let tab = try await BrowserTab.console(of: server)
     var colours: [String] = []
     for isDark in [false, true] {
       try await tab.show(width: 1200, isDark: isDark)

@@ -5,6 +5,12 @@ const plain = new Intl.NumberFormat("en");
 export const number = (value) =>
   value === null || value === undefined ? "unknown" : plain.format(BigInt(value));
 
+/** A number with its word: "1 file", "2 files". */
+export const counted = (count, word) => `${number(count)} ${word}${count === 1 ? "" : "s"}`;
+
+/** A share in hundredths of a percent. */
+export const share = (hundredths) => `${hundredths / 100} %`;
+
 export function bytes(value) {
   if (value < 1024) return `${value} B`;
   const units = ["KiB", "MiB", "GiB", "TiB"];

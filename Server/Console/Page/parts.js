@@ -110,7 +110,12 @@ export function dangerous(label, question, act) {
       return;
     }
     button.disabled = true;
-    await act();
+    try {
+      await act();
+    } catch (error) {
+      button.after(failure(error));
+    }
+    button.disabled = false;
   });
   button.addEventListener("blur", () => {
     isArmed = false;

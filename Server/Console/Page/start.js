@@ -8,16 +8,18 @@ import { record, records } from "./records.js";
 import { conflicts, rejections } from "./conflicts.js";
 import { schema } from "./schema.js";
 import { missions } from "./missions.js";
+import { bundles } from "./bundles.js";
 import { tokens } from "./tokens.js";
 
 const main = document.getElementById("main");
 const signOut = document.getElementById("sign-out");
 const views = {
-  "": space, devices, records, record, conflicts, rejections, schema, missions,
+  "": space, devices, records, record, conflicts, rejections, schema, missions, bundles,
 };
 const tabs = [
   ["", "Overview"], ["devices", "Devices"], ["records", "Records"], ["conflicts", "Conflicts"],
   ["rejections", "Rejected"], ["schema", "Schema"], ["missions", "Missions"],
+  ["bundles", "Bundles"],
 ];
 let shown = 0;
 let stop = () => {};

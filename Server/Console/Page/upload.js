@@ -119,9 +119,11 @@ function state(answer, size) {
 /**
  * Publishes files as a mission, and returns its record.
  *
+ * @param manifest The members of the manifest apart from the files.
+ * @param query The parameters of the request.
  * @param progress Called with a text and a part from 0 to 1.
  */
-export async function publish(space, mission, { title, summary, files }, progress) {
+export async function publish(space, mission, { manifest, files, query }, progress) {
   const total = files.reduce((sum, { file }) => sum + file.size, 0) || 1;
   const meter = (text) => {
     let done = 0;
@@ -138,15 +140,15 @@ export async function publish(space, mission, { title, summary, files }, progres
     await upload(space, items[index].sha256, file, sending);
   }
   items.sort((one, other) => one.path < other.path ? -1 : 1);
-  const manifest = { title, summary, chunkSize, items };
+  const whole = { ...manifest, chunkSize, items };
   const path = spacePath(space, "missions", mission);
-  const bytes = new TextEncoder().encode(JSON.stringify(manifest));
+  const bytes = new TextEncoder().encode(JSON.stringify(whole));
   if (bytes.length <= partSize) {
-    return (await send("PUT", path, { json: manifest })).json();
+    return (await send("PUT", path, { query, json: whole })).json();
   }
   const hash = digest(bytes);
   await upload(space, hash, new Blob([bytes]), () => {});
-  return (await send("PUT", path, { query: { document: hash }, body: "", headers: {
+  return (await send("PUT", path, { query: { ...query, document: hash }, body: "", headers: {
     "Content-Type": "application/json",
   } })).json();
 }

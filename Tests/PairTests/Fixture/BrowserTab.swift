@@ -137,6 +137,30 @@ final class BrowserTab: Sendable {
     }
   }
 
+  /// Drags a file or a folder of this machine onto an element, and drops it there.
+  func drop(_ path: String, on selector: String) async throws {
+    let place = try await value(
+      """
+      (() => {
+        const element = document.querySelector(\(Self.quoted(selector)));
+        element.scrollIntoView({ block: "center", behavior: "instant" });
+        const { x, y, width, height } = element.getBoundingClientRect();
+        return [x + width / 2, y + height / 2];
+      })()
+      """)
+    guard let place = place as? [Double], place.count == 2 else {
+      throw TestSupportError("there is no \(selector) to drop on")
+    }
+    for type in ["dragEnter", "dragOver", "drop"] {
+      _ = try await call(
+        "Input.dispatchDragEvent",
+        [
+          "type": type, "x": place[0], "y": place[1],
+          "data": ["items": [Any](), "files": [path], "dragOperationsMask": 1] as [String: Any],
+        ])
+    }
+  }
+
   /// Gives the page another width and colours.
   func show(width: Int, height: Int = 844, isDark: Bool = false) async throws {
     _ = try await call(
