@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A board as a web app, in a headless browser: version 1, a film, version 2, a conflict, and a broken
-# version 3.
+# A board as a published web app, in a headless browser: version 1, a film, version 2, a conflict, and
+# a broken version 3, whose failure the server counts.
 #   Scripts/hybrid.sh DIRECTORY-OF-PROGRAMS [DIRECTORY-FOR-PICTURES]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,10 +46,22 @@ serve() {
   await server.log "listening on"
 }
 
-# Publishes a version: the folder is the bundle.
+# Publishes the folder as a version of the bundle.
 publish() {
   local version=$1
   sed -i "s/\"version\": \"[0-9]*\"/\"version\": \"$version\"/" "$work/board/ferry-bundle.json"
+  "$ferryd" bundle publish "$work/board" --space board --server "http://127.0.0.1:$port" ||
+    fail "version $version was not published"
+}
+
+# Waits until the laptop, which syncs continuously, has the files of a version.
+await_version() {
+  local try
+  for ((try = 0; try < 200; try++)); do
+    if "${laptop[@]}" bundle list --json | grep "\"version\":\"$1\"" | grep -q '"here":true'; then return; fi
+    sleep 0.1
+  done
+  fail "version $1 did not reach the laptop"
 }
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -76,10 +88,11 @@ done
 "${laptop[@]}" sync
 "${tablet[@]}" sync
 
-say "2. Version 1 of the board opens on the laptop"
+say "2. Version 1 of the board is published, and opens on the laptop"
 cp -r "$board/app" "$work/board"
 publish 1
-"${laptop[@]}" shell "$work/board" --grant data --grant missions --sync --no-open --json \
+"${laptop[@]}" bundle fetch board
+"${laptop[@]}" shell board --grant data --grant missions --sync --no-open --json \
   > "$work/shell.log" 2> "$work/shell-error.log" &
 children+=($!)
 await shell.log '"event":"started"'
@@ -155,6 +168,7 @@ SCRIPT
 sed -i 's|{"name": "data.query"}|{"name": "data.query"}, {"name": "data.count"}|' \
   "$work/board/ferry-bundle.json"
 publish 2
+await_version 2
 touch "$work/two"
 echo "the open page still shows $(result 7)"
 result 9 > /dev/null
@@ -175,12 +189,18 @@ echo "the user keeps the own title: $(result 19)"
 say "5. Version 3 is published, and its script is broken"
 echo 'throw new Error("version 3 is broken")' > "$work/board/board.js"
 publish 3
+await_version 3
 touch "$work/three"
 result 24 > /dev/null
 echo "the page falls back to \"Board 2\""
 wait "$page" || fail "the browser failed"
 
-say "The shell's own record:"
-grep -o '"event":"\(confirmed\|failed\)".*' "$work/shell.log" | sed 's/^/  {/'
+say "6. What the server knows of the versions"
 grep -q '"event":"failed","version":"3"' "$work/shell.log" || fail "version 3 did not fail"
+"${laptop[@]}" sync > /dev/null
+"$ferryd" bundle show board --space board --data "$work/data"
+failures=$("$ferryd" bundle show board --space board --data "$work/data" --json |
+  python3 -c 'import json, sys; print([(v["version"], v["successes"], v["failures"]) for v in json.load(sys.stdin)["versions"]])')
+[ "$failures" = "[('3', 0, 1), ('2', 1, 0), ('1', 1, 0)]" ] || fail "the server counts $failures"
+echo "the server counts 1 failure of version 3"
 say "Pictures are in $pictures"

@@ -74,7 +74,8 @@ struct ShellCommandTests {
       "the open page still shows \"Board\"", "the next page load shows \"Board 2\"",
       "Ada's tablet wrote “Invite the whole street”",
       "the user keeps the own title: \"Invite all neighbours\"",
-      "the page falls back to \"Board 2\"",
+      "the page falls back to \"Board 2\"", "published board 3: ",
+      "3 failed on ", "the server counts 1 failure of version 3",
     ] {
       #expect(run.output.contains(line), "\(line)")
     }
