@@ -4,7 +4,7 @@ import FerryCommandLine
 /// The command `ferry`: a device on the command line.
 enum FerryCommand {
   /// Ferry's version, as `ferry --version` prints it.
-  static let version = "0.1.0"
+  static let version = ClientVersion.current
 
   static let specification = CommandSpec(
     "ferry",

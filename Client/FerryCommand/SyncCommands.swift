@@ -9,7 +9,8 @@ extension FerryCommand {
     discussion: """
       First applies the changes that this replica lacks, then sends its pending operations. Each \
       operation takes effect exactly once, even if it is sent several times.
-      """
+      """,
+    options: [missionKeyFile]
   ) { arguments in
     try await exchangeSpaces(arguments) {
       try await $0.push(progress: $1)
@@ -20,7 +21,8 @@ extension FerryCommand {
 
   static let pull = CommandSpec(
     "pull", summary: "Apply the server's changes that this replica lacks.",
-    discussion: "All changes appear at once when the last page has arrived, or not at all."
+    discussion: "All changes appear at once when the last page has arrived, or not at all.",
+    options: [missionKeyFile]
   ) { arguments in
     try await exchangeSpaces(arguments) {
       try await $0.pull(progress: $1)
@@ -38,7 +40,10 @@ extension FerryCommand {
 
       All spaces of the file are exchanged, each with a line of its own; with --in, one of them. A \
       space that fails does not stop the others.
+
+      With --key-file, outcomes of bundles whose missions are encrypted are reported, too.
       """,
+    options: [missionKeyFile],
     flags: [FlagSpec("watch", short: "w", help: "Sync continuously until interrupted.")]
   ) { arguments in
     guard arguments.flag("watch") else {
@@ -49,7 +54,7 @@ extension FerryCommand {
       }
     }
     let replica = try await openForServer(arguments)
-    let bundles = await bundlesInUse(of: replica)
+    let bundles = try await bundlesInUse(of: replica, arguments)
     defer { withExtendedLifetime(bundles) {} }
     let asJSON = arguments.flag("json")
     // A file with one space needs no name on each line.
@@ -77,7 +82,7 @@ extension FerryCommand {
       @Sendable (Replica, @escaping @Sendable (SyncProgress) -> Void) async throws -> [SpaceSync]
   ) async throws -> ExitStatus {
     let replica = try await openForServer(arguments)
-    let bundles = await bundlesInUse(of: replica)
+    let bundles = try await bundlesInUse(of: replica, arguments)
     defer { withExtendedLifetime(bundles) {} }
     let joined = try await replica.joinedSpaces()
     if arguments.stringIfPresent("in") != nil || joined.isEmpty {

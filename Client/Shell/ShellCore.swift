@@ -94,6 +94,7 @@ final class ShellCore: LoopbackHandler {
     case .report(let number):
       if let failure = BridgeRequest.report(body) { await note(.failed(failure), of: number) }
       return .empty(204)
+    case .icon: return .empty(204)
     case .call(let number, let call, _):
       guard let page = page(number) else { return .empty(403) }
       return await answer(call, of: page, head, body)

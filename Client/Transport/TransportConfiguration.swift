@@ -1,10 +1,17 @@
+/// The version of Ferry's client, as servers see it.
+package enum ClientVersion {
+  /// Semantic versioning.
+  package static let current = "0.1.0"
+}
+
 /// The settings of a transport, for all its requests.
 ///
 /// A transport that cannot follow a setting fails each request with kind `other`, and its message
 /// has the setting's name. ``URLSessionTransport`` lists those that it cannot follow.
 public struct TransportConfiguration: Sendable {
-  /// The `User-Agent`, unless a request names its own.
-  public var userAgent = "ferry"
+  /// The `User-Agent`, unless a request names its own: a product with its version (RFC 9110
+  /// §10.1.5).
+  public var userAgent = "ferry/\(ClientVersion.current)"
   /// The proxy's address; `nil` takes it from the environment, "" uses none.
   public var proxy: String?
   /// A PEM file of certificate authorities to trust besides the system's, for all requests.

@@ -58,7 +58,7 @@ struct TransportRequestTests {
     let response = try await transport.send(request)
     var expected = [
       "accept=*/*", "authorization=Bearer x", "content-length=2097152", "empty=",
-      "host=127.0.0.1:\(server.port)", "user-agent=ferry",
+      "host=127.0.0.1:\(server.port)", "user-agent=ferry/\(ClientVersion.current)",
     ]
     // The codings and the language of URLSession are the system's.
     expected +=

@@ -277,6 +277,29 @@ struct BundlePairTests {
     await replica.close()
   }
 
+  @Test(
+    "a sync with the key's file reports outcomes of encrypted bundles, and one without does not")
+  func encrypted() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("1", on: server)
+    let keys = try [UInt8(1), 2].map { byte in
+      let path = device.directory.file("key-\(byte)").path
+      try Data(repeating: byte, count: 32).write(to: URL(filePath: path))
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+      return path
+    }
+    try await device.ferry("bundle", "--key-file", keys[0], "fetch", "board", "--activate")
+    try await device.ferry("bundle", "--key-file", keys[0], "fallback", "board")
+    try await device.ferry("sync")
+    #expect(try await counts(server) == [[0, 0]])
+    let wrong = try await device.ferry("sync", "--key-file", keys[1])
+    #expect(wrong.error.contains("the outcomes of bundles are not reported"), "\(wrong.error)")
+    #expect(try await counts(server) == [[0, 0]])
+    try await device.ferry("sync", "--key-file", keys[0])
+    #expect(try await counts(server) == [[0, 1]])
+  }
+
   @Test("commands about bundles explain what is missing")
   func failures() async throws {
     let server = try await Server.start()

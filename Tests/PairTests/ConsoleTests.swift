@@ -43,7 +43,10 @@ struct ConsoleTests {
     #expect(try await tab.text("document.querySelector('main').innerText").contains("demo"))
     let expected: [(view: String, texts: [String])] = [
       ("#/space/demo", ["Operations in the last hour", "Head"]),
-      ("#/space/demo/devices", ["Ada's laptop", "up to date", "anonymous"]),
+      (
+        "#/space/demo/devices",
+        ["Ada's laptop", "up to date", "anonymous", "ferry/\(ClientVersion.current)"]
+      ),
       ("#/space/demo/records?table=notes", [Self.hostile, "<b>winner</b>"]),
       ("#/space/demo/conflicts", ["the loser", "Ada's laptop", Self.hostile]),
       ("#/space/demo/rejections", ["Nothing was refused"]),

@@ -45,6 +45,8 @@ struct RequestGateTests {
     #expect(try Self.gate.route(Self.head("/token/3/-/ferry.js")) == .script(page: 3))
     let link = RequestGate.Route.content(page: 3, link: "abc")
     #expect(try Self.gate.route(Self.head("/token/3/-/files/abc")) == link)
+    // Browsers ask for the icon without the path's token and the cookie.
+    #expect(try Self.gate.route(Self.head("/favicon.ico", .get, ["cookie": nil])) == .icon)
     #expect(try Self.gate.route(Self.head("/token/3/%C3%A9.png")) == .file(page: 3, path: "é.png"))
     // A web view that sends no marks.
     let plain: [String: String?] = [
@@ -90,7 +92,8 @@ struct RequestGateTests {
       ("/token/3/%2e%2e/a", 404), ("/token/3/a%2fb", 404), ("/token/3/a%5cb", 404),
       ("/token/3/%00", 404), ("/token/3/%zz", 404), ("/token/3/%ff", 404), ("/token/3/.env", 404),
       ("/token/3/-", 404), ("/token/3/-/", 404), ("/token/3/-/no", 404),
-      ("/token/3/-/files/a/b", 404), ("/token/3/-/call", 405),
+      ("/token/3/-/files/a/b", 404), ("/token/3/-/call", 405), ("/favicon.ico/a", 404),
+      ("/favicon.ico?a", 404),
     ])
   func paths(target: String, expected: Int) {
     #expect(status(Self.head(target)) == expected, "\(target)")

@@ -180,8 +180,11 @@ extension FerryCommand {
   }
 
   /// Returns the bundles of a replica and its joined spaces that are in use, so that a sync reports
-  /// about them. Encrypted ones need a key, and wait for the next command about bundles.
-  static func bundlesInUse(of replica: Replica) async -> [Bundles] {
+  /// about them. Encrypted ones need the key; without it, their reports wait.
+  static func bundlesInUse(
+    of replica: Replica, _ arguments: ParsedArguments
+  ) async throws -> [Bundles] {
+    let key = try MissionKeyFile.key(arguments)
     var found: [Bundles] = []
     var replicas = [replica]
     for name in (try? await replica.joinedSpaces()) ?? [] {
@@ -190,10 +193,14 @@ extension FerryCommand {
       }
     }
     for replica in replicas where FileAccess.exists(replica.place + ".missions/bundles.db") {
-      guard let manager = try? await replica.missionManager(restores: false),
-        let bundles = try? await replica.bundles(missions: manager)
-      else { continue }
-      found.append(bundles)
+      do {
+        let manager = try await replica.missionManager(key: key, restores: false)
+        found.append(try await replica.bundles(missions: manager))
+      } catch {
+        // Records are exchanged all the same.
+        guard key != nil else { continue }
+        try warn(["the outcomes of bundles are not reported: \(error)"])
+      }
     }
     return found
   }

@@ -34,6 +34,9 @@ struct RequestGate: Sendable {
     case call(page: Int, Call, secret: String)
     /// The browser reports a violation of the policy.
     case report(page: Int)
+    /// The browser asks by itself for an icon of the whole address. There is none, and the request is
+    /// no attack.
+    case icon
   }
 
   /// The calls of the bridge.
@@ -54,6 +57,10 @@ struct RequestGate: Sendable {
       throw Refusal(status: 403, reason: "another host")
     }
     try checkSite(head)
+    if head.target == "/favicon.ico" {
+      try check(head, isMethod: .get)
+      return .icon
+    }
     let parts = head.target.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     if parts.count == 3, parts[0] == "-", parts[1] == "open" {
       try checkIsOpening(head)
