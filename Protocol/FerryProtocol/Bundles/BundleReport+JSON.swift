@@ -190,12 +190,9 @@ extension BundleEntry {
     try decode(bytes, depth: 5) { (reader) throws(MalformedMessage) in
       var entries: [BundleEntry] = []
       try reader.object { (key, reader) throws(MalformedMessage) in
-        guard case "bundles" = key else {
-          try reader.skip()
-          return
-        }
-        try reader.array { (reader) throws(MalformedMessage) in
-          entries.append(try reader.bundleVersionReport().entry)
+        switch key {
+        case "bundles": entries = try reader.bundleVersionReports().map(\.entry)
+        default: try reader.skip()
         }
       }
       return entries
@@ -228,10 +225,7 @@ extension BundleOverview {
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
         case "bundle": name = try reader.bundleName()
-        case "versions":
-          try reader.array { (reader) throws(MalformedMessage) in
-            versions.append(try reader.bundleVersionReport())
-          }
+        case "versions": versions = try reader.bundleVersionReports()
         default: try reader.skip()
         }
       }
@@ -257,6 +251,16 @@ extension BundleTally {
 }
 
 extension JSONReader {
+  fileprivate mutating func bundleVersionReports() throws(MalformedMessage) -> [(
+    entry: BundleEntry, tally: BundleTally
+  )] {
+    var reports: [(entry: BundleEntry, tally: BundleTally)] = []
+    try array { (reader) throws(MalformedMessage) in
+      reports.append(try reader.bundleVersionReport())
+    }
+    return reports
+  }
+
   /// Reads a version with its reports, if there are any.
   fileprivate mutating func bundleVersionReport() throws(MalformedMessage) -> (
     entry: BundleEntry, tally: BundleTally

@@ -94,8 +94,7 @@ extension JSONWriter {
       } else {
         json.member("bytes", value.count)
       }
-      json.member("time", column.stamp.time)
-      json.member("device", column.stamp.device.value)
+      json.members(of: column.stamp)
       json.member("sequence", digits: column.origin)
     }
   }
@@ -103,10 +102,12 @@ extension JSONWriter {
   private mutating func stamp(_ name: StaticString, _ stamp: Stamp?) {
     guard let stamp else { return }
     key(name)
-    object { json in
-      json.member("time", stamp.time)
-      json.member("device", stamp.device.value)
-    }
+    object { $0.members(of: stamp) }
+  }
+
+  private mutating func members(of stamp: Stamp) {
+    member("time", stamp.time)
+    member("device", stamp.device.value)
   }
 
   mutating func history(_ entry: HistoryEntry) {

@@ -23,7 +23,7 @@ package final class InspectionKeeper: Sendable {
     while (try? await Task.sleep(for: Self.interval)) != nil { await save() }
   }
 
-  /// Writes down what was observed. A failure goes to the log, and the next call tries again.
+  /// Stores the observations. A failure goes to the log, and the next call tries again.
   package func save() async {
     let observations = ledger.withLock { $0.take() }
     do throws(StoreError) {

@@ -76,7 +76,7 @@ package struct InspectionLedger: Sendable {
     counts[key, default: ActivityCount(at: start)] += activity
   }
 
-  /// Returns what was observed since the last call.
+  /// Returns the observations since the last call.
   package mutating func take() -> Observations {
     var taken = Observations()
     taken.sightings = fresh.compactMap { sightings[$0] }

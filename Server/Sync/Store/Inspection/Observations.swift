@@ -24,7 +24,7 @@ package struct DeviceSighting: Sendable, Equatable {
 
 /// A packet, or an operation of one, that the server refused.
 package struct Rejection: Sendable, Equatable {
-  /// Identifies what was refused: the same fault, sent again, is counted and not listed again.
+  /// Identifies the rejected request. The same fault, sent again, is counted and not listed again.
   package let subject: String
   /// When it was refused first and last, milliseconds since 1970.
   package var firstAt: Int64
