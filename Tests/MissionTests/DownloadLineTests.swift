@@ -96,4 +96,54 @@ struct DownloadLineTests {
     _ = line.handle(.ended("a", .failed(DownloadError(.server(404), "gone"))))
     #expect(started(line.handle(.resume("a"))) == ["a"])
   }
+
+  @Test("a download that waited for another one no longer reports that when it waits for its turn")
+  mutating func freed() {
+    line = DownloadLine(limit: 1)
+    _ = line.handle(.added([entry("a", 1), entry("b", 2), entry("c", 3, after: ["a"])]))
+    #expect(line["c"]?.reason?.kind == .waiting)
+    #expect(started(line.handle(.ended("a", .done))) == ["b"])
+    #expect(line["c"]?.reason == nil)
+    #expect(started(line.handle(.ended("b", .done))) == ["c"])
+  }
+
+  @Test("ten thousand downloads take their turns in order, each event at the cost of a few")
+  mutating func many() {
+    let count: Int64 = 10_000
+    let added = (1...count).map { number in
+      let after = number % 10 == 0 ? [DownloadID("\(number - 1)")] : []
+      return entry(DownloadID("\(number)"), number, priority: Int(number % 3), after: after)
+    }
+    var running = started(line.handle(.added(added)))
+    var order: [DownloadID] = []
+    while let id = running.first {
+      order.append(id)
+      running.removeFirst()
+      running += started(line.handle(.ended(id, .done)))
+    }
+    #expect(order.count == Int(count))
+    let places = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0) })
+    for entry in added {
+      for first in entry.after { #expect(places[first] ?? .max < places[entry.id] ?? 0) }
+    }
+    #expect(order.prefix(2) == ["2", "5"])
+  }
+
+  @Test("a turn leaves the list once, wherever it is")
+  func turns() {
+    var list = TurnList()
+    let turns = (0..<50).map { number in
+      TurnList.Turn(
+        priority: number * 7 % 5, number: Int64(number), id: DownloadID("\(number)"))
+    }
+    for turn in turns { list.insert(turn) }
+    let removed = Set(stride(from: 0, to: 50, by: 3))
+    for place in removed {
+      list.remove(turns[place])
+      list.remove(turns[place])
+    }
+    let rest = turns.indices.filter { !removed.contains($0) }.map { turns[$0] }.sorted()
+    for turn in rest { #expect(list.next() == turn.id) }
+    #expect(list.next() == nil)
+  }
 }

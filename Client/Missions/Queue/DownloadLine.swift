@@ -1,5 +1,7 @@
 /// Decides which download is fetched next: by priority, then in the order of addition, and after the
 /// downloads that it waits for. Events in, effects out.
+///
+/// An event costs no more than the downloads that it concerns, so that thousands may wait.
 struct DownloadLine: Sendable {
   /// A download in the line.
   struct Entry: Sendable, Equatable {
@@ -58,17 +60,19 @@ struct DownloadLine: Sendable {
   private var entries: [DownloadID: Entry] = [:]
   /// Downloads that have started and not ended.
   private var running: Set<DownloadID> = []
+  /// The downloads that wait for each download.
+  private var followers: [DownloadID: Set<DownloadID>] = [:]
+  /// Downloads that nothing but the limit holds back.
+  private var startable = TurnList()
+  /// Downloads whose turn may have changed since the last event.
+  private var touched: Set<DownloadID> = []
+  /// Downloads that waited for another one until the present event.
+  private var freed: Set<DownloadID> = []
 
   init(limit: Int) { self.limit = max(1, limit) }
 
   /// The entry of a download.
   subscript(id: DownloadID) -> Entry? { entries[id] }
-
-  /// Whether a download has started and not ended.
-  func isRunning(_ id: DownloadID) -> Bool { running.contains(id) }
-
-  /// Whether nothing runs, and nothing will without another event.
-  var isIdle: Bool { running.isEmpty && !entries.values.contains { $0.isResting } }
 
   /// Returns why downloads cannot be added: one waits for an unknown one, or for itself.
   func fault(adding new: [Entry]) -> DownloadError? {
@@ -106,7 +110,7 @@ struct DownloadLine: Sendable {
   mutating func handle(_ event: Event) -> [Effect] {
     var effects: [Effect] = []
     switch event {
-    case .added(let added): for entry in added { entries[entry.id] = entry }
+    case .added(let added): for entry in added { add(entry) }
     case .pause(let id):
       guard let state = entries[id]?.state, state == .ready || state == .downloading else { break }
       set(id, .paused, nil, &effects)
@@ -118,9 +122,11 @@ struct DownloadLine: Sendable {
       guard let state = entries[id]?.state, !state.isFinal else { break }
       set(id, .cancelled, nil, &effects)
       if running.contains(id) { effects.append(.stop(id)) }
-    case .prioritise(let id, let priority): entries[id]?.priority = priority
-    case .rested(let id): entries[id]?.isResting = false
-    case .removed(let id): if !running.contains(id) { entries[id] = nil }
+    case .prioritise(let id, let priority):
+      change(id) { $0.priority = priority }
+    case .rested(let id):
+      change(id) { $0.isResting = false }
+    case .removed(let id): if !running.contains(id) { remove(id) }
     case .ended(let id, let ending): end(id, ending, &effects)
     case .limit(let limit): self.limit = max(1, limit)
     }
@@ -128,8 +134,22 @@ struct DownloadLine: Sendable {
     return effects
   }
 
+  private mutating func add(_ entry: Entry) {
+    entries[entry.id] = entry
+    for first in entry.after { followers[first, default: []].insert(entry.id) }
+    touched.insert(entry.id)
+  }
+
+  private mutating func remove(_ id: DownloadID) {
+    change(id) { _ in }
+    guard let entry = entries.removeValue(forKey: id) else { return }
+    for first in entry.after { followers[first]?.remove(id) }
+    touched.formUnion(followers[id] ?? [])
+  }
+
   private mutating func end(_ id: DownloadID, _ ending: Ending, _ effects: inout [Effect]) {
     guard running.remove(id) != nil else { return }
+    touched.insert(id)
     // A pause or a cancellation meanwhile stays in force, except after completion.
     let isAsItWas = entries[id]?.state == .downloading
     switch ending {
@@ -138,46 +158,52 @@ struct DownloadLine: Sendable {
     case .paused(let reason) where isAsItWas: set(id, .paused, reason, &effects)
     case .rests(let reason) where isAsItWas:
       set(id, .ready, reason, &effects)
-      entries[id]?.isResting = true
+      change(id) { $0.isResting = true }
     case .stopped where isAsItWas: set(id, .ready, nil, &effects)
     case .failed, .paused, .rests, .stopped: break
     }
   }
 
-  /// Fails downloads that can never start, reports waiting ones, and starts those that may.
+  // MARK: Turns
+
+  /// Gives each touched download its turn or its reason to wait, and starts those that may.
   private mutating func settle(_ effects: inout [Effect]) {
-    failUnreachable(&effects)
-    for entry in inOrder where isWaiting(entry) {
-      if let first = entry.after.first(where: { entries[$0]?.state != .done }) {
-        let reason = DownloadError(.waiting, "it waits for download \(first)")
-        if entry.reason != reason { set(entry.id, .ready, reason, &effects) }
-      } else if running.count < limit {
-        running.insert(entry.id)
-        set(entry.id, .downloading, nil, &effects)
-        effects.append(.start(entry.id))
-      } else if entry.reason?.kind == .waiting {
-        set(entry.id, .ready, nil, &effects)
-      }
+    while !touched.isEmpty {
+      let entries = touched.compactMap { self.entries[$0] }.sorted { $0.turn < $1.turn }
+      touched = []
+      for entry in entries where isWaiting(entry) { place(entry, &effects) }
     }
+    while running.count < limit, let id = startable.next() {
+      running.insert(id)
+      set(id, .downloading, nil, &effects)
+      effects.append(.start(id))
+    }
+    for id in freed.sorted() where entries[id]?.state == .ready {
+      entries[id]?.reason = nil
+      effects.append(.changed(id, .ready, nil))
+    }
+    freed = []
+  }
+
+  /// Fails a download that can never start, reports a waiting one, and gives another one its turn.
+  private mutating func place(_ entry: Entry, _ effects: inout [Effect]) {
+    if let reason = obstacle(of: entry) { return set(entry.id, .failed, reason, &effects) }
+    startable.remove(entry.turn)
+    guard let first = entry.after.first(where: { entries[$0]?.state != .done }) else {
+      if entry.reason?.kind == .waiting { freed.insert(entry.id) }
+      return startable.insert(entry.turn)
+    }
+    let reason = DownloadError(.waiting, "it waits for download \(first)")
+    guard entry.reason != reason else { return }
+    entries[entry.id]?.reason = reason
+    effects.append(.changed(entry.id, .ready, reason))
   }
 
   private func isWaiting(_ entry: Entry) -> Bool {
     entry.state == .ready && !entry.isResting && !running.contains(entry.id)
   }
 
-  /// Fails downloads that wait for a failed, cancelled or absent one, and those that wait for them.
-  private mutating func failUnreachable(_ effects: inout [Effect]) {
-    var isSettled = false
-    while !isSettled {
-      isSettled = true
-      for entry in inOrder where isWaiting(entry) {
-        guard let reason = obstacle(of: entry) else { continue }
-        set(entry.id, .failed, reason, &effects)
-        isSettled = false
-      }
-    }
-  }
-
+  /// Returns why a download can never start: one that comes first failed, was cancelled or removed.
   private func obstacle(of entry: Entry) -> DownloadError? {
     for id in entry.after {
       guard let first = entries[id] else {
@@ -192,16 +218,27 @@ struct DownloadLine: Sendable {
     return nil
   }
 
-  private var inOrder: [Entry] {
-    entries.values.sorted { ($1.priority, $0.number) < ($0.priority, $1.number) }
+  /// Changes a download, which takes its turn again if it has one.
+  private mutating func change(_ id: DownloadID, _ body: (inout Entry) -> Void) {
+    guard var entry = entries[id] else { return }
+    startable.remove(entry.turn)
+    body(&entry)
+    entries[id] = entry
+    touched.insert(id)
   }
 
   private mutating func set(
     _ id: DownloadID, _ state: DownloadState, _ reason: DownloadError?, _ effects: inout [Effect]
   ) {
-    entries[id]?.state = state
-    entries[id]?.reason = reason
-    entries[id]?.isResting = false
+    let former = entries[id]?.state
+    change(id) { ($0.state, $0.reason, $0.isResting) = (state, reason, false) }
+    if state.isFinal || former?.isFinal == true { touched.formUnion(followers[id] ?? []) }
     effects.append(.changed(id, state, reason))
+  }
+}
+
+extension DownloadLine.Entry {
+  fileprivate var turn: TurnList.Turn {
+    TurnList.Turn(priority: priority, number: number, id: id)
   }
 }

@@ -178,8 +178,16 @@ public actor DownloadQueue {
     await start()
     try checkOpen()
     var rows: [DownloadRow] = []
+    var paths = Set(found.values.filter { !$0.state.isFinal }.map(\.path))
     for download in downloads {
-      try check(download, beside: rows)
+      guard found[download.id] == nil else {
+        throw DownloadError(
+          .dependency, "there is a download \(download.id) already", isTransient: false)
+      }
+      guard paths.insert(download.path).inserted else {
+        throw DownloadError(
+          .busy, "another download writes to \(download.path)", isTransient: false)
+      }
       rows.append(DownloadRow(download, userInfo: try download.info.get()))
     }
     let entries = rows.map { DownloadLine.Entry($0) }
@@ -202,22 +210,6 @@ public actor DownloadQueue {
     }
     order += downloads.map(\.id)
     await handle(.added(rows.map { DownloadLine.Entry($0) }))
-  }
-
-  private func check(
-    _ download: Download, beside others: [DownloadRow]
-  ) throws(DownloadError) {
-    guard found[download.id] == nil else {
-      throw DownloadError(
-        .dependency, "there is a download \(download.id) already", isTransient: false)
-    }
-    let isTaken =
-      others.contains { $0.path == download.path }
-      || found.values.contains { $0.path == download.path && !$0.state.isFinal }
-    if isTaken {
-      throw DownloadError(
-        .busy, "another download writes to \(download.path)", isTransient: false)
-    }
   }
 
   /// Pauses a download.
@@ -284,6 +276,7 @@ public actor DownloadQueue {
     for task in tasks.values { task.cancel() }
     while !tasks.isEmpty || isCarryingOut { await nextChange() }
     for download in found.values { download.leave() }
+    await store.close()
     lock.release()
     wake()
   }

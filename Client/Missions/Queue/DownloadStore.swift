@@ -29,9 +29,12 @@ struct DownloadRow: Sendable, Equatable {
 }
 
 /// The rows of a queue in an SQLite file of their own. Each call is one transaction.
+///
+/// A loss of power may undo the last transactions, except those that add downloads. Then the queue
+/// repeats some work: it writes a row after the file that the row is about.
 final class DownloadStore: Sendable {
   let executor: any WorkExecutor
-  private let connection: ConnectionBox
+  private let connection: StoreConnection
 
   private static let schema = """
     CREATE TABLE IF NOT EXISTS downloads(
@@ -53,6 +56,7 @@ final class DownloadStore: Sendable {
     );
     """
   private static let format: Int64 = 1
+  private static let settings = "PRAGMA synchronous=NORMAL"
 
   /// Opens the file at `path`, and creates an absent one.
   static func open(
@@ -60,7 +64,8 @@ final class DownloadStore: Sendable {
   ) async throws(DownloadError) -> DownloadStore {
     let connection = try await perform(on: executor) {
       let connection = try SQLiteConnection(path: path)
-      try connection.execute("PRAGMA synchronous=FULL")
+      try connection.execute("PRAGMA journal_mode=WAL")
+      try connection.execute(settings)
       try connection.transaction {
         let found = try connection.first("PRAGMA user_version") { $0.int64(0) } ?? 0
         guard found <= format else {
@@ -69,14 +74,17 @@ final class DownloadStore: Sendable {
         try connection.execute(schema)
         try connection.execute("PRAGMA user_version=\(format)")
       }
-      return ConnectionBox(connection)
+      return StoreConnection(connection)
     }
     return DownloadStore(executor: executor, connection: connection)
   }
 
-  private init(executor: any WorkExecutor, connection: ConnectionBox) {
+  private init(executor: any WorkExecutor, connection: StoreConnection) {
     (self.executor, self.connection) = (executor, connection)
   }
+
+  /// Closes the file, so that no other files of SQLite are left beside it. Later calls throw.
+  func close() async { _ = try? await executor.run { [connection] in connection.close() } }
 
   private static func perform<T: Sendable>(
     on executor: any WorkExecutor, _ body: @escaping @Sendable () throws -> T
@@ -89,7 +97,20 @@ final class DownloadStore: Sendable {
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws(DownloadError) -> T {
     try await Self.perform(on: executor) { [connection] in
-      try connection.value.transaction { try body(connection.value) }
+      let connection = try connection.open()
+      return try connection.transaction { try body(connection) }
+    }
+  }
+
+  private func writeDurably<T: Sendable>(
+    _ body: @escaping @Sendable (SQLiteConnection) throws -> T
+  ) async throws(DownloadError) -> T {
+    try await Self.perform(on: executor) { [connection] in
+      let connection = try connection.open()
+      try connection.execute("PRAGMA synchronous=FULL")
+      // If this fails, commits are only more durable than necessary.
+      defer { try? connection.execute(Self.settings) }
+      return try connection.transaction { try body(connection) }
     }
   }
 
@@ -108,9 +129,9 @@ final class DownloadStore: Sendable {
     }
   }
 
-  /// Adds downloads all together. Returns their numbers.
+  /// Adds downloads all together; they are on the disk when this returns. Returns their numbers.
   func add(_ rows: [DownloadRow]) async throws(DownloadError) -> [Int64] {
-    try await write { connection in
+    try await writeDurably { connection in
       try rows.map { row in
         let request = Array(try JSONEncoder().encode(row.request))
         let after = Array(try JSONEncoder().encode(row.after.map(\.value)))
@@ -209,6 +230,24 @@ final class DownloadStore: Sendable {
   ) async throws(DownloadError) -> T {
     try await Self.perform(on: executor, body)
   }
+}
+
+/// Carries the connection to its thread, until it is closed there.
+// SAFETY: `connection` is only touched by closures that run one at a time on the executor beside
+// it; the last reference may be dropped on any thread, when no closure can run any more.
+private final class StoreConnection: @unchecked Sendable {
+  private var connection: SQLiteConnection?
+
+  init(_ connection: SQLiteConnection) { self.connection = connection }
+
+  func open() throws -> SQLiteConnection {
+    guard let connection else {
+      throw DownloadError(.busy, "the queue was closed", isTransient: false)
+    }
+    return connection
+  }
+
+  func close() { connection = nil }
 }
 
 extension DownloadRow {
