@@ -196,7 +196,7 @@ let package = Package(
     command(
       "FerryDaemon", "Server/FerryDaemon",
       needs: [
-        "FerryMirror", "FerryPostgres", "FerrySyncClient",
+        "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient",
         "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
         "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer",
       ]),

@@ -15,6 +15,7 @@ enum DaemonCommands {
     subcommands: [
       serve, TokenCommands.root, space, MissionCommands.root, BundleCommands.root,
       PatchCommands.root, MirrorCommands.root, AuditCommand.root, healthCheck, migrate,
+      BackupCommands.backup, BackupCommands.restore,
     ],
     examples: [
       ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),

@@ -77,7 +77,7 @@ enum StoreOptions {
   }
 
   /// Throws if the named directory holds no store.
-  private static func check(_ location: StoreLocation) throws(CommandFailure) {
+  static func check(_ location: StoreLocation) throws(CommandFailure) {
     guard case .embedded(let directory) = location, !location.exists else { return }
     let isFolder = FileManager.default.fileExists(atPath: directory)
     throw CommandFailure(

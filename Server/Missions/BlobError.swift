@@ -22,7 +22,7 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   case system(path: String, code: Int32)
 
   /// Creates the error of an errno.
-  init(_ path: String, code: Int32) {
+  package init(_ path: String, code: Int32) {
     switch code {
     case ENOSPC, EDQUOT: self = .diskFull(path: path)
     case EISDIR: self = .notAFile(path: path)

@@ -266,8 +266,10 @@ struct MirrorTests {
     try cluster.stop(.immediate)
     let server = try ChildProcess(
       try Executables.ferryd(),
-      ["serve", "--listen", "127.0.0.1:0", "--data", stage.mirrors.file("data").path, "--mirror",
-        "crm", "--mirrors", stage.mirrors.url.path])
+      [
+        "serve", "--listen", "127.0.0.1:0", "--data", stage.mirrors.file("data").path, "--mirror",
+        "crm", "--mirrors", stage.mirrors.url.path,
+      ])
     _ = try await server.line { $0.contains("a mirror stopped") }
     try cluster.start()
     try await stage.device.write("INSERT INTO tasks(id) VALUES ('a')")

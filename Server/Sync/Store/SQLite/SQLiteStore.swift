@@ -7,7 +7,7 @@ import Synchronization
 /// a few others.
 package final class SQLiteStore: SyncStore {
   /// The store's file in the data directory.
-  static let fileName = "ferry.sqlite"
+  package static let fileName = "ferry.sqlite"
   /// Threads that read beside the writer.
   private static let readerCount = 3
 

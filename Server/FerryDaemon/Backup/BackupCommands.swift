@@ -1,0 +1,120 @@
+import FerryCommandLine
+import FerryMissionServer
+import FerryPostgres
+import FerrySQLite
+import FerrySyncServer
+import Foundation
+
+/// `ferryd backup` and `ferryd restore`.
+enum BackupCommands {
+  static let backup = CommandSpec(
+    "backup",
+    summary: "Copy a store and its missions' content to a folder, also while servers run.",
+    discussion: """
+      The copy is one state of the store. All parts have their SHA-256 in backup.json, which is \
+      written last. Keep the folder safe: it has the hashes of all tokens and the key that signs \
+      missions. A PostgreSQL database needs pg_dump.
+      """,
+    options: BlobOptions.options, flags: [JSONOption.flag],
+    arguments: [
+      ArgumentSpec("folder", help: "A folder that is absent or empty.", kind: .directory)
+    ],
+    examples: [ExampleSpec("Back up the embedded store", "ferryd backup /backups/monday")]
+  ) { arguments in
+    let maker = BackupMaker(
+      folder: try arguments.string("folder"), store: try store(arguments),
+      blobs: try blobs(arguments), missionKey: arguments.stringIfPresent("mission-key"))
+    let now = RFC3339.text(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000))
+    let manifest = try await explained("backup") { bar in
+      try maker.run(createdAt: now) { bar.update(completed: $0) }
+    }
+    try report(manifest, maker.folder, arguments, event: "backed up")
+    return .done
+  }
+
+  static let restore = CommandSpec(
+    "restore", summary: "Bring a backup back into a new store.",
+    discussion: """
+      First all parts are checked. Then the content and the store are written: to a directory \
+      without a store, or to an empty database. Start the server afterwards. Devices send again what \
+      the server has lost. With --check nothing is written.
+      """,
+    options: BlobOptions.options,
+    flags: [JSONOption.flag, FlagSpec("check", help: "Only compare all parts with their hashes.")],
+    arguments: [ArgumentSpec("folder", help: "The folder of the backup.", kind: .directory)],
+    examples: [
+      ExampleSpec("Restore on another machine", "ferryd restore /backups/monday --data /srv/ferry"),
+      ExampleSpec("Check a backup", "ferryd restore /backups/monday --check"),
+    ]
+  ) { arguments in
+    let isCheck = arguments.flag("check")
+    let restorer = BackupRestorer(
+      folder: try arguments.string("folder"), store: try StoreOptions.location(arguments),
+      blobs: try blobs(arguments))
+    let manifest = try await explained("restore") { bar in
+      let manifest = try restorer.manifest()
+      if isCheck {
+        try restorer.check(manifest) { bar.update(completed: $0) }
+      } else {
+        try restorer.run(manifest) { bar.update(completed: $0) }
+      }
+      return manifest
+    }
+    try report(manifest, restorer.folder, arguments, event: isCheck ? "intact" : "restored")
+    return .done
+  }
+
+  private static func store(_ arguments: ParsedArguments) throws -> StoreLocation {
+    let location = try StoreOptions.location(arguments)
+    try StoreOptions.check(location)
+    return location
+  }
+
+  private static func blobs(_ arguments: ParsedArguments) throws -> String? {
+    try arguments.stringIfPresent("blobs") ?? StoreOptions.location(arguments).blobDirectory
+  }
+
+  private static func report(
+    _ manifest: BackupManifest, _ folder: String, _ arguments: ParsedArguments, event: String
+  ) throws {
+    let bytes = manifest.content.reduce(manifest.storeFile.size) { $0 + $1.size }
+    if arguments.flag("json") {
+      return try TextOutput.standardOutput.line(
+        JSONText.object([
+          ("event", .string(event)), ("folder", .string(folder)),
+          ("store", .string(manifest.store.rawValue)), ("createdAt", .string(manifest.createdAt)),
+          ("files", .int(Int64(manifest.content.count))), ("bytes", .string(String(bytes))),
+        ]).text)
+    }
+    try TextOutput.standardOutput.line(
+      "\(event): \(folder), made \(manifest.createdAt): the store and \(manifest.content.count) files "
+        + "of missions, \(bytes) bytes")
+  }
+
+  private static func explained<T: Sendable>(
+    _ title: String, _ body: @escaping @Sendable (ProgressBar) throws -> T
+  ) async throws -> T {
+    let bar = ProgressBar(title, unit: .bytes)
+    defer { bar.finish() }
+    do {
+      return try await Task.detached { try body(bar) }.value
+    } catch let error as BackupError {
+      throw CommandFailure(error.what, why: error.why, next: error.next, code: title)
+    } catch let error as BlobError {
+      throw CommandFailure(
+        "\(title) failed", why: "\(error)", next: "check the folder, its rights and its space",
+        code: title)
+    } catch let error as SQLiteError {
+      throw CommandFailure(
+        "\(title) failed", why: error.message, next: "check the folder, its rights and its space",
+        code: title)
+    } catch let error as PostgresError {
+      throw CommandFailure(
+        "\(title) failed", why: error.message, next: "check --database", code: title)
+    } catch let error as CocoaError {
+      throw CommandFailure(
+        "\(title) failed", why: error.localizedDescription,
+        next: "check the folder, its rights and its space", code: title)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import FerryProtocol
+
+/// The list of a backup's parts, in its file `backup.json`. It is written last: a folder without it
+/// is no backup.
+struct BackupManifest: Codable, Sendable, Equatable {
+  /// A kind of store.
+  enum Store: String, Codable, Sendable {
+    /// A SQLite file.
+    case embedded
+    /// An archive of `pg_dump`.
+    case postgres
+
+    /// The store's file in the backup.
+    var fileName: String { self == .embedded ? "store.sqlite" : "store.dump" }
+  }
+
+  /// A file with its hash.
+  struct Part: Codable, Sendable, Equatable {
+    /// Bytes.
+    var size: Int64
+    /// The SHA-256 in hexadecimal.
+    var sha256: String
+  }
+
+  static let fileName = "backup.json"
+  static let keyName = "mission-key.pem"
+  static let formatNow = 1
+
+  var format = BackupManifest.formatNow
+  /// The version of Ferry that made the backup.
+  var ferry: String
+  /// RFC 3339.
+  var createdAt: String
+  var store: Store
+  var storeFile: Part
+  /// The key that signs missions; `nil` if there was none.
+  var missionKey: Part?
+  /// The content of missions.
+  var content: [Part]
+
+  /// Returns the reason if this program cannot use the backup.
+  var fault: String? {
+    guard format == Self.formatNow else {
+      return "it has format \(format), and this ferryd reads format \(Self.formatNow)"
+    }
+    let parts = [storeFile] + (missionKey.map { [$0] } ?? []) + content
+    if let part = parts.first(where: { $0.size < 0 || ContentHash($0.sha256) == nil }) {
+      return "“\(part.sha256.prefix(70))” with \(part.size) bytes is no part of a backup"
+    }
+    return nil
+  }
+}
