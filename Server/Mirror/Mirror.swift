@@ -24,11 +24,14 @@ package final class Mirror: Sendable {
   /// An event in one word, and its description.
   package typealias Log = @Sendable (_ event: String, _ detail: String) -> Void
   private let log: Log
+  /// Held as long as this value lives.
+  private let lock: MirrorLock?
 
   private init(
     _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ replica: Replica,
-    _ pool: PostgresPool, _ ledger: MirrorLedger, _ log: @escaping Log
+    _ pool: PostgresPool, _ ledger: MirrorLedger, _ lock: MirrorLock?, _ log: @escaping Log
   ) {
+    self.lock = lock
     (self.configuration, self.folder, self.replica) = (configuration, folder, replica)
     (self.pool, self.ledger, self.log) = (pool, ledger, log)
   }
@@ -105,9 +108,7 @@ package final class Mirror: Sendable {
     _ plan: MirrorPlan, _ number: Int64, _ schema: String, _ connection: PostgresConnection,
     mustBeEmpty: Bool = false
   ) throws {
-    let sql = plan.tables.enumerated().map {
-      MirrorSQL(table: $1, schema: schema, mirror: number, place: $0)
-    }
+    let sql = plan.tables.map { MirrorSQL(table: $0, schema: schema, mirror: number) }
     let statements =
       ["CREATE SCHEMA IF NOT EXISTS \(MirrorSQL.quoted(schema))"]
       + sql.flatMap(\.definition) + sql.flatMap(\.references) + sql.flatMap(\.capture)
@@ -116,6 +117,8 @@ package final class Mirror: Sendable {
       .once("SELECT FROM ferry_mirror.mirrors WHERE number = $1 AND layout = $2"),
       [.int8(number), .text(layout)])
     guard known.isEmpty else { return }
+    // Programs wait behind a statement that waits for a table.
+    try connection.execute("SET LOCAL lock_timeout = '2s'")
     for statement in statements { try connection.execute(statement) }
     if mustBeEmpty {
       for sql in sql
@@ -131,10 +134,13 @@ package final class Mirror: Sendable {
   }
 
   /// Opens a mirror that was added.
+  ///
+  /// - Parameter isAlone: whether no other process may carry rows meanwhile; only a look needs none.
   package static func open(
-    _ folder: MirrorFolder, log: @escaping Log = { _, _ in }
+    _ folder: MirrorFolder, isAlone: Bool = true, log: @escaping Log = { _, _ in }
   ) async throws -> Mirror {
     let configuration = try folder.configuration()
+    let lock = isAlone ? try folder.lock() : nil
     let pool = try PostgresPool(url: configuration.database, connections: 2)
     let number = try await pool.run { connection in
       try connection.query(
@@ -147,7 +153,7 @@ package final class Mirror: Sendable {
     }
     let replica = try await Replica.open(
       folder.replica, server: configuration.server, space: configuration.space)
-    return Mirror(configuration, folder, replica, pool, MirrorLedger(number: number), log)
+    return Mirror(configuration, folder, replica, pool, MirrorLedger(number: number), lock, log)
   }
 
   package func close() async {
@@ -218,6 +224,8 @@ package final class Mirror: Sendable {
       } catch {
         if Task.isCancelled { break }
         log("error", "\(error)")
+        // The database may be another one now: one that was restored.
+        state = RunState()
         try await Task.sleep(for: pause)
         pause = min(pause * 2, .seconds(10))
         wake.yield()
@@ -275,28 +283,31 @@ package final class Mirror: Sendable {
     for reason in plan.omitted { log("omitted", reason) }
     let file = MirrorFile(plan: plan)
     let (ledger, name) = (ledger, configuration.schema)
-    let identifier = try await replica.write { database in
+    let (identifier, ended) = try await replica.write { database in
       try file.addColumns(database)
       try file.prepare(database)
-      return try file.identifier(database)
+      return (try file.identifier(database), try file.ended(database))
     }
     let turn = try await pool.run { connection in
       try connection.transaction { connection in
         try Self.make(plan, ledger.number, name, connection)
         return try connection.query(
-          .once(
-            "UPDATE ferry_mirror.mirrors SET file = $2 WHERE number = $1 "
-              + "RETURNING turn, (SELECT m.file FROM ferry_mirror.mirrors m WHERE m.number = $1)"),
-          [.int8(ledger.number), .text(identifier)]
+          .once("SELECT turn, file FROM ferry_mirror.mirrors WHERE number = $1"),
+          [.int8(ledger.number)]
         ).first.map { (try $0.int8(0), try $0.text(1)) }
       }
     }
     // Tables that another file filled, or that were restored from a backup, may lack anything.
-    let isBehind = try await replica.read { database in
-      guard let (turn, former) = turn, !former.isEmpty else { return false }
-      return try former != identifier || turn < file.ended(database)
+    if let (turn, former) = turn, !former.isEmpty, former != identifier || turn < ended {
+      log("compare", "the tables were filled from another file, or were restored")
+      _ = try await compare(file, repairing: .tables)
     }
-    if isBehind, state.file == nil { _ = try await compare(file, repairing: .tables) }
+    try await pool.run { connection in
+      _ = try connection.query(
+        .once(
+          "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
+        [.int8(ledger.number), .text(identifier), .int8(ended)])
+    }
     (state.file, state.schema) = (file, schema.version)
     return file
   }
@@ -309,17 +320,33 @@ package final class Mirror: Sendable {
     try await settleRead(file)
     let captured = try await pool.run { try ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
-    let failures: [(CapturedWrite, String)]
-    do {
-      failures = try await replica.write { try file.take(captured, $0) }
-    } catch let error as ReplicaError {
-      // A foreign key fails at the end of the transaction: it does not say for which write.
-      log("retry", "\(error)")
-      failures = try await replica.write { try file.take(captured, $0, checksEach: true) }
+    for failure in try await take(captured, file) {
+      let key = failure.write.key.map { $0 ?? "NULL" }.joined(separator: ", ")
+      log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
     }
-    for (write, reason) in failures { log("rejected", "\(write.table) \(write.key): \(reason)") }
     try await settleRead(file)
     return true
+  }
+
+  private func take(
+    _ captured: CapturedWrites, _ file: MirrorFile
+  ) async throws -> [FailedWrite] {
+    do {
+      return try await replica.write { try file.take(captured, $0) }
+    } catch let error where error.isTooManyWrites {
+      guard let half = captured.half else { throw error }
+      return try await take(half, file)
+    } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
+      // A foreign key fails at the end of the transaction: it does not say for which write.
+      log("retry", "\(error)")
+    }
+    let transactions = captured.transactions
+    guard transactions.count == 1 else {
+      var failed: [FailedWrite] = []
+      for transaction in transactions { failed += try await take(transaction, file) }
+      return failed
+    }
+    return try await replica.write { try file.take(captured, $0, checksEach: true) }
   }
 
   /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
@@ -362,6 +389,7 @@ package final class Mirror: Sendable {
     _ file: MirrorFile, before turn: Int64, isCareful: Bool
   ) async throws -> Int {
     let (ledger, path, sql) = (ledger, folder.replica, statements(file))
+    let ended = try await replica.read { try file.ended($0) }
     return try await pool.run { connection in
       let source = try SQLiteConnection(path: path, mode: .readOnly)
       // One state of the file, whatever is written to it meanwhile.
@@ -371,7 +399,7 @@ package final class Mirror: Sendable {
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
           try file.changes(before: turn, source) { try step.add($0) }
           try step.finish()
-          try ledger.note(turn: turn, applied: applied, connection)
+          try ledger.note(turn: turn, after: ended, applied: applied, connection)
           return step.count
         }
       }
@@ -379,8 +407,8 @@ package final class Mirror: Sendable {
   }
 
   private func statements(_ file: MirrorFile) -> [MirrorSQL] {
-    file.plan.tables.enumerated().map {
-      MirrorSQL(table: $1, schema: configuration.schema, mirror: ledger.number, place: $0)
+    file.plan.tables.map {
+      MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
     }
   }
 
@@ -457,7 +485,8 @@ package final class Mirror: Sendable {
           try MirrorCopy(connection, sql).fill { body in
             try file.rows(of: place, source, body)
           }
-          let rows = try connection.query(.once(sql.differences))
+          let rows = try connection.query(
+            .once(sql.differences(withDeferred: side == .tables)))
           if side == .space {
             // The trigger captures it as a write of a program.
             for row in rows { try Self.rewrite(row, sql, connection) }

@@ -34,6 +34,15 @@ package enum MirrorType: String, Sendable, CaseIterable {
     self == .bytea ? "decode(\(text), 'hex')" : "\(text)::\(rawValue)"
   }
 
+  /// Returns the SQL of a value's bytes; `nil` if all values are short.
+  func size(_ value: String) -> String? {
+    switch self {
+    case .bytea: "octet_length(\(value))"
+    case .text, .jsonb: "octet_length(\(value)::text)"
+    default: nil
+    }
+  }
+
   /// Returns the SQL that makes a text of a value, whatever the session's settings are.
   func encoded(_ value: String) -> String {
     switch self {
@@ -59,6 +68,20 @@ package struct MirrorColumn: Sendable, Equatable {
   package var isRequired = false
   package var defaultValue = Value.null
   package var policy = ConflictPolicy.lastWriterWins
+
+  /// Returns the SQL of whether a device cannot hold a value; `nil` if it can hold all.
+  func fault(_ value: String) -> String? {
+    switch type {
+    case .double: "\(value) = 'NaN'"
+    // NaN is greater than all numbers.
+    case .numeric where affinity == .numeric: "abs(\(value)) > 1e308"
+    case .numeric: "length(\(value)::text) > 1000"
+    // They travel in the form of ISO 8601.
+    case .timestamptz: "NOT isfinite(\(value)) OR \(value) < '0001-01-02 00:00:00+00'"
+    case .date: "NOT isfinite(\(value)) OR \(value) < '0001-01-01'"
+    default: nil
+    }
+  }
 
   /// Returns the text that PostgreSQL reads for a value; `nil` for NULL.
   func text(of value: Value) throws(MirrorFault) -> String? {

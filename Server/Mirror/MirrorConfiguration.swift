@@ -74,4 +74,26 @@ package struct MirrorFolder: Sendable {
   }
 
   package func remove() throws { try FileManager.default.removeItem(atPath: path) }
+
+  /// - Throws: ``MirrorFault`` if another process has the lock.
+  func lock() throws -> MirrorLock { try MirrorLock(path + "/lock") }
+}
+
+/// The lock of the process that carries a mirror's rows. The system releases it when the process
+/// ends, in whatever way.
+final class MirrorLock: Sendable {
+  private let descriptor: Int32
+
+  fileprivate init(_ path: String) throws {
+    descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw MirrorFault(description: "\(path): \(String(cString: strerror(errno)))")
+    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      throw MirrorFault(
+        description: "another process runs this mirror: end it first, or use that one")
+    }
+  }
+
+  deinit { close(descriptor) }
 }

@@ -1,3 +1,4 @@
+import FerryCryptography
 import FerryPersistence
 import FerryProtocol
 import FerrySQLite
@@ -7,13 +8,13 @@ import FerrySQLite
 struct MirrorFile: Sendable {
   let plan: MirrorPlan
 
-  private static func quoted(_ name: String) -> String { MirrorSQL.quoted(name) }
+  static func quoted(_ name: String) -> String { MirrorSQL.quoted(name) }
 
   private static func noted(_ table: MirrorTable) -> String {
     quoted("mirror.changed.\(table.name)")
   }
 
-  private static func keys(_ table: MirrorTable, _ row: String) -> String {
+  static func keys(_ table: MirrorTable, _ row: String) -> String {
     table.key.map { row + quoted($0.name.text) }.joined(separator: ", ")
   }
 
@@ -33,7 +34,9 @@ struct MirrorFile: Sendable {
         one INTEGER PRIMARY KEY CHECK (one = 1), turn INTEGER NOT NULL,
         done INTEGER NOT NULL, file TEXT NOT NULL);
       INSERT OR IGNORE INTO "mirror.turn" VALUES (1, 1, 0, lower(hex(randomblob(16))));
-      CREATE TABLE IF NOT EXISTS "mirror.read"(xid TEXT PRIMARY KEY, id INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS "mirror.read"(
+        xid TEXT PRIMARY KEY, tries INTEGER NOT NULL, id INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS "mirror.later"(id INTEGER PRIMARY KEY);
       """)
     for table in plan.tables { try prepare(table, database) }
   }
@@ -79,10 +82,27 @@ struct MirrorFile: Sendable {
         try database.execute(
           """
           ALTER TABLE \(Self.quoted(table.name.text))
-          ADD COLUMN \(Self.quoted(column.name.text)) \(column.affinity.rawValue)
+          ADD COLUMN \(Self.quoted(column.name.text)) \(column.affinity.rawValue)\(Self.rest(column))
           """)
       }
     }
+  }
+
+  /// Returns the clauses of an added column. Rows of before have its default value, as on devices.
+  private static func rest(_ column: MirrorColumn) -> String {
+    let literal: String
+    switch column.defaultValue {
+    case .null: return ""
+    case .integer(let number): literal = String(number)
+    case .real(let number) where number.isFinite: literal = "\(number)"
+    case .real: return ""
+    case .text(let text):
+      literal =
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
+        + "'"
+    case .blob(let bytes): literal = "x'\(Hexadecimal.text(bytes))'"
+    }
+    return (column.isRequired ? " NOT NULL" : "") + " DEFAULT (\(literal))"
   }
 
   private func noteAll(_ table: MirrorTable, _ database: Database) throws {
@@ -141,17 +161,32 @@ struct MirrorFile: Sendable {
     return number
   }
 
-  /// Passes each row that has changed before a turn, table by table, parents first.
+  /// Passes each row that has changed before a turn, table by table, parents first. Deleted rows
+  /// come last, children first: PostgreSQL would delete a child along with its former parent.
   func changes(
     before turn: Int64, _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
-    for (place, table) in plan.tables.enumerated() {
-      let on = table.key.map { "t.\(Self.quoted($0.name.text)) = d.\(Self.quoted($0.name.text))" }
-      try read(
-        place, table,
-        from: "\(Self.noted(table)) d LEFT JOIN \(Self.quoted(table.name.text)) t ON "
-          + on.joined(separator: " AND ") + " WHERE d.turn < \(turn)", key: "d.", connection, body)
+    let tables = Array(plan.tables.enumerated())
+    for (place, table) in tables {
+      try changes(place, table, "t.\(Self.first(table)) IS NOT NULL", turn, connection, body)
     }
+    for (place, table) in tables.reversed() {
+      try changes(place, table, "t.\(Self.first(table)) IS NULL", turn, connection, body)
+    }
+  }
+
+  private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name.text) }
+
+  private func changes(
+    _ place: Int, _ table: MirrorTable, _ condition: String, _ turn: Int64,
+    _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
+  ) throws {
+    let on = table.key.map { "t.\(Self.quoted($0.name.text)) = d.\(Self.quoted($0.name.text))" }
+    try read(
+      place, table,
+      from: "\(Self.noted(table)) d LEFT JOIN \(Self.quoted(table.name.text)) t ON "
+        + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)", key: "d.",
+      connection, body)
   }
 
   /// Passes each row of a table.
@@ -168,7 +203,7 @@ struct MirrorFile: Sendable {
     _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
     let columns = table.columns.map { "t." + Self.quoted($0.name.text) }
-    let first = "t." + Self.quoted(table.key[0].name.text)
+    let first = "t." + Self.first(table)
     let list = ([Self.keys(table, key), "\(first) IS NOT NULL"] + columns).joined(separator: ", ")
     var failure: (any Error)?
     try connection.forEach("SELECT \(list) FROM \(source)") { row in
@@ -189,98 +224,6 @@ struct MirrorFile: Sendable {
       try database.execute("DELETE FROM \(Self.noted(table)) WHERE turn < ?", [.integer(turn)])
     }
     try database.execute("UPDATE \"mirror.turn\" SET done = ?", [.integer(turn)])
-  }
-
-  // MARK: Captured writes
-
-  /// Returns the writes that the file has, and that PostgreSQL may still keep.
-  func read(_ database: Database) throws -> [String: Int64] {
-    var found: [String: Int64] = [:]
-    for row in try database.query("SELECT xid, id FROM \"mirror.read\"") {
-      guard case .text(let xid) = row["xid"], case .integer(let id) = row["id"] else { continue }
-      found[xid] = id
-    }
-    return found
-  }
-
-  func forgetRead(_ database: Database) throws {
-    try database.execute("DELETE FROM \"mirror.read\"")
-  }
-
-  func noteRead(_ read: [String: Int64], _ database: Database) throws {
-    for (xid, id) in read {
-      try database.execute(
-        "INSERT OR REPLACE INTO \"mirror.read\" VALUES (?, ?)", [.text(xid), .integer(id)])
-    }
-  }
-
-  /// Makes captured writes in the replica. A write that fails stops no other one: its row returns
-  /// to PostgreSQL as the space has it.
-  ///
-  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the end.
-  /// - Returns: The writes that failed, with the reason.
-  func take(
-    _ captured: CapturedWrites, _ database: Database, checksEach: Bool = false
-  ) throws -> [(CapturedWrite, String)] {
-    if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
-    var failed: [(CapturedWrite, String)] = []
-    var left = captured.writes
-    // A write may need a later one, such as that of its parent.
-    repeat {
-      failed = []
-      for write in left {
-        do { try take(write, database) } catch { failed.append((write, "\(error)")) }
-      }
-      if failed.count == left.count { break }
-      left = failed.map(\.0)
-    } while checksEach && !left.isEmpty
-    for (write, _) in failed {
-      guard let table = plan.table(write.table), let key = try? table.values(ofKey: write.key)
-      else { continue }
-      try note(table, key, database)
-    }
-    try noteRead(captured.read, database)
-    return failed
-  }
-
-  /// Makes a captured write in the replica, which sends it as an operation of its own.
-  func take(_ write: CapturedWrite, _ database: Database) throws {
-    guard let table = plan.table(write.table) else { return }
-    let key = try table.values(ofKey: write.key)
-    let name = Self.quoted(table.name.text)
-    let matches = table.key.map { "\(Self.quoted($0.name.text)) = ?" }.joined(separator: " AND ")
-    let columns = write.names.compactMap { table.column(Name($0)) }
-    guard columns.count == write.names.count else {
-      throw MirrorFault(description: "table \(table.name) has lost a column")
-    }
-    let values = try zip(columns, write.values).map { try $0.value(of: $1) }
-    switch write.kind {
-    case .delete: try database.execute("DELETE FROM \(name) WHERE \(matches)", key)
-    case .insert:
-      let names = (table.key + columns).map { Self.quoted($0.name.text) }
-      let marks = names.map { _ in "?" }.joined(separator: ", ")
-      let sets = columns.map {
-        "\(Self.quoted($0.name.text)) = excluded.\(Self.quoted($0.name.text))"
-      }
-      let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
-      try database.execute(
-        """
-        INSERT INTO \(name)(\(names.joined(separator: ", "))) VALUES (\(marks))
-        ON CONFLICT(\(Self.keys(table, ""))) DO \(action)
-        """, key + values)
-    case .update:
-      guard
-        let row = try database.query("SELECT * FROM \(name) WHERE \(matches)", key).first
-      else {
-        throw MirrorFault(description: "the space has deleted the record")
-      }
-      let former = try zip(columns, write.former).map { try $0.value(of: $1) }
-      let merged = zip(zip(columns, values), former).map { column, old in
-        column.0.merged(column.1, over: row[column.0.name.text], from: old)
-      }
-      let sets = columns.map { "\(Self.quoted($0.name.text)) = ?" }.joined(separator: ", ")
-      try database.execute("UPDATE \(name) SET \(sets) WHERE \(matches)", merged + key)
-    }
   }
 }
 

@@ -7,8 +7,13 @@ struct CapturedWrite: Sendable, Equatable {
     case insert = "I"
     case update = "U"
     case delete = "D"
+    /// A row gets another key.
+    case rekey = "K"
   }
 
+  var id: Int64
+  /// How often it has been put off: it waits for a later write of its transaction.
+  var tries: Int64
   var transaction: String
   var table: String
   var kind: Kind
@@ -16,23 +21,62 @@ struct CapturedWrite: Sendable, Equatable {
   /// The written columns.
   var names: [String] = []
   var values: [String?] = []
-  /// The values before an update.
+  /// The values before an update, or the key before a change of the key.
   var former: [String?] = []
+
+  /// The rows that it writes to.
+  var rows: [[String?]] {
+    [[table] + key] + (kind == .rekey ? [[table] + former] : [])
+  }
 }
 
 /// Some captured writes in the order of their transactions.
 struct CapturedWrites: Sendable {
   var writes: [CapturedWrite] = []
-  /// The last identifier of each transaction that was read.
-  var read: [String: Int64] = [:]
+  /// Whether they are one transaction without its end.
+  var isPart = false
+
+  /// The last write of each transaction, in the order in which they were read.
+  var read: [String: CapturedWrite] {
+    Dictionary(writes.map { ($0.transaction, $0) }) { $1 }
+  }
+
+  /// Each transaction for itself.
+  var transactions: [CapturedWrites] {
+    guard !isPart else { return [self] }
+    var found: [CapturedWrites] = []
+    for write in writes {
+      if found.last?.writes.last?.transaction != write.transaction {
+        found.append(CapturedWrites())
+      }
+      found[found.count - 1].writes.append(write)
+    }
+    return found
+  }
+
+  /// About half of them: whole transactions, or a part of the only one.
+  var half: CapturedWrites? {
+    guard writes.count > 1 else { return nil }
+    let middle = writes.count / 2
+    if let first = writes.first, let last = writes.last, first.transaction != last.transaction {
+      var end = middle
+      while end > 0, writes[end - 1].transaction == writes[end].transaction { end -= 1 }
+      if end == 0 { end = writes.firstIndex { $0.transaction != first.transaction } ?? middle }
+      return CapturedWrites(writes: Array(writes[..<end]))
+    }
+    return CapturedWrites(writes: Array(writes[..<middle]), isPart: true)
+  }
 }
 
 /// A mirror's tables of its own in PostgreSQL. All calls block.
 struct MirrorLedger: Sendable {
   /// Writes of one step; a larger transaction is one step up to ``transactionMax``.
   static let stepMax: Int64 = 20_000
-  /// Writes of a transaction that reach the space together; a larger one is split.
-  static let transactionMax: Int64 = 100_000
+  /// Writes of a transaction that reach the space together; a larger one is split. A device's
+  /// transaction has at most 40,000 (``Limits/operationsPerTransaction``).
+  static let transactionMax: Int64 = 30_000
+  /// Bytes of a step; a device's transaction has at most 12 MiB (``Limits/transactionBytes``).
+  static let bytesMax: Int64 = 10 << 20
 
   let number: Int64
 
@@ -55,13 +99,15 @@ struct MirrorLedger: Sendable {
       mirror bigint NOT NULL,
       xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
       tab text NOT NULL,
-      kind "char" NOT NULL,                 -- I, U or D
+      kind "char" NOT NULL,                 -- I, U, D, or K for another key
       key text[] NOT NULL,
-      names text[], vals text[], olds text[]);
+      names text[], vals text[], olds text[],
+      tries bigint NOT NULL DEFAULT 0);     -- how often it has been put off
     CREATE TABLE IF NOT EXISTS ferry_mirror.deferred(
       mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
-      reason text NOT NULL, at timestamptz NOT NULL DEFAULT now(),
-      PRIMARY KEY (mirror, tab, key));
+      reason text NOT NULL, at timestamptz NOT NULL DEFAULT now());
+    -- A key may be longer than another kind of index can hold.
+    CREATE INDEX IF NOT EXISTS deferred_key ON ferry_mirror.deferred USING hash (key);
     CREATE OR REPLACE FUNCTION ferry_mirror.tell() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS '
       BEGIN
@@ -103,15 +149,17 @@ struct MirrorLedger: Sendable {
     let rows = try connection.query(
       .once(
         """
-        SELECT xid::text, count(*), max(id) FROM ferry_mirror.captured WHERE mirror = $1
+        SELECT xid::text, count(*), sum(320 + pg_column_size(vals))::bigint
+        FROM ferry_mirror.captured WHERE mirror = $1
         GROUP BY xid ORDER BY max(id) LIMIT 1000
         """), [.int8(number)])
-    var (taken, count): ([String], Int64) = ([], 0)
+    var (taken, count, bytes): ([String], Int64, Int64) = ([], 0, 0)
     for row in rows {
-      let size = try row.int8(1)
-      if !taken.isEmpty, count + size > Self.stepMax { break }
+      let (size, sizeBytes) = (try row.int8(1), try row.ifPresent(2, as: Int64.self) ?? 0)
+      let isTooMuch = count + size > Self.stepMax || bytes + sizeBytes > Self.bytesMax
+      if !taken.isEmpty, isTooMuch { break }
       taken.append(try row.text(0))
-      count += size
+      (count, bytes) = (count + size, bytes + sizeBytes)
     }
     var found = CapturedWrites()
     if taken.isEmpty { return found }
@@ -120,43 +168,61 @@ struct MirrorLedger: Sendable {
     let writesRead = try connection.query(
       .once(
         """
-        SELECT id, xid::text, tab, kind::text, key, names, vals, olds FROM ferry_mirror.captured
-        WHERE mirror = $1 AND xid = ANY($2::text[]::xid8[]) ORDER BY id LIMIT $3
-        """), [.int8(number), .array(PostgresArray(taken)), .int8(Self.transactionMax)])
+        SELECT id, xid::text, tab, kind::text, key, names, vals, olds, tries FROM (
+          SELECT *, sum(320 + coalesce(octet_length(vals::text), 0)) OVER (ORDER BY tries, id) AS sum
+          FROM (
+            SELECT * FROM ferry_mirror.captured WHERE mirror = $1 AND xid = ANY($2::text[]::xid8[])
+            ORDER BY tries, id LIMIT $3) c) c
+        WHERE $4 OR sum < $5 ORDER BY tries, id
+        """),
+      [
+        .int8(number), .array(PostgresArray(taken)), .int8(Self.transactionMax),
+        // Several transactions are read as a whole.
+        .bool(taken.count > 1), .int8(Self.bytesMax),
+      ])
     for row in writesRead {
       let transaction = try row.text(1)
       guard let kind = CapturedWrite.Kind(rawValue: try row.text(3)) else { continue }
       var write = CapturedWrite(
-        transaction: transaction, table: try row.text(2), kind: kind,
+        id: try row.int8(0), tries: try row.int8(8), transaction: transaction,
+        table: try row.text(2), kind: kind,
         key: try row.array(4, of: String.self))
       if kind != .delete {
         write.names = try row.array(5, of: String.self).compactMap(\.self)
         write.values = try row.array(6, of: String.self)
       }
-      if kind == .update { write.former = try row.array(7, of: String.self) }
-      found.read[transaction] = try row.int8(0)
+      if kind == .update || kind == .rekey { write.former = try row.array(7, of: String.self) }
       writes.append((places[transaction] ?? 0, write))
     }
     // Stable: the writes of a transaction stay in their order.
     found.writes = taken.indices.flatMap { place in
       writes.filter { $0.place == place }.map(\.write)
     }
+    found.isPart = Int64(found.writes.count) < count
     return found
   }
 
-  /// Removes writes that the space has.
-  func remove(_ read: [String: Int64], _ connection: PostgresConnection) throws {
+  /// Removes writes that the space has; those that were put off stay, behind the others of their
+  /// transaction.
+  func remove(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     guard !read.isEmpty else { return }
-    let pairs = read.sorted { $0.key < $1.key }
     _ = try connection.query(
       .once(
         """
-        DELETE FROM ferry_mirror.captured c USING unnest($2::text[]::xid8[], $3::bigint[]) r(xid, id)
-        WHERE c.mirror = $1 AND c.xid = r.xid AND c.id <= r.id
+        WITH later AS (
+          UPDATE ferry_mirror.captured c SET tries = r.tries + 1
+          FROM unnest($2::text[]::xid8[], $3::bigint[]) r(xid, tries)
+          WHERE c.mirror = $1 AND c.xid = r.xid AND c.id = ANY($5))
+        DELETE FROM ferry_mirror.captured c
+        USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
+        WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
+          AND NOT EXISTS (SELECT FROM unnest($5) h(id) WHERE h.id = c.id)
         """),
       [
-        .int8(number), .array(PostgresArray(pairs.map { Optional($0.key) })),
-        .array(PostgresArray(pairs.map { Optional($0.value) })),
+        .int8(number), .array(PostgresArray(read.marks.map { Optional($0.transaction) })),
+        .array(PostgresArray(read.marks.map { Optional($0.tries) })),
+        .array(PostgresArray(read.marks.map { Optional($0.id) })),
+        .array(PostgresArray(read.later.map { Optional($0) })),
       ])
   }
 
@@ -189,11 +255,11 @@ struct MirrorLedger: Sendable {
   func `defer`(
     _ table: Name, _ key: [String?], _ reason: String, _ connection: PostgresConnection
   ) throws {
+    try settle(table, key, connection)
     _ = try connection.query(
       .once(
         """
         INSERT INTO ferry_mirror.deferred(mirror, tab, key, reason) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (mirror, tab, key) DO UPDATE SET reason = excluded.reason, at = now()
         """),
       [.int8(number), .text(table.text), .array(PostgresArray(key)), .text(reason)])
   }
@@ -207,13 +273,30 @@ struct MirrorLedger: Sendable {
   // MARK: The place
 
   /// Notes what the tables have after a step, in the step's transaction.
-  func note(turn: Int64, applied: Int64, _ connection: PostgresConnection) throws {
-    _ = try connection.query(
+  ///
+  /// - Parameter ended: the last step that the tables had to have before.
+  func note(
+    turn: Int64, after ended: Int64, applied: Int64, _ connection: PostgresConnection
+  ) throws {
+    let noted = try connection.query(
       .once(
         """
-        UPDATE ferry_mirror.mirrors SET turn = $2, applied = $3, at = now() WHERE number = $1
-        """), [.int8(number), .int8(turn), .int8(applied)])
+        UPDATE ferry_mirror.mirrors SET turn = $2, applied = $3, at = now()
+        WHERE number = $1 AND turn >= $4 RETURNING 1
+        """), [.int8(number), .int8(turn), .int8(applied), .int8(ended)])
+    guard noted.isEmpty else { return }
+    throw MirrorFault(description: "the tables lack former steps: they were restored")
   }
+}
+
+/// Captured writes that a mirror's file has taken, and that PostgreSQL may still keep.
+struct ReadWrites: Sendable {
+  /// The last one of each transaction.
+  var marks: [(transaction: String, tries: Int64, id: Int64)] = []
+  /// Those before them that were put off.
+  var later: [Int64] = []
+
+  var isEmpty: Bool { marks.isEmpty }
 }
 
 /// A row that its table in PostgreSQL cannot hold.

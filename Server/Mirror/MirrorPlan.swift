@@ -26,6 +26,12 @@ package struct MirrorPlan: Sendable, Equatable {
 
   /// PostgreSQL cuts longer names (NAMEDATALEN).
   private static let nameBytesMax = 63
+  /// Columns that each table of PostgreSQL has already.
+  private static let systemColumns: Set<String> = [
+    "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid",
+  ]
+  /// PostgreSQL has at most 1,600, if they are short.
+  private static let columnsMax = 1_000
 
   /// Creates a plan.
   ///
@@ -92,6 +98,13 @@ package struct MirrorPlan: Sendable, Equatable {
     for name in [name] + (key + columns).map(\.name) where name.utf8.count > nameBytesMax {
       throw MirrorFault(
         description: "table \(name): PostgreSQL takes names of at most \(nameBytesMax) bytes")
+    }
+    for column in key + columns where systemColumns.contains(column.name.text) {
+      throw MirrorFault(
+        description: "table \(name): each table of PostgreSQL has a column \(column.name) already")
+    }
+    guard key.count + columns.count <= columnsMax else {
+      throw MirrorFault(description: "table \(name) has more than \(columnsMax) columns")
     }
     return MirrorTable(
       name: name, key: key, columns: columns, unique: definition.unique,

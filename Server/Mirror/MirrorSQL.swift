@@ -9,8 +9,6 @@ struct MirrorSQL: Sendable {
   let schema: String
   /// The mirror's number in the ledger.
   let mirror: Int64
-  /// The table's number in the mirror.
-  let place: Int
 
   static func quoted(_ name: String) -> String {
     "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
@@ -33,7 +31,23 @@ struct MirrorSQL: Sendable {
 
   /// The table with its schema.
   var target: String { "\(Self.quoted(schema)).\(Self.quoted(table.name.text))" }
-  private var function: String { "\(Self.ledger).capture_\(mirror)_\(place)" }
+  private var function: String { "\(Self.ledger).capture_\(tag)" }
+
+  /// Names what belongs to the table, as long as it is in the plan, wherever.
+  private var tag: String { "\(mirror)_\(Self.digest(table.name.text))" }
+
+  /// Returns 16 hexadecimal digits of a text (FNV-1a): the text may be too long for a name.
+  private static func digest(_ text: String) -> String {
+    var word: UInt64 = 0xCBF2_9CE4_8422_2325
+    for byte in text.utf8 { word = (word ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    let digits = String(word, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  /// Names what belongs to some columns of the table.
+  private func name(_ kind: String, _ columns: [Name]) -> String {
+    "ferry_\(tag)_\(kind)_\(Self.digest(columns.map { Self.quoted($0.text) }.joined()))"
+  }
 
   // MARK: Definition
 
@@ -44,26 +58,27 @@ struct MirrorSQL: Sendable {
         + (table.all.map(clause) + ["PRIMARY KEY (\(quoted(table.key.map(\.name))))"])
         .joined(separator: ", ") + ")"
     ]
-    statements += table.columns.map {
-      "ALTER TABLE \(target) ADD COLUMN IF NOT EXISTS \(clause($0))"
+    statements += table.columns.map { column in
+      var column = column
+      // The rows that the table has would violate it.
+      if column.defaultValue == .null { column.isRequired = false }
+      return "ALTER TABLE \(target) ADD COLUMN IF NOT EXISTS \(clause(column))"
     }
-    statements += table.unique.enumerated().map { index, names in
+    statements += table.unique.map { names in
       constraint(
-        "ferry_\(mirror)_\(place)_unique_\(index)",
-        "UNIQUE (\(quoted(names))) DEFERRABLE INITIALLY DEFERRED")
+        name("unique", names), "UNIQUE (\(quoted(names))) DEFERRABLE INITIALLY DEFERRED")
     }
-    statements += table.indexes.enumerated().map { index, names in
-      "CREATE INDEX IF NOT EXISTS ferry_\(mirror)_\(place)_index_\(index) "
-        + "ON \(target) (\(quoted(names)))"
+    statements += table.indexes.map { names in
+      "CREATE INDEX IF NOT EXISTS \(name("index", names)) ON \(target) (\(quoted(names)))"
     }
     return statements
   }
 
   /// The statements that add the foreign keys, once all tables are there.
   var references: [String] {
-    table.references.enumerated().map { index, reference in
+    table.references.map { reference in
       constraint(
-        "ferry_\(mirror)_\(place)_parent_\(index)",
+        name("parent", [reference.table] + reference.columns),
         "FOREIGN KEY (\(quoted(reference.columns))) REFERENCES "
           + "\(Self.quoted(schema)).\(Self.quoted(reference.table.text)) "
           + "ON DELETE \(reference.onDelete.sql) ON UPDATE \(reference.onUpdate.sql) "
@@ -86,7 +101,8 @@ struct MirrorSQL: Sendable {
     let action = "ALTER TABLE \(target) ADD CONSTRAINT \(name) \(clause)"
     let body = """
       BEGIN
-        IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conname = '\(name)') THEN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conname = '\(name)'
+          AND conrelid = \(Self.literal(target))::pg_catalog.regclass) THEN
           EXECUTE \(Self.literal(action));
         END IF;
       END
@@ -141,24 +157,35 @@ struct MirrorSQL: Sendable {
     let insert =
       head + "VALUES (\(mirror), \(name), 'I', \(keyText("NEW.")), \(names), \(new), NULL);"
     let delete = head + "VALUES (\(mirror), \(name), 'D', \(keyText("OLD.")), NULL, NULL, NULL);"
+    let rekey =
+      head + "VALUES (\(mirror), \(name), 'K', \(keyText("NEW.")), \(names), \(new), "
+      + "\(keyText("OLD.")));"
     let keys = { (row: String) in
       table.key.map { "\(row).\(Self.quoted($0.name.text))" }.joined(separator: ", ")
     }
     return """
       DECLARE
-        names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}';
+        names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
       BEGIN
         IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;
         IF TG_OP = 'TRUNCATE' THEN
           \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
             FROM \(target) t;
-        ELSIF TG_OP = 'INSERT' THEN
-          \(insert)
+          RETURN NULL;
         ELSIF TG_OP = 'DELETE' THEN
           \(delete)
-        ELSIF ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
-          \(delete)
+          RETURN NULL;
+        END IF;
+        fault := CASE \(faults.joined(separator: " ")) END;
+        IF fault IS NOT NULL THEN
+          RAISE EXCEPTION 'devices cannot hold the value of %', fault
+            USING ERRCODE = '22000', TABLE = TG_TABLE_NAME,
+              HINT = 'Ferry limits a key to 512 bytes, a value to 1 MiB and a row to 4 MiB.';
+        END IF;
+        IF TG_OP = 'INSERT' THEN
           \(insert)
+        ELSIF ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
+          \(rekey)
         ELSE
       \(columns.joined())
           IF names <> '{}' THEN
@@ -168,6 +195,32 @@ struct MirrorSQL: Sendable {
         RETURN NULL;
       END
       """
+  }
+
+  /// Cases of a row that a device cannot hold, with what to name. The writer's statement fails: else
+  /// its row would vanish later.
+  private var faults: [String] {
+    let limits = Limits.standard
+    let texts = table.key.map { "octet_length(NEW.\(Self.quoted($0.name.text))::text)" }
+    // Several columns of a key travel as one text.
+    let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
+    var sizes = texts
+    var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
+    for column in table.columns {
+      let value = "NEW.\(Self.quoted(column.name.text))"
+      var condition = ""
+      if let size = column.type.size(value) {
+        sizes.append("coalesce(\(size), 0)")
+        condition = "\(size) > \(limits.valueBytes)"
+      } else if let fault = column.fault(value) {
+        condition = fault
+      } else {
+        continue
+      }
+      cases.append("WHEN \(condition) THEN \(Self.literal("column \(column.name)"))")
+    }
+    let total = sizes.joined(separator: " + ")
+    return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]
   }
 
   private func list(_ elements: [String]) -> String {
@@ -202,11 +255,14 @@ struct MirrorSQL: Sendable {
   /// Returns a row if a write to one of the keys is captured.
   var isWritten: String {
     let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
-    return """
+    let written = { (condition: String) in
+      """
       SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
       ON t.mirror = \(mirror) AND t.tab = \(Self.literal(table.name.text))
-        AND t.key = ARRAY[\(key)]::text[] LIMIT 1
+        AND \(condition) = ARRAY[\(key)]::text[]
       """
+    }
+    return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds")) LIMIT 1"
   }
 
   var delete: String {
@@ -265,7 +321,9 @@ struct MirrorSQL: Sendable {
   }
 
   /// Returns the keys of rows that differ, whether the table has the row, and whether the copy has.
-  var differences: String {
+  ///
+  /// - Parameter withDeferred: whether rows that the table cannot hold count.
+  func differences(withDeferred: Bool) -> String {
     let keys = table.key.map { Self.quoted($0.name.text) }
     let on = keys.map { "t.\($0) = c.\($0)" }.joined(separator: " AND ")
     let columns = table.columns.map { Self.quoted($0.name.text) }
@@ -280,9 +338,14 @@ struct MirrorSQL: Sendable {
         let name = Self.quoted($0.name.text)
         return $0.type.encoded("coalesce(t.\(name), c.\(name))")
       })
-    return """
-      SELECT \(key), t.\(keys[0]) IS NOT NULL, c.\(keys[0]) IS NOT NULL
+    let found = """
+      SELECT \(key) AS key, t.\(keys[0]) IS NOT NULL AS here, c.\(keys[0]) IS NOT NULL AS there
       FROM \(target) t FULL JOIN ferry_copy c ON \(on) WHERE \(isOther)
+      """
+    if withDeferred { return found }
+    return """
+      SELECT * FROM (\(found)) f WHERE NOT EXISTS (SELECT FROM \(Self.ledger).deferred d
+        WHERE d.mirror = \(mirror) AND d.tab = \(Self.literal(table.name.text)) AND d.key = f.key)
       """
   }
 }

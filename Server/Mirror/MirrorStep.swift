@@ -18,6 +18,8 @@ struct WrittenMeanwhile: Error {}
 struct MirrorStep {
   /// Rows of one statement.
   static let batchMax = 500
+  /// Bytes of one statement: PostgreSQL takes a GiB at most.
+  static let batchBytesMax = 8 << 20
 
   private struct Batch {
     var keys: [PostgresArray<String>]
@@ -25,6 +27,7 @@ struct MirrorStep {
     var deleted: [PostgresArray<String>]
     var count = 0
     var deletedCount = 0
+    var bytes = 0
   }
 
   let connection: PostgresConnection
@@ -36,7 +39,7 @@ struct MirrorStep {
   private var batch: Batch?
   private var table = -1
   /// Rows that were refused in this step.
-  private var refused: [(row: MirrorRow, reason: String)] = []
+  private var refused: [(row: MirrorRow, error: PostgresError)] = []
   /// Rows that were brought.
   private(set) var count = 0
 
@@ -46,7 +49,7 @@ struct MirrorStep {
     (self.connection, self.ledger, self.sql) = (connection, ledger, sql)
     self.isCareful = isCareful
     try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
-    try connection.execute("SET LOCAL lock_timeout = '2s'")
+    try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
     hasDeferred = try ledger.hasDeferred(connection)
   }
@@ -75,7 +78,9 @@ struct MirrorStep {
     if hasDeferred { try ledger.settle(definition.name, key, connection) }
     if isCareful { return try tryAlone(row, key, texts) }
     append(row, key, texts)
-    if let batch, batch.count + batch.deletedCount == Self.batchMax { try flush() }
+    guard let batch else { return }
+    let count = batch.count + batch.deletedCount
+    if count == Self.batchMax || batch.bytes > Self.batchBytesMax { try flush() }
   }
 
   private mutating func append(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) {
@@ -93,7 +98,10 @@ struct MirrorStep {
       batch.deletedCount += 1
     } else {
       for (index, text) in key.enumerated() { batch.keys[index].append(text) }
-      for (index, text) in texts.enumerated() { batch.columns[index].append(text) }
+      for (index, text) in texts.enumerated() {
+        batch.columns[index].append(text)
+        batch.bytes += text?.utf8.count ?? 0
+      }
       batch.count += 1
     }
     self.batch = batch
@@ -135,7 +143,7 @@ struct MirrorStep {
       try connection.execute("RELEASE SAVEPOINT ferry_row")
     } catch let error as PostgresError where error.isAboutRow {
       try connection.execute("ROLLBACK TO SAVEPOINT ferry_row; RELEASE SAVEPOINT ferry_row")
-      refused.append((row, error.message))
+      refused.append((row, error))
     }
   }
 
@@ -149,20 +157,45 @@ struct MirrorStep {
       for (row, _) in left { try add(row) }
       if refused.count == left.count { break }
     }
-    for (row, reason) in refused {
+    try bringTogether()
+    for (row, error) in refused {
       let definition = sql[row.table].table
       let key = try definition.texts(ofKey: row.key)
-      try ledger.defer(definition.name, key, reason, connection)
+      try ledger.defer(definition.name, key, error.message, connection)
     }
     refused = []
+  }
+
+  /// Tries rows that were refused at once: some need each other, as two that exchange a unique value
+  /// do.
+  private mutating func bringTogether() throws {
+    let group = refused.filter { ["23503", "23505"].contains($0.error.sqlState) }
+    guard group.count > 1 else { return }
+    try connection.execute("SAVEPOINT ferry_group; SET CONSTRAINTS ALL DEFERRED")
+    do {
+      for (row, _) in group {
+        let definition = sql[row.table].table
+        table = row.table
+        append(
+          row, try definition.texts(ofKey: row.key),
+          try definition.texts(ofColumns: row.values ?? []))
+        try flush()
+      }
+      try connection.execute("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT ferry_group")
+      refused.removeAll { ["23503", "23505"].contains($0.error.sqlState) }
+    } catch let error as PostgresError where error.isAboutRow {
+      batch = nil
+      try connection.execute("ROLLBACK TO SAVEPOINT ferry_group; RELEASE SAVEPOINT ferry_group")
+    }
   }
 }
 
 extension PostgresError {
-  /// Whether a row's values are the reason: a data exception, or a violated constraint.
+  /// Whether a row's values are the reason: a data exception, a violated constraint, a size that an
+  /// index cannot hold, or an exception of a trigger.
   var isAboutRow: Bool {
     guard kind == .server, let sqlState else { return false }
-    return sqlState.hasPrefix("22") || sqlState.hasPrefix("23")
+    return ["22", "23", "54", "P0"].contains { sqlState.hasPrefix($0) }
   }
 }
 
@@ -179,14 +212,16 @@ struct MirrorCopy {
   /// out: they are deferred.
   func fill(_ each: ((MirrorRow) throws -> Void) throws -> Void) throws {
     var batch: [[String?]] = []
+    var bytes = 0
     try each { row in
       guard let key = try? sql.table.texts(ofKey: row.key),
         let texts = try? sql.table.texts(ofColumns: row.values ?? [])
       else { return }
       batch.append(key + texts)
-      guard batch.count == MirrorStep.batchMax else { return }
+      bytes += texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+      guard batch.count == MirrorStep.batchMax || bytes > MirrorStep.batchBytesMax else { return }
       try add(batch)
-      batch = []
+      (batch, bytes) = ([], 0)
     }
     try add(batch)
   }

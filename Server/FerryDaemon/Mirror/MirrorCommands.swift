@@ -147,7 +147,7 @@ enum MirrorCommands {
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    let status = try await opened(name, folder) { try await $0.status() }
+    let status = try await opened(name, folder, isAlone: false) { try await $0.status() }
     if arguments.flag("json") {
       try TextOutput.standardOutput.line(status.json(name).text)
       return .done
@@ -235,10 +235,11 @@ enum MirrorCommands {
   }
 
   private static func opened<T: Sendable>(
-    _ name: String, _ folder: MirrorFolder, _ body: (Mirror) async throws -> T
+    _ name: String, _ folder: MirrorFolder, isAlone: Bool = true,
+    _ body: (Mirror) async throws -> T
   ) async throws -> T {
     try await explained(name) {
-      let mirror = try await Mirror.open(folder)
+      let mirror = try await Mirror.open(folder, isAlone: isAlone)
       do {
         let result = try await body(mirror)
         await mirror.close()

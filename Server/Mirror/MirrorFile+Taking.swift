@@ -1,0 +1,319 @@
+import FerryPersistence
+import FerryProtocol
+
+/// A transaction of a replica cannot hold so many writes.
+struct TooManyWrites: Error {}
+
+extension Error {
+  /// Whether a transaction of a replica cannot hold so many writes.
+  var isTooManyWrites: Bool {
+    // The message is that of the recording of a replica's writes.
+    self is TooManyWrites || "\(self)".contains("the transaction writes more than")
+  }
+}
+
+/// A captured write that failed in the replica.
+struct FailedWrite: Sendable {
+  var write: CapturedWrite
+  var reason: String
+  /// Whether another write may be needed before it.
+  var mayWait: Bool
+  var isUnique = false
+}
+
+extension MirrorFile {
+  // MARK: Writes that were read
+
+  /// Returns the writes that the file has, and that PostgreSQL may still keep.
+  func read(_ database: Database) throws -> ReadWrites {
+    var found = ReadWrites()
+    for row in try database.query("SELECT xid, tries, id FROM \"mirror.read\"") {
+      guard case .text(let xid) = row["xid"], case .integer(let tries) = row["tries"],
+        case .integer(let id) = row["id"]
+      else { continue }
+      found.marks.append((xid, tries, id))
+    }
+    for row in try database.query("SELECT id FROM \"mirror.later\"") {
+      if case .integer(let id) = row["id"] { found.later.append(id) }
+    }
+    return found
+  }
+
+  func forgetRead(_ database: Database) throws {
+    try database.execute("DELETE FROM \"mirror.read\"; DELETE FROM \"mirror.later\"")
+  }
+
+  private func noteRead(_ read: [String: CapturedWrite], _ database: Database) throws {
+    for (xid, last) in read {
+      try database.execute(
+        "INSERT OR REPLACE INTO \"mirror.read\" VALUES (?, ?, ?)",
+        [.text(xid), .integer(last.tries), .integer(last.id)])
+    }
+  }
+
+  // MARK: Taking writes
+
+  /// How often a write of a split transaction is put off.
+  private static let triesMax: Int64 = 5
+
+  /// Makes captured writes in the replica. A write that fails stops no other one: its row returns
+  /// to PostgreSQL as the space has it. In a part of a transaction, it waits for the next part.
+  ///
+  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the end.
+  /// - Returns: The writes that failed.
+  /// - Throws: ``TooManyWrites``.
+  func take(
+    _ captured: CapturedWrites, _ database: Database, checksEach: Bool = false
+  ) throws -> [FailedWrite] {
+    let checksEach = checksEach || captured.isPart
+    if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
+    let writes = captured.transactions.flatMap { parentsLast($0) }
+    var failed = try takeInOrder(writes, database, captured.isPart)
+    if captured.isPart {
+      for write in captured.writes where isParentRekey(write) {
+        // Its former record goes at the end.
+        try database.execute(
+          "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
+      }
+      for failure in failed where failure.mayWait && failure.write.tries < Self.triesMax {
+        try database.execute(
+          "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(failure.write.id)])
+      }
+      failed.removeAll { $0.mayWait && $0.write.tries < Self.triesMax }
+    } else if !failed.isEmpty {
+      let writes = CapturedWrites(writes: failed.map(\.write)).transactions
+      failed = try writes.flatMap { try takeExchanged($0.writes, failed, database) }
+    }
+    for failure in failed {
+      guard let table = plan.table(failure.write.table) else { continue }
+      for row in failure.write.rows {
+        guard let key = try? table.values(ofKey: Array(row.dropFirst())) else { continue }
+        try note(table, key, database)
+      }
+    }
+    try noteRead(captured.read, database)
+    return failed
+  }
+
+  private func isParentRekey(_ write: CapturedWrite) -> Bool {
+    write.kind == .rekey
+      && plan.tables.contains { $0.references.contains { $0.table.text == write.table } }
+  }
+
+  /// Returns the writes of a transaction with the former records of parents deleted at its end. A
+  /// device deletes the children that it has along with a parent: they need the new one before.
+  private func parentsLast(_ captured: CapturedWrites) -> [CapturedWrite] {
+    // Those that were put off are read last.
+    let writes = captured.writes.sorted { $0.id < $1.id }
+    guard writes.contains(where: isParentRekey) else { return writes }
+    var former: [CapturedWrite] = []
+    for write in writes where write.kind != .delete {
+      // The key has a row again.
+      former.removeAll { $0.table == write.table && $0.key == write.key }
+      guard isParentRekey(write) else { continue }
+      var delete = write
+      (delete.kind, delete.key, delete.former) = (.delete, write.former, write.key)
+      former.append(delete)
+    }
+    return writes + (captured.isPart ? [] : former)
+  }
+
+  /// Makes writes as long as that helps: a write may need a later one, such as that of its parent.
+  /// The writes to a row stay in their order.
+  private func takeInOrder(
+    _ writes: [CapturedWrite], _ database: Database, _ isPart: Bool
+  ) throws -> [FailedWrite] {
+    var left = writes
+    while true {
+      let failed = try pass(left, database, isPart, keepsOrder: true)
+      if failed.isEmpty { return failed }
+      if failed.count == left.count {
+        return isPart ? failed : try pass(left, database, isPart, keepsOrder: false)
+      }
+      left = failed.map(\.write)
+    }
+  }
+
+  private func pass(
+    _ writes: [CapturedWrite], _ database: Database, _ isPart: Bool, keepsOrder: Bool
+  ) throws -> [FailedWrite] {
+    var failed: [FailedWrite] = []
+    var waiting: Set<[String?]> = []
+    for write in writes {
+      if keepsOrder, !waiting.isEmpty, write.rows.contains(where: waiting.contains) {
+        failed.append(
+          FailedWrite(write: write, reason: "a write before it failed", mayWait: true))
+        waiting.formUnion(write.rows)
+        continue
+      }
+      guard let failure = try failure(of: write, database, isPart) else { continue }
+      failed.append(failure)
+      if failure.mayWait { waiting.formUnion(write.rows) }
+    }
+    return failed
+  }
+
+  private func failure(
+    of write: CapturedWrite, _ database: Database, _ isPart: Bool
+  ) throws -> FailedWrite? {
+    do {
+      if try take(write, database) || !isPart { return nil }
+      return FailedWrite(write: write, reason: "there is no such record", mayWait: true)
+    } catch let error as DatabaseError {
+      if error.isTooManyWrites { throw TooManyWrites() }
+      return FailedWrite(
+        write: write, reason: error.message, mayWait: error.isConstraint,
+        isUnique: error.code == 2_067)
+    } catch let error as MirrorFault {
+      return FailedWrite(
+        write: write, reason: error.description, mayWait: isPart && error == .deleted)
+    }
+  }
+
+  // MARK: Exchanged unique values
+
+  /// Makes the failed updates of one transaction again, with their unique columns emptied before:
+  /// PostgreSQL checks unique keys at commit, and so rows may exchange values.
+  private func takeExchanged(
+    _ writes: [CapturedWrite], _ failed: [FailedWrite], _ database: Database
+  ) throws -> [FailedWrite] {
+    let ids = Set(writes.map(\.id))
+    let failed = failed.filter { ids.contains($0.write.id) }
+    guard failed.count > 1, failed.contains(where: \.isUnique) else { return failed }
+    try database.connection.execute("SAVEPOINT mirror_exchange")
+    do {
+      for failure in failed where failure.isUnique { try empty(failure.write, database) }
+      guard try takeInOrder(writes, database, false).isEmpty else { throw MirrorFault.exchange }
+      try database.connection.execute("RELEASE mirror_exchange")
+      return []
+    } catch let error where !(error is TooManyWrites) {
+      try database.connection.execute("ROLLBACK TO mirror_exchange; RELEASE mirror_exchange")
+      return failed
+    }
+  }
+
+  private func empty(_ write: CapturedWrite, _ database: Database) throws {
+    guard write.kind == .update, let table = plan.table(write.table) else { return }
+    let columns = table.columns.filter { write.names.contains($0.name.text) }
+    try empty(table, try table.values(ofKey: write.key), columns, database)
+  }
+
+  /// Frees the unique values of a row.
+  private func empty(
+    _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ database: Database
+  ) throws {
+    let unique = Set(table.unique.joined())
+    for column in columns where unique.contains(column.name) {
+      let value =
+        !column.isRequired ? "NULL" : column.affinity == .text ? "hex(randomblob(16))" : "random()"
+      try database.execute(
+        """
+        UPDATE \(Self.quoted(table.name.text)) SET \(Self.quoted(column.name.text)) = \(value)
+        WHERE \(Self.hasKey(table))
+        """, key)
+    }
+  }
+
+  private static func hasKey(_ table: MirrorTable) -> String {
+    table.key.map { "\(quoted($0.name.text)) = ?" }.joined(separator: " AND ")
+  }
+
+  // MARK: One write
+
+  /// Makes a captured write in the replica, which sends it as an operation of its own. Returns
+  /// whether there was such a row.
+  private func take(_ write: CapturedWrite, _ database: Database) throws -> Bool {
+    guard let table = plan.table(write.table) else { return true }
+    let key = try table.values(ofKey: write.key)
+    let columns = write.names.compactMap { table.column(Name($0)) }
+    guard columns.count == write.names.count else {
+      throw MirrorFault(description: "table \(table.name) has lost a column")
+    }
+    let values = try zip(columns, write.values).map { try $0.value(of: $1) }
+    switch write.kind {
+    case .delete:
+      if !write.former.isEmpty, try !has(try table.values(ofKey: write.former), table, database) {
+        return true
+      }
+      let name = Self.quoted(table.name.text)
+      return try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
+    case .insert: try insert(table, key, columns, values, database)
+    case .update: return try update(write, table, key, columns, values, database)
+    case .rekey:
+      let former = try table.values(ofKey: write.former)
+      guard isParentRekey(write) else {
+        try rekey(table, from: former, to: key, columns, values, database)
+        break
+      }
+      // The record of before is deleted at the end of the transaction.
+      if write.tries > 0, try has(key, table, database) { break }
+      try empty(table, former, columns, database)
+      try insert(table, key, columns, values, database)
+    }
+    return true
+  }
+
+  private func insert(
+    _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ values: [Value],
+    _ database: Database
+  ) throws {
+    let names = (table.key + columns).map { Self.quoted($0.name.text) }
+    let marks = names.map { _ in "?" }.joined(separator: ", ")
+    let sets = columns.map {
+      "\(Self.quoted($0.name.text)) = excluded.\(Self.quoted($0.name.text))"
+    }
+    let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
+    try database.execute(
+      """
+      INSERT INTO \(Self.quoted(table.name.text))(\(names.joined(separator: ", "))) VALUES (\(marks))
+      ON CONFLICT(\(Self.keys(table, ""))) DO \(action)
+      """, key + values)
+  }
+
+  private func update(
+    _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],
+    _ values: [Value], _ database: Database
+  ) throws -> Bool {
+    let name = Self.quoted(table.name.text)
+    let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
+    guard let row else { throw MirrorFault.deleted }
+    let former = try zip(columns, write.former).map { try $0.value(of: $1) }
+    let merged = zip(zip(columns, values), former).map { column, old in
+      column.0.merged(column.1, over: row[column.0.name.text], from: old)
+    }
+    let sets = columns.map { "\(Self.quoted($0.name.text)) = ?" }.joined(separator: ", ")
+    try database.execute(
+      "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
+    return true
+  }
+
+  private func has(
+    _ key: [Value], _ table: MirrorTable, _ database: Database
+  ) throws -> Bool {
+    let name = Self.quoted(table.name.text)
+    return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
+  }
+
+  /// Gives a row another key.
+  private func rekey(
+    _ table: MirrorTable, from former: [Value], to key: [Value], _ columns: [MirrorColumn],
+    _ values: [Value], _ database: Database
+  ) throws {
+    let name = Self.quoted(table.name.text)
+    if try !has(key, table, database) {
+      let sets = (table.key + columns).map { "\(Self.quoted($0.name.text)) = ?" }
+      let count = try database.execute(
+        "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
+        key + values + former)
+      if count > 0 { return }
+    } else {
+      try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
+    }
+    try insert(table, key, columns, values, database)
+  }
+}
+
+extension MirrorFault {
+  fileprivate static let deleted = MirrorFault(description: "the space has deleted the record")
+  fileprivate static let exchange = MirrorFault(description: "the values cannot be exchanged")
+}
