@@ -36,14 +36,18 @@ struct PostgresListenerTests {
       onEvent: { feed.yield($0) })
     var iterator = events.makeAsyncIterator()
     #expect(await iterator.next() == .listening)
-    let backend = try await database.pool.run { connection in
-      let sql = """
-        SELECT pid FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'LISTEN%'
-        """
-      return try connection.query(.once(sql))[0].int4(0)
+    var backend: Int32?
+    // PostgreSQL shows a query a moment after its answer.
+    while backend == nil {
+      backend = try await database.pool.run { connection in
+        let sql = """
+          SELECT pid FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'LISTEN%'
+          """
+        return try connection.query(.once(sql)).first?.int4(0)
+      }
     }
-    try await TestDatabase.terminate(backend, in: database.url)
+    try await TestDatabase.terminate(try #require(backend), in: database.url)
     guard case .disconnected(let error) = await iterator.next() else {
       Issue.record("the loss was not told")
       return
