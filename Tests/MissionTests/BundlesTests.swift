@@ -52,15 +52,20 @@ struct BundlesTests {
     shelf.publish(Publication(Publication(manifest), record: record, contents: page))
   }
 
+  /// - Parameter look: Called each time that the bundles look for the version to take.
   private func bundles(
-    on device: Device, shell: String = "1", reports: Reports = Reports()
+    on device: Device, shell: String = "1", reports: Reports = Reports(),
+    look: @escaping @Sendable () async -> Void = {}
   ) async throws -> Bundles {
     Bundles(
       missions: device.manager,
       store: try await BundleStore.open(device.folder.path + "/bundles.db"),
       options: BundleOptions(shell: version(shell)),
       in: BundleSurroundings(
-        device: { () async throws(MissionError) in DeviceID(UniqueID(high: 1, low: 2)) },
+        device: { () async throws(MissionError) in
+          await look()
+          return DeviceID(UniqueID(high: 1, low: 2))
+        },
         report: { try reports.take($0) }))
   }
 
@@ -134,6 +139,46 @@ struct BundlesTests {
     let other = try await self.bundles(on: try await device.another())
     #expect(try await other.update(board) == false)
     #expect(try await other.activate(board, version: version("2")).version == version("2"))
+  }
+
+  @Test("an update brings back no version that another program left or replaced meanwhile")
+  func twoUpdates() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let other = try await bundles(on: device)
+    try await other.update(board)
+    try await other.confirm(try #require(try await other.active(board)))
+    let work = Mutex<(@Sendable () async throws -> Void)?>(nil)
+    let looks = Mutex(0)
+    let slow = try await bundles(on: device) {
+      // The third look is before the activation.
+      let isLast = looks.withLock { looks in
+        looks += 1
+        return looks % 3 == 0
+      }
+      if isLast { try? await work.withLock { $0 }?() }
+    }
+    publish("2")
+    work.withLock {
+      $0 = { [board] in
+        try await other.update(board)
+        guard let page = try await other.active(board) else { return }
+        try await other.fail(page, reason: "it does not work")
+      }
+    }
+    #expect(try await slow.update(board) == false)
+    #expect(try await other.active(board)?.version == version("1"))
+    #expect(try await other.update(board) == false)
+    publish("3")
+    work.withLock {
+      $0 = { [board] in
+        publish("4")
+        try await other.update(board)
+      }
+    }
+    #expect(try await slow.update(board))
+    #expect(try await other.active(board)?.version == version("4"))
+    #expect(looks.withLock { $0 } == 6)
   }
 
   @Test("a withdrawn version is left at the next sync, and not offered any more")

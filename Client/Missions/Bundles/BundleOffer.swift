@@ -39,10 +39,13 @@ struct BundleChoice: Sendable {
 
   /// The version to put in use, or `nil` if the one in use is the right one. A version in use stays
   /// if its rollout shrinks.
-  var next: BundleOffer? {
-    guard let best, best.key != state.active else { return nil }
-    guard let active = state.active, !isWithdrawn(active) else { return best }
-    return best.id.version >= active.version ? best : nil
+  var next: BundleOffer? { best.flatMap { replaces($0) ? $0 : nil } }
+
+  /// Whether a version may replace the one in use without a user's request.
+  func replaces(_ offer: BundleOffer) -> Bool {
+    guard offer.key != state.active, !state.isBlocked(offer.key) else { return false }
+    guard let active = state.active, !isWithdrawn(active) else { return true }
+    return offer.id.version >= active.version
   }
 
   /// Whether a version was withdrawn, by the catalogue. A version that it does not name stays

@@ -135,35 +135,61 @@ public final class Bundles: Sendable {
     _ name: BundleName, version: BundleVersion? = nil
   ) async throws(BundleError) -> ActiveBundle {
     let choice = try await choice(of: name)
-    let offer: BundleOffer?
     if let version {
-      offer = choice.offers.first { $0.id.version == version }
-      if offer == nil { throw BundleError(.notFound, "bundle \(name) has no version \(version)") }
-    } else {
-      offer = choice.next
+      let offer = try named(version, in: choice, of: name)
+      let bundle = try await usable(offer)
+      try await store.change(name) { $0.activate(offer.key) }
+      return bundle
     }
-    guard let offer else {
-      if let bundle = try await active(name) { return bundle }
-      throw BundleError(
-        .nothingToActivate, "no version of bundle \(name) is offered to this device")
+    if let offer = choice.next {
+      let bundle = try await usable(offer)
+      if try await replace(by: offer, choice).active == offer.key { return bundle }
     }
-    try check(offer)
-    guard let bundle = try await bundle(name, offer.key, isConfirmed: false) else {
-      throw BundleError(.notDownloaded, "bundle \(offer.id) is not downloaded")
-    }
-    if let shell = bundle.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
-    try await store.change(name) { $0.activate(offer.key) }
-    return bundle
+    if let bundle = try await active(name) { return bundle }
+    throw BundleError(
+      .nothingToActivate, "no version of bundle \(name) is offered to this device")
   }
 
   /// Fetches the version that the device should have, and puts it in use. Returns whether another
   /// version is in use now.
   @discardableResult
   public func update(_ name: BundleName) async throws(BundleError) -> Bool {
-    guard let next = try await choice(of: name).next else { return false }
+    let before = try await choice(of: name)
+    guard let next = before.next else { return false }
     try await fetch(name, version: next.id.version)
-    try await activate(name, version: next.id.version)
-    return true
+    let choice = try await choice(of: name)
+    let offer = try named(next.id.version, in: choice, of: name)
+    _ = try await usable(offer)
+    return try await replace(by: offer, choice).active != before.state.active
+  }
+
+  private func named(
+    _ version: BundleVersion, in choice: BundleChoice, of name: BundleName
+  ) throws(BundleError) -> BundleOffer {
+    if let offer = choice.offers.first(where: { $0.id.version == version }) { return offer }
+    throw BundleError(.notFound, "bundle \(name) has no version \(version)")
+  }
+
+  /// Returns a version that could be put in use.
+  private func usable(_ offer: BundleOffer) async throws(BundleError) -> ActiveBundle {
+    try check(offer)
+    guard let bundle = try await bundle(offer.id.name, offer.key, isConfirmed: false) else {
+      throw BundleError(.notDownloaded, "bundle \(offer.id) is not downloaded")
+    }
+    if let shell = bundle.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
+    return bundle
+  }
+
+  /// Puts a version in use that no user named. Another program may have left it meanwhile, or put a
+  /// later one in use: the transaction decides again.
+  private func replace(
+    by offer: BundleOffer, _ choice: BundleChoice
+  ) async throws(BundleError) -> BundleState {
+    try await store.change(offer.id.name) { state in
+      var choice = choice
+      choice.state = state
+      if choice.replaces(offer) { state.activate(offer.key) }
+    }
   }
 
   // MARK: Syncs
