@@ -17,12 +17,18 @@ struct UnrecordedWritesTests {
 
   /// Returns a replica that has the server's record, and whose table another program made again.
   ///
-  /// - Parameter counting: whether `done` is a counter.
-  private static func rebuilt(_ write: String, counting: Bool = false) throws -> ReplicaFixture {
+  /// - Parameters:
+  ///   - write: what the other program writes.
+  ///   - counting: whether `done` is a counter.
+  ///   - before: what this device writes before that, after an update of `done` to 1.
+  private static func rebuilt(
+    _ write: String, counting: Bool = false, before: (ReplicaFixture) throws -> Void = { _ in }
+  ) throws -> ReplicaFixture {
     let fixture = try ReplicaFixture.withTasks()
     let policies = counting ? #"{"done":"counter"}"# : "{}"
     try fixture.apply([schema(policies), server])
     try fixture.run("UPDATE tasks SET done = coalesce(done, 0) + 1 WHERE id = 'a'")
+    try before(fixture)
     let other = try SQLiteConnection(path: fixture.path)
     try other.transaction {
       try other.execute(
@@ -47,6 +53,25 @@ struct UnrecordedWritesTests {
     try fixture.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
     #expect(try Self.reconcile(fixture).recorded == 0)
     #expect(try fixture.pending.map(\.columns) == [[Column("done", 1)], [Column("title", "mine")]])
+  }
+
+  @Test("a value that a later batch writes over a pending one is not recorded as an edit")
+  func batchLater() throws {
+    let fixture = try Self.rebuilt("SELECT 1")
+    _ = try fixture.file.write { try $0.batch("tasks", where: "done = 1", set: ["done": 7]) }
+    #expect(try Self.reconcile(fixture).recorded == 0)
+    #expect(try fixture.pending.map(\.columns) == [[Column("done", 1)], [Column("done", 7)]])
+    #expect(try fixture.pending.map(\.kind) == [.update, .batch])
+  }
+
+  @Test("a value written unrecorded over that of a pending batch is recorded as an edit after it")
+  func overwrittenBatch() throws {
+    let fixture = try Self.rebuilt("UPDATE tasks SET done = 9") { fixture in
+      _ = try fixture.file.write { try $0.batch("tasks", where: "done = 1", set: ["done": 7]) }
+    }
+    #expect(try Self.reconcile(fixture).recorded == 1)
+    let written = try fixture.pending.map(\.columns)
+    #expect(written == [[Column("done", 1)], [Column("done", 7)], [Column("done", 9)]])
   }
 
   @Test("a counter that was raised after the table was made again is not raised twice")

@@ -76,6 +76,13 @@ struct OperationTable {
 
   static let selection = "SELECT \(columns) FROM ferry_pending"
 
+  /// A condition: the pending operation is one on record `?1` of table `?2`, or a batch that changed it.
+  static let concernsRecord = """
+    seq IN (
+      SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
+      UNION ALL SELECT seq FROM ferry_batch_rows WHERE record = ?1 AND tbl = ?2)
+    """
+
   /// Reads a row of ``selection``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
     guard let id = row.uniqueID(1), let kind = OperationKind(rawValue: row.text(6)) else {

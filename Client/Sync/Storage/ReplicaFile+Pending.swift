@@ -24,9 +24,7 @@ extension ReplicaFile {
       SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks,
         apart, (SELECT iif(merged, number, -number) FROM ferry_current_packets
          WHERE seq BETWEEN from_order AND to_order)
-      FROM ferry_pending WHERE seq IN (
-        SELECT seq FROM ferry_pending WHERE record = ?1 AND tbl = ?2
-        UNION ALL SELECT seq FROM ferry_batch_rows WHERE record = ?1 AND tbl = ?2)
+      FROM ferry_pending WHERE \(OperationTable.concernsRecord)
       ORDER BY seq
       """, key.record, key.table
     ) { row in

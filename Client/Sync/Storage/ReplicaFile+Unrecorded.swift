@@ -129,14 +129,16 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the values that a record's pending operations gave to columns up to a place in the queue,
-  /// unless a later one writes the column, or one is more than a value.
+  /// Returns the values that a record's pending operations and batches gave to columns up to a place in
+  /// the queue, unless a later one writes the column, or one is more than a value.
   private func pendingValues(of key: RecordKey, upTo order: Int64) throws -> [Column] {
     var values: [Name: Value] = [:]
     let operations = try connection.rows(
-      "\(OperationTable.selection) WHERE record = ? AND tbl = ? ORDER BY seq", key.record, key.table
+      "\(OperationTable.selection) WHERE \(OperationTable.concernsRecord) ORDER BY seq", key.record,
+      key.table
     ) { (order: $0.int64(0), operation: try queue.pending($0).operation) }
-    for (place, operation) in operations {
+    for (place, recorded) in operations {
+      let operation = recorded.batchEffect(on: key.record) ?? recorded
       let made = operation.increments.union(operation.originals.map(\.name))
       for column in operation.columns {
         if place <= order && !made.contains(column.name) {
