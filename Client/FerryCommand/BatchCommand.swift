@@ -27,7 +27,7 @@ extension FerryCommand {
     arguments: [ArgumentSpec("TABLE", help: "A tracked table.")],
     examples: [
       ExampleSpec(
-        "Finish what was due",
+        "Finish the tasks that were due",
         "ferry batch tasks --where \"due < '2026-10-01' and done = 0\" --set done=1"),
       ExampleSpec("Clear the list", "ferry batch tasks --where \"done = 1\" --delete"),
     ]

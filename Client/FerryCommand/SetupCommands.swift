@@ -111,7 +111,7 @@ extension FerryCommand {
       A text key is the record's identifier on all devices. Other keys become one: with --identity \
       mapped, each device counts its own integers and keeps which record each one is; with \
       --identity value, the same key is the same record on all devices. Without --identity, the \
-      command chooses, and says why. Tables that refer to each other by integer keys are tracked \
+      command chooses, and prints the reason. Tables that refer to each other by integer keys are tracked \
       together.
 
       Changes of an upload-only table are sent, and nothing is pulled for it. Changes that could \

@@ -28,7 +28,7 @@ extension CommandSpec {
       examples: [
         ExampleSpec("In this bash, until it ends", "source <(\(name) completion bash)"),
         ExampleSpec(
-          "In every bash of yours",
+          "In each new bash",
           "\(name) completion bash > ~/.local/share/bash-completion/completions/\(name)"),
         ExampleSpec(
           "In zsh, with a folder of your $fpath",

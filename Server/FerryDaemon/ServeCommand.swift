@@ -19,7 +19,7 @@ extension DaemonCommands {
         environment: "FERRY_INSECURE")
     ],
     examples: [
-      ExampleSpec("Take any free port, and say which", "ferryd serve --listen 127.0.0.1:0")
+      ExampleSpec("Take any free port, and print it", "ferryd serve --listen 127.0.0.1:0")
     ]
   ) { arguments in
     FileDescriptorLimit.raise()

@@ -9,7 +9,7 @@ extension SpaceCommands {
       they free. The first line is the sum of all users. `ferryd serve --quota-…` sets the limits.
       """,
     flags: [JSONOption.flag], arguments: [nameArgument],
-    examples: [ExampleSpec("Find who fills a space", "ferryd space usage notes")]
+    examples: [ExampleSpec("Find the users that fill a space", "ferryd space usage notes")]
   ) { arguments in
     try await withSpace(arguments) { store, space in
       let rows = withTotals(try await store.usage(in: space.id))

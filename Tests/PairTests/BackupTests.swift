@@ -60,14 +60,18 @@ struct BackupTests {
     try await server.stop()
 
     let restoredBlobs = folder.file("restored-blobs").path
+    let content = [
+      "--blobs", restoredBlobs, "--mission-key", folder.file("restored-key.pem").path,
+    ]
     let restored =
       try kind == .postgres
       ? ["--database", PostgresCluster.shared().createDatabase()]
       : ["--data", folder.file("restored").path]
-    try await ferryd(["restore", backup, "--blobs", restoredBlobs] + restored)
+    try await ferryd(["restore", backup] + content + restored)
+    #expect(FileManager.default.fileExists(atPath: content[3]))
     let other = try ChildProcess(
       try Executables.ferryd(),
-      ["serve", "--listen", "127.0.0.1:\(server.port)", "--blobs", restoredBlobs] + restored)
+      ["serve", "--listen", "127.0.0.1:\(server.port)"] + content + restored)
     _ = try await other.line { $0.contains("listening on http://") }
     // The device sends again what the backup does not have.
     try await device.exchange()
@@ -82,8 +86,7 @@ struct BackupTests {
     let shown = try await second.ferry("mission", "show", "tour", "--json")
     #expect(shown.output.contains("film.mp4"))
     // A store that exists is never overwritten.
-    let refused = try await ferryd(
-      ["restore", backup, "--blobs", restoredBlobs] + restored, exits: 1)
+    let refused = try await ferryd(["restore", backup] + content + restored, exits: 1)
     #expect(refused.error.contains("a backup is restored into a new store only"))
     other.send(SIGTERM)
     _ = try await other.exitStatus()

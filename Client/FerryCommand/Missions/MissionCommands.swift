@@ -6,7 +6,7 @@ extension FerryCommand {
   static let mission = CommandSpec(
     "mission", summary: "Download missions, and keep them for offline use.",
     discussion: """
-      A mission is a bundle of files that the server has published. `ferry pull` fetches the \
+      A mission is a folder of files that a space publishes. `ferry pull` fetches the \
       catalogue, and `ferry mission download` fetches the files. Each file is verified by its \
       checksum. A mission is stored whole, in the folder that `ferry mission path` prints, or not \
       at all. An interrupted download continues at its place with the next one. Files that two \

@@ -124,6 +124,8 @@ struct BackupRestorer {
   let folder: String
   let store: StoreLocation
   let blobs: String?
+  /// The place of the key that signs missions; `nil` for a file beside the content.
+  let missionKey: String?
 
   private func path(_ name: String) -> String { folder + "/" + name }
 
@@ -208,7 +210,7 @@ struct BackupRestorer {
       guard let hash = ContentHash(part.sha256) else { continue }
       try target.put(file: source.file(of: hash), FileDigest(size: part.size, hash: hash))
     }
-    let key = blobs + "/" + BackupManifest.keyName
+    let key = missionKey ?? blobs + "/" + BackupManifest.keyName
     if manifest.missionKey != nil, !FileManager.default.fileExists(atPath: key) {
       try FileManager.default.copyItem(atPath: path(BackupManifest.keyName), toPath: key)
     }

@@ -13,7 +13,8 @@ enum BackupCommands {
     discussion: """
       The copy is one state of the store. All parts have their SHA-256 in backup.json, which is \
       written last. Keep the folder safe: it has the hashes of all tokens and the key that signs \
-      missions. A PostgreSQL database needs pg_dump.
+      missions. With --database, --blobs names the content; without it the backup has none. A \
+      PostgreSQL database also needs pg_dump.
       """,
     options: BlobOptions.options, flags: [JSONOption.flag],
     arguments: [
@@ -36,8 +37,8 @@ enum BackupCommands {
     "restore", summary: "Bring a backup back into a new store.",
     discussion: """
       First all parts are checked. Then the content and the store are written: to a directory \
-      without a store, or to an empty database. Start the server afterwards. Devices send again what \
-      the server has lost. With --check nothing is written.
+      without a store, or to an empty database. Start the server afterwards. Devices send again the \
+      operations that the server lost. With --check nothing is written.
       """,
     options: BlobOptions.options,
     flags: [JSONOption.flag, FlagSpec("check", help: "Only compare all parts with their hashes.")],
@@ -50,7 +51,7 @@ enum BackupCommands {
     let isCheck = arguments.flag("check")
     let restorer = BackupRestorer(
       folder: try arguments.string("folder"), store: try StoreOptions.location(arguments),
-      blobs: try blobs(arguments))
+      blobs: try blobs(arguments), missionKey: arguments.stringIfPresent("mission-key"))
     let manifest = try await explained("restore") { bar in
       let manifest = try restorer.manifest()
       if isCheck {

@@ -6,7 +6,7 @@ import FerrySyncServer
 /// `ferryd mission …`.
 enum MissionCommands {
   static let root = CommandSpec(
-    "mission", summary: "Publish bundles of files that devices download and keep.",
+    "mission", summary: "Publish folders of files that devices download and keep.",
     discussion: """
       The commands work on the store, even while a server runs. With --server they ask a server \
       instead, with a token of the role admin.

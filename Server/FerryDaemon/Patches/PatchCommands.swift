@@ -82,7 +82,7 @@ enum PatchCommands {
   }
 
   static let show = CommandSpec(
-    "show", summary: "Show what a patch replaces, and whether a key signed it.",
+    "show", summary: "Show the behaviour that a patch replaces, and whether a key signed it.",
     discussion: "With --trust it fails unless one of these keys signed the patch.",
     options: [
       OptionSpec(
