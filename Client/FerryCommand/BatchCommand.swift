@@ -5,7 +5,7 @@ extension FerryCommand {
   static let batch = CommandSpec(
     "batch", summary: "Set columns of all records that match, or delete them, on every device.",
     discussion: """
-      The batch is one operation for any number of records. Its effect is visible on this device \
+      The batch is one operation for up to 100,000 records. Its effect is visible on this device \
       at once. The server applies it to all records that match at its place in the order, \
       including records that this replica has not pulled yet. The next sync corrects the rows if \
       the server decides otherwise.

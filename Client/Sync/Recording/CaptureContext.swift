@@ -207,8 +207,8 @@ final class CaptureContext {
   /// many records, and no inserts.
   private var remedy: String {
     guard row.mayBeBatch else { return Self.smaller }
-    return "use one batch (`ferry batch`, `replica.batch`), which sets columns of any number of "
-      + "records or deletes them; or \(Self.smaller)"
+    return "use one batch (`ferry batch`, `replica.batch`), which sets columns of up to "
+      + "\(limits.batchRecords) records or deletes them; or \(Self.smaller)"
   }
 
   private static let smaller = "write it in smaller transactions"
