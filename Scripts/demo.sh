@@ -3,7 +3,7 @@
 # network, conflicts, and three files that hold the same in the end; then a mission, whose download
 # is killed half-way and goes on.
 #   Scripts/demo.sh DIRECTORY-OF-THE-BUILT-PROGRAMS
-# KEEP=1 keeps the files and says where they are.
+# KEEP=1 keeps the files and prints their folder.
 set -euo pipefail
 
 bin=${1:?the directory of the built programs}
@@ -97,21 +97,21 @@ on tablet sql "DELETE FROM languages WHERE alpha_3 = 'epo'"
 on phone sql "UPDATE languages SET name = 'Esperanto (phone)' WHERE alpha_3 = 'epo'"
 on tablet sql "INSERT INTO languages(alpha_3, name, scope, type) VALUES ('qfy', 'Ferryish', 'I', 'C')"
 echo
-echo "Without the server a sync says so, with exit code 3, and keeps everything:"
+echo "Without the server a sync ends with exit code 3, and keeps everything:"
 on phone sync || echo "(exit code $?)"
 on phone pending
 
-say "The server is back; everybody syncs"
+say "The server is back; all devices sync"
 start_server
 for round in 1 2; do
   for device in laptop phone tablet; do on "$device" sync; done
 done
 
-say "What became of the conflicts"
+say "The results of the conflicts"
 on laptop sql "SELECT alpha_3, name, common_name FROM languages WHERE alpha_3 IN ('fin', 'epo', 'qfy')"
 on laptop sql "SELECT code, name, type FROM subdivisions WHERE code = 'FI-18'"
-echo "The latest name of 'fin' stands, beside the phone's common name; both edits of FI-18 stand,"
-echo "for they touched different columns; 'epo' is deleted. What lost is kept:"
+echo "'fin' has the latest name, and the phone's common name. FI-18 has both edits, because they"
+echo "changed different columns. 'epo' is deleted. Ferry keeps the values that lost:"
 for device in phone tablet; do on "$device" log --limit 4; done
 
 say "All three files hold the same data"
@@ -145,11 +145,11 @@ sleep 1.5
 kill -KILL "$download"
 wait "$download" 2>/dev/null || true
 on phone mission list
-echo "The download continues, and the mission appears after every file is verified:"
+echo "The download continues, and the mission appears when all files are verified:"
 on phone mission download tour
 folder=$("$bin/ferry" --replica "$work/phone.db" mission path tour)
 if ! diff -r "$work/tour" "$folder"; then
-  echo "The mission is not what was published. That is a bug." >&2
+  echo "The mission differs from the published files. That is a bug." >&2
   exit 1
 fi
 echo "The files in …${folder#"$work"} are those that were published."

@@ -195,7 +195,7 @@ result 24 > /dev/null
 echo "the page falls back to \"Board 2\""
 wait "$page" || fail "the browser failed"
 
-say "6. What the server knows of the versions"
+say "6. The server counts the devices of each version"
 grep -q '"event":"failed","version":"3"' "$work/shell.log" || fail "version 3 did not fail"
 "${laptop[@]}" sync > /dev/null
 "$ferryd" bundle show board --space board --data "$work/data"

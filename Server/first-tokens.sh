@@ -32,7 +32,7 @@ case ${1:-make} in
     known=$(ferryd token list --json | tr -d ' \n')
     make "$admin" compose-admin --all-spaces --role admin
     make "$device" "compose-device-$space" --space "$space" --role writer
-    echo "first-tokens: the admin's token lies in $admin (volume access)"
+    echo "first-tokens: the admin's token is in $admin (volume access)"
     echo "first-tokens: print it with: docker compose run --rm --no-deps access show"
     ;;
   *)
