@@ -44,6 +44,21 @@ struct ParentRulesTests {
     #expect(ParentRules([Self.link("b", "a", .cascade)]).holding("a", alias: "p") == nil)
   }
 
+  @Test("all rows that refer to a row count, whatever their foreign key does")
+  func referring() {
+    let rules = ParentRules(
+      [Self.link("b", "A", .cascade), Self.link("c", "b", .none), Self.link("a", "a", .setNull)],
+      others: [Self.link("x", "a", .setDefault)])
+    #expect(
+      rules.referring("a", alias: "p") == """
+        EXISTS (SELECT 1 FROM "b" AS p_1 WHERE p."id" = p_1."p") OR \
+        EXISTS (SELECT 1 FROM "a" AS p_1 WHERE p."id" = p_1."p" AND NOT (p_1."id" = p."id")) OR \
+        EXISTS (SELECT 1 FROM "x" AS p_1 WHERE p."id" = p_1."p")
+        """)
+    #expect(rules.referring("c", alias: "p") == nil)
+    #expect(rules.holding("a", alias: "p")?.contains("\"x\"") != true)
+  }
+
   @Test("a row that refers to itself does not hold itself, and a circle ends")
   func circles() {
     let own = ParentRules([Self.link("a", "a", .none)])

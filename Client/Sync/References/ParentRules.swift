@@ -9,9 +9,15 @@ import FerryStoredValues
 /// ```
 struct ParentRules {
   private let links: [ParentLink]
+  /// The foreign keys of all other tables. They keep no row, but SQLite acts on them.
+  private let others: [ParentLink]
 
-  /// - Parameter links: the foreign keys of all tracked tables.
-  init(_ links: [ParentLink]) { self.links = links }
+  /// - Parameters:
+  ///   - links: the foreign keys of all tracked tables.
+  ///   - others: the foreign keys of all other tables.
+  init(_ links: [ParentLink], others: [ParentLink] = []) {
+    (self.links, self.others) = (links, others)
+  }
 
   /// Which rows keep a parent.
   struct Choice: Equatable {
@@ -24,6 +30,48 @@ struct ParentRules {
   /// The temporary table of records that are to be deleted together.
   static let leaving = "temp.ferry_leaving"
 
+  /// Returns the condition under which other rows refer to a row; `nil` if none can.
+  ///
+  /// - Parameter alias: the row's name in the statement.
+  func referring(_ table: Name, alias: String) -> String? {
+    let conditions = children(of: table, among: links + others).map { link in
+      "EXISTS (SELECT 1 FROM \(quoted(link.child.local)) AS \(alias)_1 WHERE "
+        + Self.match(link, alias, "\(alias)_1") + ")"
+    }
+    return conditions.isEmpty ? nil : conditions.joined(separator: " OR ")
+  }
+
+  /// Returns the condition that rows refer to each other. A row that refers to itself does not count.
+  private static func match(_ link: ParentLink, _ parent: String, _ child: String) -> String {
+    // The parent's column is first: its collation decides.
+    var parts = zip(link.from, link.to).map { "\(parent).\(quoted($1)) = \(child).\(quoted($0))" }
+    if link.child.local.folded == link.parent.folded, !link.child.keys.isEmpty {
+      let isSame = link.child.keyList.map { "\(child).\($0) = \(parent).\($0)" }
+      parts.append("NOT (\(isSame.joined(separator: " AND ")))")
+    }
+    return parts.joined(separator: " AND ")
+  }
+
+  /// Returns the queries for the records in ``leaving`` that refer to a row, with their tables.
+  ///
+  /// - Parameter condition: the condition of the row, which the statement calls `p`.
+  func leavingChildren(of table: Name, where condition: String) -> [(table: Name, sql: String)] {
+    children(of: table, among: links).map { link in
+      let record = link.child.record(of: "c")
+      return (
+        link.child.name,
+        "SELECT \(record) FROM \(quoted(table)) AS p, \(quoted(link.child.local)) AS c WHERE "
+          + "\(condition) AND \(Self.match(link, "p", "c")) AND EXISTS (SELECT 1 FROM \(Self.leaving) "
+          + "WHERE tbl = \(quoted(literal: link.child.name.text)) AND record = \(record))"
+      )
+    }
+  }
+
+  /// Returns the foreign keys of a tracked table.
+  func parents(of table: Name) -> [ParentLink] {
+    links.filter { $0.child.local.folded == table.folded }
+  }
+
   /// Returns the condition under which a row stays because rows refer to it, or to rows that would go
   /// with it; `nil` if none can.
   ///
@@ -35,18 +83,12 @@ struct ParentRules {
   private func holding(
     _ table: Name, _ alias: String, _ choice: Choice, path: [Name]
   ) -> String? {
-    let conditions = children(of: table).compactMap { link -> String? in
+    let conditions = children(of: table, among: links).compactMap { link -> String? in
       let child = "\(alias)_\(path.count)"
-      // The parent's column is first: its collation decides.
-      var parts = zip(link.from, link.to).map { "\(alias).\(quoted($1)) = \(child).\(quoted($0))" }
+      var parts = [Self.match(link, alias, child)]
       switch effect(of: link, path) {
       case .keeps:
         if choice.isAsking && link.rule != .ask { return nil }
-        // A row that refers to itself does not hold itself.
-        if link.child.local.folded == table.folded {
-          let isSame = link.child.keyList.map { "\(child).\($0) = \(alias).\($0)" }
-          parts.append("NOT (\(isSame.joined(separator: " AND ")))")
-        }
       case .takes:
         let inner = holding(link.child.local, child, choice, path: path + [link.child.local])
         guard let inner else { return nil }
@@ -74,7 +116,7 @@ struct ParentRules {
   }
 
   private func removals(of table: Name, _ condition: String, path: [Name]) -> [String] {
-    children(of: table).flatMap { link -> [String] in
+    children(of: table, among: links).flatMap { link -> [String] in
       guard effect(of: link, path) == .takes else { return [] }
       let (parent, child) = (quoted(table), quoted(link.child.local))
       let match = zip(link.from, link.to).map {
@@ -105,7 +147,7 @@ struct ParentRules {
     return link.action == .cascade ? .leaves : .keeps
   }
 
-  private func children(of table: Name) -> [ParentLink] {
+  private func children(of table: Name, among links: [ParentLink]) -> [ParentLink] {
     links.filter { $0.parent.folded == table.folded }
   }
 }

@@ -40,10 +40,7 @@ extension ReplicaFile {
   // MARK: A child that goes
 
   /// Deletes a record that goes with a deleted one, here and, by an operation, on the server.
-  ///
-  /// - Parameter pageHead: the head at which the server wrote the change's page; `nil` after the whole
-  ///   list. A later page may name the record again, which the operation has not seen.
-  func deleteOrphan(_ change: Change, _ plan: ApplyPlan, pageHead: SequenceNumber?) throws {
+  func deleteOrphan(_ change: Change, _ plan: ApplyPlan) throws {
     capture.beginApplying(change.key, isDeleting: true)
     try plan.delete(change.key.record)
     let columns = change.state.columns.map { Column($0.name, $0.value) }
@@ -52,9 +49,9 @@ extension ReplicaFile {
     try connection.run(
       """
       INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, concurrent)
-      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(),
-        min(ifnull(?4, ferry_base()), ferry_base()), ?1, ?2, 'delete', ?3, 1)
-      """, change.key.table, change.key.record, SQLiteText(json.finish()), pageHead)
+      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?1,
+        ?2, 'delete', ?3, 1)
+      """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()
     try kept.forget(change.key)
     try keepLost(change, columns)

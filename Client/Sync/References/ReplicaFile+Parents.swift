@@ -4,16 +4,60 @@ import FerryStoredValues
 
 /// Rows whose parents other devices have deleted (SPEC.md §28).
 extension ReplicaFile {
-  /// Returns the rules of the foreign keys of all tracked tables.
+  /// Returns the rules of the foreign keys of all tables.
   func knownParentRules() throws -> ParentRules {
     if let parentRules { return parentRules }
-    let links = try tracked.names().flatMap { name -> [ParentLink] in
-      guard let table = try? schema(of: name) else { return [] }
-      return try numberedLinks(of: table).map(\.link)
-    }
-    let rules = ParentRules(links)
+    let tables = try tracked.names().compactMap { name in try? schema(of: name) }
+    let links = try tables.flatMap { table in try numberedLinks(of: table).map(\.link) }
+    let known = Set(tables.map(\.local.folded))
+    let others = try connection.rows(
+      """
+      SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name)
+      WHERE t.type = 'table' ORDER BY t.name
+      """
+    ) { $0.name(0) }.filter { !known.contains($0.folded) }
+    let rules = ParentRules(
+      links,
+      others: try others.flatMap { name in
+        try numberedLinks(of: TableSchema(name: name, keys: [], columns: [])).map(\.link)
+      })
     parentRules = rules
     return rules
+  }
+
+  /// Whether a trigger of the user's may write to other rows when a row of a table is deleted.
+  func hasDeleteTrigger(_ table: TableSchema) throws -> Bool {
+    func isIn(_ schema: String) throws -> Bool {
+      try connection.exists(
+        """
+        SELECT 1 FROM \(schema) WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
+          AND lower(substr(name, 1, 6)) <> 'ferry_' AND instr(lower(sql), 'delete') LIMIT 1
+        """, table.local)
+    }
+    // As in `needsGuards`.
+    let databases = try connection.rows("PRAGMA database_list") { $0.text(1) }
+    return try isIn("sqlite_schema") || (databases.contains("temp") && isIn("sqlite_temp_schema"))
+  }
+
+  /// Returns the records to which a row refers, among those that are here.
+  ///
+  /// - Parameter links: foreign keys of the row's table.
+  func parents(of record: Name, by links: [ParentLink]) throws -> [RecordKey] {
+    try links.flatMap { link -> [RecordKey] in
+      guard let name = try trackedTable(local: link.parent), let parent = try? schema(of: name)
+      else { return [] }
+      let match = zip(link.from, link.to).map { "p.\(quoted($1)) = c.\(quoted($0))" }
+      do {
+        return try connection.rows(
+          "SELECT \(parent.record(of: "p")) FROM \(quoted(link.child.local)) AS c, "
+            + "\(quoted(parent.local)) AS p WHERE \(link.child.has(record: "?1", in: "c")) "
+            + "AND \(match.joined(separator: " AND "))", record
+        ) { $0.optionalName(0) }.compactMap { $0.map { RecordKey(table: name, record: $0) } }
+      } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
+        // The foreign key names a column that does not exist: no row refers by it.
+        return []
+      }
+    }
   }
 
   /// Returns one foreign key of a table, by its number in the schema.

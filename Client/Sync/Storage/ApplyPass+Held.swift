@@ -1,12 +1,16 @@
 import FerryProtocol
 import FerrySQLite
 
-/// Deletes of records to which rows here refer, after the rest of a pull list (SPEC.md §28).
+/// Deletes that concern other rows, after the rest of a pull list (SPEC.md §28).
 extension ApplyPass {
-  /// Deletes the records together that no other row keeps, and brings the others back.
-  mutating func settleHeld() throws {
-    if held.isEmpty { return }
-    var leaving = held.sorted { ($0.table, $0.record) < ($1.table, $1.record) }
+  /// Deletes the records together that no other row keeps, and brings the others back. Returns
+  /// whether any was deleted.
+  @discardableResult
+  mutating func settleHeld() throws -> Bool {
+    if held.isEmpty { return false }
+    var leaving = try held.subtracting(waitedFor()).sorted {
+      ($0.table, $0.record) < ($1.table, $1.record)
+    }
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS temp.ferry_leaving(
@@ -22,8 +26,63 @@ extension ApplyPass {
       leaving = try stillLeaving(leaving, &staying)
     }
     for key in staying { try bringBack(key) }
-    try delete(leaving)
+    let isAnyDeleted = try delete(childrenFirst(leaving))
     held = []
+    return isAnyDeleted
+  }
+
+  /// Returns the held records to which rows refer that deferred changes move elsewhere. SQLite would
+  /// delete or change these rows, and the device would send that. So would rows that go with other
+  /// rows.
+  private mutating func waitedFor() throws -> Set<RecordKey> {
+    var open: [RecordKey] = []
+    var place = KeptPlace.start
+    while let kept = try file.kept.next(.refused, after: place) {
+      place = KeptPlace(kept.change)
+      let key = kept.change.key
+      if held.contains(key) { continue }
+      try addParents(of: key, to: &open) { !kept.isReadable || kept.change.state.sets($0) }
+    }
+    // The rest of such a record is fetched.
+    for key in refused where try !file.kept.contains(key) && file.refreshes.contains(key) {
+      try addParents(of: key, to: &open) { _ in true }
+    }
+    var (found, seen) = (Set<RecordKey>(), Set<RecordKey>())
+    while let key = open.popLast() {
+      guard seen.insert(key).inserted else { continue }
+      if held.contains(key) { found.insert(key) }
+      try addParents(of: key, to: &open) { _ in true }
+    }
+    return found
+  }
+
+  private mutating func addParents(
+    of key: RecordKey, to open: inout [RecordKey], where isIncluded: (ParentLink) -> Bool
+  ) throws {
+    guard let plan = try plan(for: key.table) else { return }
+    let links = try file.knownParentRules().parents(of: plan.table.local).filter(isIncluded)
+    open += try file.parents(of: key.record, by: links)
+  }
+
+  /// Returns the records so that rows come before the rows to which they refer: otherwise they would
+  /// go with these, and be recorded as deleted.
+  private mutating func childrenFirst(_ keys: [RecordKey]) throws -> [RecordKey] {
+    var (order, seen) = ([RecordKey](), Set<RecordKey>())
+    for key in keys {
+      var open = [(key: key, isEntered: false)]
+      while let next = open.popLast() {
+        if next.isEntered {
+          order.append(next.key)
+          continue
+        }
+        guard seen.insert(next.key).inserted, let plan = try plan(for: next.key.table) else {
+          continue
+        }
+        open.append((next.key, true))
+        open += try plan.leavingChildren(next.key.record).map { ($0, false) }
+      }
+    }
+    return order
   }
 
   /// Returns those of the records that no row keeps, apart from rows that leave as well.
@@ -59,8 +118,8 @@ extension ApplyPass {
   }
 
   /// Deletes records that may refer to each other. With ON DELETE RESTRICT, SQLite permits it only
-  /// from the last child on.
-  private mutating func delete(_ keys: [RecordKey]) throws {
+  /// from the last child on. Returns whether any was deleted.
+  private mutating func delete(_ keys: [RecordKey]) throws -> Bool {
     isSettlingHeld = true
     defer { isSettlingHeld = false }
     var rest = keys
@@ -70,10 +129,36 @@ extension ApplyPass {
       var failed: [RecordKey] = []
       for key in rest {
         guard let kept = try file.kept.change(of: key), kept.isReadable else { continue }
-        try apply(kept.change, isRetry: true)
+        try settle(kept.change)
         if try file.kept.change(of: key)?.isRefused ?? false { failed.append(key) }
       }
       rest = failed
     }
+    return rest.count < keys.count
+  }
+}
+
+extension ApplyPass {
+  private mutating func settle(_ change: Change) throws {
+    guard deferred.orphans.contains(change.key) else {
+      try apply(change, isRetry: true)
+      return
+    }
+    do {
+      try deleteOrphan(change)
+    } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
+      // The schema keeps the row: its change stays deferred.
+    }
+  }
+}
+
+extension RecordState {
+  /// Whether the state may give a row other values for a foreign key.
+  fileprivate func sets(_ link: ParentLink) -> Bool {
+    if deleted != nil && !isAlive { return false }
+    let names = link.child.columns.filter { column in
+      link.from.contains { $0.folded == column.local.folded }
+    }.map(\.name)
+    return inserted != nil || columns.contains { names.contains($0.name) }
   }
 }

@@ -7,7 +7,7 @@ struct ApplyPass {
   let connection: SQLiteConnection
   private let limits: Limits
   private let device: DeviceID
-  private let deferred: DeferredRecords
+  let deferred: DeferredRecords
   /// The upload-only tables, for which nothing is pulled.
   private let uploads: [Name]
   /// Tables to which rows may have been written unrecorded.
@@ -18,9 +18,9 @@ struct ApplyPass {
   private var plans: [Name: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
   private var applied = 0
-  /// Deletes that rows here do not permit, until the rest of the list is applied.
+  /// Records to delete after the rest of the list, because that concerns other rows.
   var held = Set<RecordKey>()
-  /// Whether all rows that keep others have been considered.
+  /// Whether the rest of the list is applied, and these records are deleted.
   var isSettlingHeld = false
   /// The list's values of records that come back.
   private(set) var listed: [RecordKey: [Column]] = [:]
@@ -70,7 +70,6 @@ struct ApplyPass {
   mutating func apply(_ page: PageFeed) throws {
     let opening = try page.open()
     try file.take(opening.notices)
-    seen?.pageHead = opening.head
     if try !hasQuestions && file.conflicts.hasOpenQuestions() { hasQuestions = true }
     while let batch = try page.next() {
       for change in batch {
@@ -150,20 +149,8 @@ struct ApplyPass {
     if !isRetry, !unrecorded.isEmpty, let table = unrecorded[change.key.table] {
       try file.keepOverwritten(by: change, in: table)
     }
-    if deferred.orphans.contains(change.key) {
+    if !isSettlingHeld && isToHold(change, isRetry) {
       if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }
-      file.capture.observe(newestTime)
-      let pageHead = isRetry ? nil : seen?.pageHead
-      try takingAlong(change, isRetry) { [file] in
-        try file.deleteOrphan(change, plan, pageHead: pageHead)
-      }
-      (hasPending, applied) = (true, applied + 1)
-      refused.remove(change.key)
-      return .settled
-    }
-    if !isRetry && deferred.held.contains(change.key) && !change.state.isAlive
-      && change.state.deleted != nil
-    {
       try hold(change)
       return .settled
     }
@@ -203,6 +190,13 @@ struct ApplyPass {
     return .settled
   }
 
+  /// Whether a change waits for the rest of the list without an attempt.
+  private func isToHold(_ change: Change, _ isRetry: Bool) -> Bool {
+    if deferred.orphans.contains(change.key) { return true }
+    return !isRetry && deferred.held.contains(change.key) && !change.state.isAlive
+      && change.state.deleted != nil
+  }
+
   /// Searches for deleted records. One that never existed is deleted at time 0 (SPEC.md §15).
   private mutating func search(_ change: Change) {
     if let stamp = change.state.deleted?.stamp, !change.state.isAlive, stamp.time > .zero {
@@ -215,7 +209,7 @@ struct ApplyPass {
     }
   }
 
-  /// Returns false if rows here do not permit a delete.
+  /// Returns false if a delete waits for the rest of the list.
   private mutating func apply(
     _ change: Change, with plan: ApplyPlan, knowsAll: Bool, isRetry: Bool
   ) throws -> Bool {
@@ -227,14 +221,13 @@ struct ApplyPass {
     // Only a write takes a row's values from the row.
     if isAside, !effect.isWrite { try aside?.putBack(change.key) }
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
+    if !held.isEmpty { held.remove(change.key) }
     switch effect {
     case .none: break
     case .delete:
-      if try !isSettlingHeld && plan.isHeld(change.key.record) { return false }
-      held.remove(change.key)
-      // The delete of a row that goes with it is later than all writes seen on that row.
-      file.capture.observe(newestTime)
-      try takingAlong(change, isRetry) {
+      // The list may move a row elsewhere that would go with this one.
+      if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
+      try takingAlong(change) {
         try plan.deleteChildren(change.key.record)
         try plan.delete(change.key.record)
       }
@@ -265,13 +258,18 @@ struct ApplyPass {
     try keep(change, reason: "records here refer to it (foreign key)")
   }
 
+  /// Deletes a record that goes with a deleted one.
+  mutating func deleteOrphan(_ change: Change) throws {
+    guard let plan = try plan(for: change.key.table) else { return }
+    try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
+    (hasPending, applied) = (true, applied + 1)
+    refused.remove(change.key)
+  }
+
   /// Deletes a record, with the rows that go with it.
-  private mutating func takingAlong(
-    _ change: Change, _ isRetry: Bool, _ delete: () throws -> Void
-  ) throws {
-    // Sequence 0 means that the whole list omits the record; a retry comes after the whole list as
-    // well.
-    seen?.place = isRetry || change.sequence == 0 ? nil : change.sequence
+  private mutating func takingAlong(_ change: Change, _ delete: () throws -> Void) throws {
+    // The delete of a row that goes with it is later than all writes seen on that row.
+    file.capture.observe(newestTime)
     // Only while it is not changed here: otherwise it would be copied.
     file.capture.seen = seen
     defer { file.capture.seen = nil }

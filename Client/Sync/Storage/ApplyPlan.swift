@@ -21,15 +21,19 @@ final class ApplyPlan {
   let followers: [KeyFollower]
   /// Whether SQLite deletes or changes rows of this table along with a parent.
   let goesWithParents: Bool
-  /// The rules of the foreign keys of tracked tables.
+  /// Whether a trigger of the user's may write to other rows when a row is deleted.
+  private let hasDeleteTrigger: Bool
+  /// The rules of the foreign keys of all tables.
   private let parentRules: ParentRules
-  private lazy var holding = parentRules.holding(table.local, alias: "p")
+  private lazy var referring = parentRules.referring(table.local, alias: "p")
+  private lazy var leavingChildren = parentRules.leavingChildren(
+    of: table.local, where: table.has(record: "?1", in: "p"))
   private lazy var removals = parentRules.removals(
     of: table.local, where: table.has(record: "?1"))
 
   init(
     table: TableSchema, rules: TableRules, connection: SQLiteConnection,
-    followers: [KeyFollower] = [], goesWithParents: Bool = false,
+    followers: [KeyFollower] = [], goesWithParents: Bool = false, hasDeleteTrigger: Bool = false,
     parentRules: ParentRules = ParentRules([])
   ) {
     self.table = table
@@ -37,6 +41,7 @@ final class ApplyPlan {
     self.connection = connection
     self.followers = followers
     self.goesWithParents = goesWithParents
+    self.hasDeleteTrigger = hasDeleteTrigger
     self.parentRules = parentRules
     known = Set(table.columns.map(\.name))
   }
@@ -105,19 +110,33 @@ final class ApplyPlan {
     if try removed == 0 && exists(record) { throw Self.ignored }
   }
 
+  /// Whether the delete of a record's row may delete, change or leave other rows.
+  func concernsOthers(_ record: Name) throws -> Bool {
+    if hasDeleteTrigger { return try exists(record) }
+    return try isRow(record, referring)
+  }
+
   /// Whether rows of tracked tables keep a record's row from being deleted.
   ///
   /// - Parameter choice: the rows that count.
-  func isHeld(
-    _ record: Name, by choice: ParentRules.Choice = ParentRules.Choice()
-  ) throws -> Bool {
-    let condition =
-      choice == ParentRules.Choice()
-      ? holding : parentRules.holding(table.local, alias: "p", choice)
+  func isHeld(_ record: Name, by choice: ParentRules.Choice) throws -> Bool {
+    try isRow(record, parentRules.holding(table.local, alias: "p", choice))
+  }
+
+  private func isRow(_ record: Name, _ condition: String?) throws -> Bool {
     guard let condition else { return false }
     return try connection.exists(
       "SELECT 1 FROM \(quoted(table.local)) AS p WHERE \(table.has(record: "?1", in: "p")) "
         + "AND (\(condition))", record)
+  }
+
+  /// Returns the records in ``ParentRules/leaving`` whose rows refer to a record.
+  func leavingChildren(_ record: Name) throws -> [RecordKey] {
+    try leavingChildren.flatMap { child in
+      try connection.rows(child.sql, record) {
+        RecordKey(table: child.table, record: $0.name(0))
+      }
+    }
   }
 
   /// Removes the rows that go with a record by a rule of the space, although SQLite would keep them.

@@ -125,7 +125,11 @@ extension ReplicaFile {
         capture.mode = .applying
       }
       try pass.settleKept()
-      try pass.settleHeld()
+      // A deleted row may have had unique values for which others wait.
+      if try pass.settleHeld() {
+        try pass.settleKept()
+        try pass.settleHeld()
+      }
       let recalled = try recall(deferred, pass.listed, after: pass.newestTime)
       try release(deferred.released, after: pass.newestTime)
       try follow(pass.moves, after: pass.newestTime)
@@ -258,7 +262,7 @@ extension ReplicaFile {
     let plan = ApplyPlan(
       table: schema, rules: try spaceSchema().rules(for: table), connection: connection,
       followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.local),
-      parentRules: try knownParentRules())
+      hasDeleteTrigger: try hasDeleteTrigger(schema), parentRules: try knownParentRules())
     applyPlans[table] = plan
     return plan
   }
@@ -279,7 +283,8 @@ struct DeferredRecords {
   /// The record that each deferred one goes with. It is fetched once: the server may have deleted
   /// it.
   var parents: [RecordKey: RecordKey] = [:]
-  /// Records whose delete waits for the rest of the list, because rows refer to them.
+  /// Deleted records to which rows refer that the list has brought later. Their delete waits for the
+  /// rest of the list.
   var held: Set<RecordKey> = []
   /// Records that this device has deleted, and that come back because rows refer to them.
   var recalled: Set<RecordKey> = []
