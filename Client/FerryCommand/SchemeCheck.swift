@@ -82,7 +82,8 @@ struct SchemeCheck {
     if address.isSecure {
       return CommandFailure(
         "the server answered without TLS", why: "\(address.secure) speaks plain http",
-        next: "use \(address.plain) (everybody on the way can then read the token), or add TLS to "
+        next:
+          "use \(address.plain) (other machines on the way can then read the token), or add TLS to "
           + "the server", code: "server_without_tls")
     }
     return CommandFailure(

@@ -62,7 +62,7 @@ struct MissionDraftTests {
     arguments: [
       (#"{"items":[]}"#, "at least one item"), (#"{}"#, "items"), (#"[]"#, "object"),
       (#"{"items":[{"path":"a"}]}"#, "item a has neither"),
-      (#"{"items":[{"file":"a"},{"file":"a"}]}"#, "“a” stands twice"),
+      (#"{"items":[{"file":"a"},{"file":"a"}]}"#, "“a” is a duplicate"),
       (#"{"items":[{"path":"../a","file":"a"}]}"#, "“../a”"),
       (#"{"items":[{"path":"a","file":"a","size":3}]}"#, "item a: with a “file”"),
       (#"{"items":[{"path":"a","file":"a","knd":"x"}]}"#, "item a has no member “knd”"),

@@ -117,29 +117,29 @@ struct MalformedPacketTests {
     Case("a base as a number", packet("", head: "\"base\":1,"), "a string was expected"),
     Case("a base below zero", packet("", head: "\"base\":\"-1\","), "below zero"),
     Case("a base beyond 64 bits", packet("", head: "\"base\":\"9223372036854775808\","), "64-bit"),
-    Case("device twice", packet("", head: "\"device\":\"\(device)\","), "device stands twice"),
+    Case("device twice", packet("", head: "\"device\":\"\(device)\","), "device is a duplicate"),
     Case(
       "operations twice", packet(operation(rest: ",\"data\":{}"), head: "\"operations\":[],"),
-      "operations stands twice"),
-    Case("base twice", packet("", head: "\"base\":\"1\",\"base\":\"1\","), "base stands twice"),
+      "operations is a duplicate"),
+    Case("base twice", packet("", head: "\"base\":\"1\",\"base\":\"1\","), "base is a duplicate"),
     Case(
       "dependency twice", packet("", head: "\"dependency\":null,\"dependency\":null,"),
-      "dependency stands twice"),
+      "dependency is a duplicate"),
     Case(
       "continues twice", packet("", head: "\"continues\":true,\"continues\":false,"),
-      "continues stands twice"),
+      "continues is a duplicate"),
     Case(
       "a member that is not known, twice", packet("", head: "\"x\":1,\"y\":2,\"x\":1,"),
-      "a member stands twice"),
+      "a member is a duplicate"),
     Case(
       "a member that is not known, twice by another spelling",
-      packet("", head: "\"x\":1,\"\\u0078\":1,"), "a member stands twice"),
+      packet("", head: "\"x\":1,\"\\u0078\":1,"), "a member is a duplicate"),
     Case(
       "a member twice within one that is not known",
-      packet("", head: "\"x\":[{\"y\":1,\"y\":1}],"), "a member stands twice"),
+      packet("", head: "\"x\":[{\"y\":1,\"y\":1}],"), "a member is a duplicate"),
     Case(
       "a member of an operation that is not known, twice",
-      packet(operation(rest: ",\"data\":{},\"z\":1,\"z\":{}")), "a member stands twice"),
+      packet(operation(rest: ",\"data\":{},\"z\":1,\"z\":{}")), "a member is a duplicate"),
     Case("depth in a member that is not known", nested(20), "nested too deep"),
     Case("bracket after bracket", String(repeating: "[", count: 100_000), "an object was expected"),
     Case("object in object", nested(100_000), "nested too deep"),
@@ -177,24 +177,25 @@ struct MalformedPacketTests {
       packet(
         operation(
           rest: ",\"data\":{\"a\":1},\"times\":{\"a\":\"0199c82cc0010000\","
-            + "\"a\":\"0199c82cc0010000\"}")), "stands twice"),
-    Case("a column twice", packet(operation(rest: ",\"data\":{\"a\":1,\"a\":2}")), "stands twice"),
+            + "\"a\":\"0199c82cc0010000\"}")), "is a duplicate"),
+    Case(
+      "a column twice", packet(operation(rest: ",\"data\":{\"a\":1,\"a\":2}")), "is a duplicate"),
     Case(
       "a column twice, once escaped",
-      packet(operation(rest: ",\"data\":{\"a\":1,\"\\u0061\":2}")), "stands twice"),
+      packet(operation(rest: ",\"data\":{\"a\":1,\"\\u0061\":2}")), "is a duplicate"),
     Case(
       "one of many columns twice",
       packet(
         operation(
           rest: ",\"data\":{\((0..<40).map { "\"c\($0 % 39)\":1" }.joined(separator: ","))}")),
-      "stands twice"),
-    Case("data twice", packet(operation(rest: ",\"data\":{},\"data\":{}")), "data stands twice"),
-    Case("id twice", packet(operation(rest: ",\"id\":\"\(id)\"")), "id stands twice"),
-    Case("table twice", packet(operation(rest: ",\"table\":\"t\"")), "table stands twice"),
+      "is a duplicate"),
+    Case("data twice", packet(operation(rest: ",\"data\":{},\"data\":{}")), "data is a duplicate"),
+    Case("id twice", packet(operation(rest: ",\"id\":\"\(id)\"")), "id is a duplicate"),
+    Case("table twice", packet(operation(rest: ",\"table\":\"t\"")), "table is a duplicate"),
     Case(
       "an operation twice",
       packet(operation(rest: ",\"data\":{}") + "," + operation(rest: ",\"data\":{}")),
-      "\(id) stands twice"),
+      "\(id) is a duplicate"),
     Case("an empty table", packet(operation(table: "\"\"", rest: "")), "a name is empty"),
     Case("a table with a newline", packet(operation(table: "\"a\\n\"", rest: "")), "control"),
     Case("an empty record", packet(operation(record: "\"\"", rest: "")), "1 to 512 bytes"),
@@ -212,7 +213,7 @@ struct MalformedPacketTests {
     Case("adds as an object", update("\"adds\":{}"), "an array was expected"),
     Case("an addend that is a number", update("\"adds\":[1]"), "a string was expected"),
     Case("an addend twice", update("\"adds\":[\"a\",\"a\"]"), "adds names a twice"),
-    Case("adds twice", update("\"adds\":[],\"adds\":[]"), "adds stands twice"),
+    Case("adds twice", update("\"adds\":[],\"adds\":[]"), "adds is a duplicate"),
     Case("an addend not written", update("\"adds\":[\"a\",\"c\"]"), "c, which is not written"),
     Case("an addend that is text", update("\"adds\":[\"b\"]"), "b, which is no integer"),
     Case(
@@ -223,8 +224,9 @@ struct MalformedPacketTests {
       packet(operation(kind: "\"delete\"", rest: ",\"originals\":{\"a\":1}")), "only an update"),
     Case("originals as an array", update("\"originals\":[]"), "an object was expected"),
     Case("an original not written", update("\"originals\":{\"c\":1}"), "c, which is not written"),
-    Case("an original twice", update("\"originals\":{\"b\":1,\"b\":1}"), "stands twice"),
-    Case("originals twice", update("\"originals\":{},\"originals\":{}"), "originals stands twice"),
+    Case("an original twice", update("\"originals\":{\"b\":1,\"b\":1}"), "is a duplicate"),
+    Case(
+      "originals twice", update("\"originals\":{},\"originals\":{}"), "originals is a duplicate"),
     Case(
       "originals that are too large together with the data",
       update("\"originals\":{\"b\":\"1234\"}"),

@@ -56,7 +56,7 @@ struct PredicateTests {
       ("", "a column, 'not' or '(' was expected, not the end", 1),
       ("due <", "a value was expected, not the end", 6),
       ("due < done", "a value was expected, not 'done'", 7),
-      (#"due < "x""#, #"a value (text stands in single quotes) was expected, not "x""#, 7),
+      (#"due < "x""#, #"a value (text is in single quotes) was expected, not "x""#, 7),
       ("5 < due", "a column, 'not' or '(' was expected, not '5'", 1),
       ("due < 1 done", "'and', 'or' or the end was expected, not 'done'", 9),
       ("(due < 1", "')' was expected, not the end", 9),
@@ -91,7 +91,7 @@ struct PredicateTests {
     arguments: [
       ("[]", "a predicate is an array that begins with a word"),
       (#"["like","a","b"]"#, "'like' begins no predicate"),
-      (#"["always",1]"#, "\"always\" stands alone"),
+      (#"["always",1]"#, "\"always\" takes no values"),
       (#"["and",["always"]]"#, "\"and\" and \"or\" join two or more"),
       (#"["not",["always"],["always"]]"#, "\"not\" takes one predicate"),
       (#"["="]"#, "a predicate names no column"),

@@ -148,17 +148,17 @@ struct SpaceSchemaTests {
     (#"{"version":-1}"#, "version: -1 is not within 0"),
     (#"{"version":1.5}"#, "not a 64-bit integer"),
     (#"{"version":9007199254740992}"#, "is not within 0"),
-    (#"{"version":1,"version":1}"#, "version stands twice"),
+    (#"{"version":1,"version":1}"#, "version is a duplicate"),
     (#"{"minimumProtocol":0}"#, "minimumProtocol: 0 is not within 1"),
     (#"{"tables":[]}"#, "tables: an object"),
     (#"{"tables":{"":{}}}"#, "tables: a name is empty"),
     (#"{"tables":{"a\u0000":{}}}"#, "control character"),
     (#"{"tables":{"Ferry_x":{}}}"#, "tables: Ferry_x belongs to the server"),
     (#"{"tables":{"sqlite_master":{}}}"#, "belongs to the server"),
-    (#"{"tables":{"t":{},"t":{}}}"#, "tables: t stands twice"),
+    (#"{"tables":{"t":{},"t":{}}}"#, "tables: t is a duplicate"),
     (#"{"tables":{"t":"ask"}}"#, "tables.t: an object of rules was expected"),
     (#"{"tables":{"t":{"policies":"ask"}}}"#, "tables.t: 'policies' is none of policy, deletes"),
-    (#"{"tables":{"t":{"policy":"ask","policy":"ask"}}}"#, "tables.t: policy stands twice"),
+    (#"{"tables":{"t":{"policy":"ask","policy":"ask"}}}"#, "tables.t: policy is a duplicate"),
     (
       #"{"tables":{"t":{"policy":"maximum"}}}"#,
       "tables.t.policy: 'maximum' is not one of last-writer-wins, server-wins, client-wins, max"
@@ -175,7 +175,7 @@ struct SpaceSchemaTests {
     (#"{"tables":{"t":{"columns":["a"]}}}"#, "tables.t.columns: an object"),
     (#"{"tables":{"t":{"columns":{"a":1}}}}"#, "tables.t.columns.a: a policy's name or an object"),
     (#"{"tables":{"t":{"columns":{"a":"sum"}}}}"#, "tables.t.columns.a: 'sum' is not one of"),
-    (#"{"tables":{"t":{"columns":{"a":"max","a":"min"}}}}"#, "tables.t.columns: a stands twice"),
+    (#"{"tables":{"t":{"columns":{"a":"max","a":"min"}}}}"#, "tables.t.columns: a is a duplicate"),
     (#"{"tables":{"t":{"columns":{"":"max"}}}}"#, "tables.t.columns: a name is empty"),
     (
       #"{"tables":{"t":{"columns":{"a":{"kind":"text"}}}}}"#,
@@ -209,7 +209,7 @@ struct SpaceSchemaTests {
     ),
     (
       #"{"tables":{"t":{"clashes":[{"columns":["a"],"rule":"ask"},{"columns":["a"],"rule":"ask"}]}}}"#,
-      "tables.t.clashes: a foreign key stands twice"
+      "tables.t.clashes: a foreign key is a duplicate"
     ),
     (#"{"tables":{"t":{"definition":{"key":7}}}}"#, "tables.t.definition.key: a name or an object"),
     (
@@ -227,7 +227,7 @@ struct SpaceSchemaTests {
     ),
     (
       #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"K","type":"text"}]}}}}"#,
-      "tables.t.definition: column K stands twice, or is of the key"
+      "tables.t.definition: column K is a duplicate, or is of the key"
     ),
     (
       #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"a","type":"date"}]}}}}"#,
@@ -274,7 +274,7 @@ struct SpaceSchemaTests {
     (#"{"tables":{"t":{"unique":[[1]]}}}"#, "tables.t.unique: a column's name"),
     (#"{"tables":{"t":{"unique":[[]]}}}"#, "tables.t.unique: a key names at least one column"),
     (#"{"tables":{"t":{"unique":[["a","a"]]}}}"#, "a key names a twice"),
-    (#"{"tables":{"t":{"unique":[["a"],["a"]]}}}"#, "a key stands twice"),
+    (#"{"tables":{"t":{"unique":[["a"],["a"]]}}}"#, "a key is a duplicate"),
     (#"{"tables":{"t":{"unique":[[""]]}}}"#, "tables.t.unique: a name is empty"),
     (
       #"{"tables":{"t":{"unique":[["a"]],"columns":{"a":"counter"}}}}"#,

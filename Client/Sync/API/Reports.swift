@@ -38,7 +38,7 @@ public struct SyncReport: Sendable, Equatable {
       (recorded, "found in migrated tables"),
       (buffered, "buffered by the server"), (refused, "deferred"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
-      (conflicts, "conflicts resolved"),
+      (conflicts, conflicts == 1 ? "conflict resolved" : "conflicts resolved"),
     ].filter { $0.0 > 0 }
     return parts.isEmpty ? nil : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }

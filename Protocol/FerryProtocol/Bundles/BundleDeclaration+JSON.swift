@@ -51,7 +51,7 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       let member = try key.text()
       guard seen.insert(member).inserted else {
-        throw reader.malformed("“\(member.prefix(40))” stands twice")
+        throw reader.malformed("“\(member.prefix(40))” is a duplicate")
       }
       switch key {
       case "name":

@@ -36,7 +36,7 @@ extension BundleReportsRequest {
           }
           device = id
         case "reports":
-          guard reports == nil else { throw reader.malformed("reports stands twice") }
+          guard reports == nil else { throw reader.malformed("reports is a duplicate") }
           reports = try reader.bundleReports()
         default: try reader.skip()
         }
@@ -59,7 +59,7 @@ extension JSONReader {
       }
       let report = try reader.bundleReport()
       guard seen.insert(report.bundle).inserted else {
-        throw reader.malformed("bundle \(report.bundle) stands twice")
+        throw reader.malformed("bundle \(report.bundle) is a duplicate")
       }
       reports.append(report)
     }

@@ -200,11 +200,11 @@ extension JSONReader {
         } else if digest == nil {
           digest = try reader.digest()
         } else {
-          throw reader.malformed("a record stands with its digest")
+          throw reader.malformed("a record comes with its digest")
         }
       }
       guard let record, let digest else {
-        throw reader.malformed("a record stands with its digest")
+        throw reader.malformed("a record comes with its digest")
       }
       records.append(NodeDigests.RecordDigest(record: record, digest: digest))
     }

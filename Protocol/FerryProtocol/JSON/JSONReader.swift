@@ -113,7 +113,7 @@ package struct JSONReader {
     _ key: JSONKey, _ names: inout Set<[UInt8]>
   ) throws(MalformedMessage) {
     guard names.insert(Array(try key.text().utf8)).inserted else {
-      throw malformed("a member stands twice")
+      throw malformed("a member is a duplicate")
     }
     try skip(refusingRepeats: true)
   }

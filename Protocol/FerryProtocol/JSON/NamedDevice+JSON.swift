@@ -34,7 +34,7 @@ extension JSONReader {
       }
       let next = try element(&reader)
       guard seen.insert(device(next)).inserted else {
-        throw reader.malformed("device \(device(next)) stands twice")
+        throw reader.malformed("device \(device(next)) is a duplicate")
       }
       elements.append(next)
     }
@@ -98,7 +98,7 @@ extension DeviceNameRequest {
           try reader.skip()
           return
         }
-        guard request == nil else { throw reader.malformed("name stands twice") }
+        guard request == nil else { throw reader.malformed("name is a duplicate") }
         request = DeviceNameRequest(name: try reader.deviceName())
       }
       guard let request else { throw reader.malformed("the device's name, or null, is missing") }
@@ -127,7 +127,7 @@ extension DevicesRequest {
           try reader.skip()
           return
         }
-        guard devices == nil else { throw reader.malformed("devices stands twice") }
+        guard devices == nil else { throw reader.malformed("devices is a duplicate") }
         devices = try reader.devices(limits: limits, device: { $0 }) {
           (reader) throws(MalformedMessage) in try reader.deviceID()
         }

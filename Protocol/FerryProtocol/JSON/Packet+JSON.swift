@@ -74,7 +74,7 @@ private struct MembersSeen {
   mutating func note(
     _ name: StaticString, _ bit: UInt16, _ reader: JSONReader
   ) throws(MalformedMessage) {
-    guard bits & (1 << bit) == 0 else { throw reader.malformed("\(name) stands twice") }
+    guard bits & (1 << bit) == 0 else { throw reader.malformed("\(name) is a duplicate") }
     bits |= 1 << bit
   }
 }
@@ -87,7 +87,7 @@ private func checkIdentifiers(
   var seen = Set<OperationID>(minimumCapacity: operations.count)
   for operation in operations {
     guard seen.insert(operation.id).inserted else {
-      throw reader.malformed("operation \(operation.id) stands twice")
+      throw reader.malformed("operation \(operation.id) is a duplicate")
     }
     guard operation.id.value.version != UniqueID.effectVersion else {
       throw reader.malformed(
@@ -311,7 +311,7 @@ extension JSONReader {
       guard times.count < limits.columns else { throw reader.malformed("too many times") }
       let name = try key.name()
       guard times.updateValue(try reader.timestamp(), forKey: name) == nil else {
-        throw reader.malformed("a column's time stands twice")
+        throw reader.malformed("a column's time is a duplicate")
       }
     }
     return times

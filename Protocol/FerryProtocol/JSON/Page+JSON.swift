@@ -99,7 +99,7 @@ package enum PageReader {
     try reader.end()
     let head = try parts.head(reader)
     guard let found, found == head.count else {
-      throw reader.malformed("a page says that it has \(head.count) changes and has \(found ?? 0)")
+      throw reader.malformed("a page announces \(head.count) changes and has \(found ?? 0)")
     }
     return head
   }

@@ -157,11 +157,11 @@ extension JSONReader {
     if count < 12 {
       for index in stride(from: 1, to: count, by: 1) {
         for earlier in 0..<index where name(earlier) == name(index) {
-          throw malformed("column \(name(index)) stands twice")
+          throw malformed("column \(name(index)) is a duplicate")
         }
       }
     } else if Set((0..<count).map(name)).count != count {
-      throw malformed("a column stands twice")
+      throw malformed("a column is a duplicate")
     }
   }
 }

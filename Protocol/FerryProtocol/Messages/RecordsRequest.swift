@@ -25,7 +25,7 @@ package struct RecordsRequest: Sendable, Equatable {
           try reader.skip()
           return
         }
-        guard keys == nil else { throw reader.malformed("records stands twice") }
+        guard keys == nil else { throw reader.malformed("records is a duplicate") }
         keys = try reader.recordKeys(limits: limits)
       }
       guard let keys, !keys.isEmpty else { throw reader.malformed("no record is named") }
@@ -46,7 +46,7 @@ extension JSONReader {
       }
       let key = try reader.recordKey(limits: limits)
       guard seen.insert(key).inserted else {
-        throw reader.malformed("record \(key.record) of table \(key.table) stands twice")
+        throw reader.malformed("record \(key.record) of table \(key.table) is a duplicate")
       }
       keys.append(key)
     }

@@ -97,7 +97,7 @@ extension MissionManifest {
     for item in items {
       if let other = files.updateValue(item.path, forKey: MissionPath.folded(item.path)) {
         return other == item.path
-          ? "path “\(item.path)” stands twice"
+          ? "path “\(item.path)” is a duplicate"
           : "paths “\(other)” and “\(item.path)” differ in case only"
       }
     }

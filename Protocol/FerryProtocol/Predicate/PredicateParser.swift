@@ -145,7 +145,7 @@ private struct PredicateParser {
     let isNegative = try accept(mark: "-")
     let isPositive = try accept(mark: "+")
     guard case .value(let found) = token, !(isNegative && isPositive) else {
-      if case .name = token { throw expected("a value (text stands in single quotes)") }
+      if case .name = token { throw expected("a value (text is in single quotes)") }
       throw expected("a value")
     }
     let value: Value

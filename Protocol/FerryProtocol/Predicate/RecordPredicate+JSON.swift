@@ -81,7 +81,7 @@ extension JSONReader {
         throw malformed("'\(name.prefix(40))' begins no predicate")
       }
       parts.form = form
-    case .always: throw malformed("\"always\" stands alone")
+    case .always: throw malformed("\"always\" takes no values")
     case .and, .or, .not:
       parts.children.append(try predicate(depth: depth - 1, &nodes, limits))
     case .compare, .among, .isNull, .isNotNull:

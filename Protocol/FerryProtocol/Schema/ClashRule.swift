@@ -49,7 +49,7 @@ extension JSONReader {
     }
     for (index, clash) in clashes.enumerated()
     where clashes[..<index].contains(where: { $0.columns == clash.columns }) {
-      throw malformed("\(place): a foreign key stands twice")
+      throw malformed("\(place): a foreign key is a duplicate")
     }
     return clashes
   }

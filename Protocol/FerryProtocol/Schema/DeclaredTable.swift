@@ -147,7 +147,7 @@ extension DeclaredTable {
     }
     guard columns.count <= limits.columns else { return "more than \(limits.columns) columns" }
     for column in columns where !known.insert(column.name.folded).inserted {
-      return "column \(column.name) stands twice, or is of the key"
+      return "column \(column.name) is a duplicate, or is of the key"
     }
     guard unique.count <= Self.uniqueMax else { return "more than \(Self.uniqueMax) unique keys" }
     guard indexes.count <= Self.indexesMax, references.count <= Self.indexesMax else {

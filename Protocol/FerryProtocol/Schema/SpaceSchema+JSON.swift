@@ -118,7 +118,7 @@ extension JSONReader {
       }
       let rules = try reader.tableRules("tables.\(name)", limits)
       guard tables.updateValue(rules, forKey: name) == nil else {
-        throw reader.malformed("tables: \(name) stands twice")
+        throw reader.malformed("tables: \(name) is a duplicate")
       }
       if let alias = rules.aliases.first(where: { NameRule.isReserved(table: $0) }) {
         throw reader.malformed("tables.\(name).aliases: \(alias) is reserved")
@@ -174,7 +174,7 @@ extension JSONReader {
       }
       let rules = try reader.columnRule("\(place).\(name)", limits)
       guard columns.updateValue(rules, forKey: name) == nil else {
-        throw reader.malformed("\(place): \(name) stands twice")
+        throw reader.malformed("\(place): \(name) is a duplicate")
       }
     }
     try checkAliases(
@@ -264,7 +264,7 @@ extension JSONReader {
         }
       }
       if key.isEmpty { throw reader.malformed("\(place): a key names at least one column") }
-      if keys.contains(key) { throw reader.malformed("\(place): a key stands twice") }
+      if keys.contains(key) { throw reader.malformed("\(place): a key is a duplicate") }
       keys.append(key)
       if keys.count > uniqueKeysMax {
         throw reader.malformed("\(place): a table has at most \(uniqueKeysMax) keys")
@@ -355,7 +355,7 @@ struct NamesSeen {
   mutating func note(_ key: JSONKey, _ reader: JSONReader) throws(MalformedMessage) {
     let name = try key.name()
     guard names.insert(name).inserted else {
-      throw reader.malformed("\(place): \(name.text.prefix(40)) stands twice")
+      throw reader.malformed("\(place): \(name.text.prefix(40)) is a duplicate")
     }
   }
 

@@ -189,7 +189,8 @@ enum MirrorCommands {
     } else {
       for row in found { try TextOutput.standardOutput.line(row.text) }
       let end = side == nil || found.isEmpty ? "" : "; repaired"
-      try TextOutput.standardOutput.line("\(found.count) rows differ\(end)")
+      let count = found.count == 1 ? "1 row differs" : "\(found.count) rows differ"
+      try TextOutput.standardOutput.line(count + end)
     }
     return found.isEmpty || side != nil ? .done : .failed
   }

@@ -94,7 +94,7 @@ package enum WebOriginError: Error, Sendable, Equatable, CaseIterable {
   /// The reason, for an administrator.
   package var reason: String {
     switch self {
-    case .pattern: "a pattern would let in pages that nobody has checked"
+    case .pattern: "a pattern would let in pages that you have not checked"
     case .null: "every sandboxed frame and every local file has the origin null"
     case .scheme: "an origin begins with https:// or http://"
     case .path: "an origin has no path, no query and no slash at its end"
