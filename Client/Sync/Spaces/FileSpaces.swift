@@ -9,8 +9,8 @@ import FerrySQLite
 /// such as `ferry_2_operations`. All ledgers share the file's one writing connection, so that a
 /// transaction of the user records to all of them, or to none.
 final class FileSpaces {
-  /// The most spaces of a file: each adds about 60 tables and indexes to its schema, which every
-  /// connection reads.
+  /// The most spaces of a file: each adds about 50 tables, indexes and views to its schema, which
+  /// every connection reads.
   static let spacesMax = 32
 
   /// The first space's ledger, which has the connection.
