@@ -49,7 +49,7 @@ struct ConsoleTests {
       ),
       ("#/space/demo/records?table=notes", [Self.hostile, "<b>winner</b>"]),
       ("#/space/demo/conflicts", ["the loser", "Ada's laptop", Self.hostile]),
-      ("#/space/demo/rejections", ["Nothing was refused"]),
+      ("#/space/demo/rejections", ["Nothing was rejected"]),
       ("#/space/demo/schema", ["No schema is in force"]),
       ("#/space/demo/missions", ["No mission is published"]),
       ("#/space/demo/bundles", ["No bundle is published", "Publish a version"]),

@@ -1,4 +1,4 @@
-// The values that lost, and what the server refused.
+// The values that lost, and the rejected packets.
 import { get, pagePath, spacePath } from "./api.js";
 import { ago, clock, date, deviceName, number, short, value } from "./format.js";
 import { badge, el, hint, listing } from "./parts.js";
@@ -49,8 +49,8 @@ const person = (device, known) => el("span", { title: device }, deviceName(devic
 
 export async function rejections(space) {
   const rows = await listing({
-    caption: "Refused packets and operations, the last first",
-    empty: "Nothing was refused.",
+    caption: "Rejected packets and operations, the last first",
+    empty: "Nothing was rejected.",
     columns: [
       { label: "Last", cell: (row) => [ago(row.lastAt),
         el("span", { class: "small" }, `${date(row.lastAt)} UTC`)] },
@@ -69,6 +69,6 @@ export async function rejections(space) {
       return { rows: answer.rejections, next: answer.next };
     },
   });
-  return el("div", {}, rows, hint("A device keeps a refused operation, and ",
+  return el("div", {}, rows, hint("A device keeps a rejected operation, and ",
     el("code", {}, "ferry status"), " shows it there. The server lists the newest 1,000."));
 }

@@ -72,7 +72,7 @@ const fits = (answer) => el("p", { class: "good" },
   `All records fit. The schema would be version ${answer.version}.`);
 
 const misfits = (space, answer) => el("div", { class: "card error", role: "alert" },
-  el("h3", {}, answer.violationCount === 0 ? "The schema would be refused"
+  el("h3", {}, answer.violationCount === 0 ? "The schema would be rejected"
     : answer.violationCount === 1 ? "1 record does not fit"
       : `${number(answer.violationCount)} records do not fit`),
   answer.violations.length === 0 && el("p", {}, answer.detail),

@@ -63,10 +63,10 @@ export async function space(name) {
   return el("div", {}, figures(overview), el("div", { class: "columns" },
     graph("Operations in the last hour", minutes, 60_000, 60, [["operations", "operations"]]),
     graph("Operations in 7 days", hours, 3_600_000, 168, [["operations", "operations"]]),
-    graph("Conflicts and refused packets in the last hour", minutes, 60_000, 60,
-      [["conflicts", "values that lost", "second"], ["rejected", "refused packets", "bad"]]),
-    graph("Conflicts and refused packets in 7 days", hours, 3_600_000, 168,
-      [["conflicts", "values that lost", "second"], ["rejected", "refused packets", "bad"]])),
+    graph("Conflicts and rejected packets in the last hour", minutes, 60_000, 60,
+      [["conflicts", "values that lost", "second"], ["rejected", "rejected packets", "bad"]]),
+    graph("Conflicts and rejected packets in 7 days", hours, 3_600_000, 168,
+      [["conflicts", "values that lost", "second"], ["rejected", "rejected packets", "bad"]])),
   hint("The counts are written every few seconds. A server that is killed loses the last ones; "
     + "no data is lost with them."));
 }
