@@ -8,7 +8,7 @@ extension FerryCommand {
     discussion: """
       An operation that the server can never apply leaves the queue, together with its transaction \
       and all operations that depend on it, so that everything else continues. The tables then \
-      show the server's values. The refused values stay here until you retry, edit or discard \
+      show the server's values. The rejected values stay here until you retry, edit or discard \
       them.
       """,
     subcommands: [
@@ -78,7 +78,7 @@ extension FerryCommand {
   private static let quarantineEdit = CommandSpec(
     "edit", summary: "Write an entry to the tables again, with other values.",
     discussion: """
-      The values replace the refused ones; the other operations of the entry stay unchanged.
+      The values replace the rejected ones; the other operations of the entry stay unchanged.
 
       \(Assignments.discussion)
       """,

@@ -26,8 +26,8 @@ extension FerryCommand {
     discussion: """
       Needs an admin's token. The document's version is one more than the version that it \
       replaces, so that two admins do not undo each other's changes. Without a version it replaces \
-      any version. Existing records have to fit the new rules: if some do not, the schema is \
-      refused with the first of them.
+      any version. Existing records have to fit the new rules: if some do not, the command \
+      counts them, names the first ones and changes nothing.
       """,
     flags: [
       FlagSpec(
