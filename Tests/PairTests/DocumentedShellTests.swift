@@ -8,21 +8,14 @@ import Testing
 /// The examples of Documentation/shell.md.
 @Suite(.hangLimit)
 struct DocumentedShellTests {
-  private let page: String
+  private let document: DocumentedCode
 
-  init() throws {
-    page = try Self.file("../../Documentation/shell.md")
-  }
-
-  private static func file(_ path: String) throws -> String {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    return try String(contentsOf: here.appending(path: path).standardized, encoding: .utf8)
-  }
+  init() throws { document = try DocumentedCode("Documentation/shell.md") }
 
   @Test("the document's program equals the compiled one, and starts a shell")
   func program() async throws {
-    let shown = try #require(page.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
-    let example = try Self.file("DocumentedShell.swift")
+    let shown = document.blocks("swift")[0]
+    let example = try DocumentedCode("Tests/PairTests/DocumentedShell.swift").text
     let body = try #require(
       example.firstMatch(of: /func shellExample.*\{\n(?<code>(?s:.*))\n  return shell\n\}/)
     ).code
@@ -37,10 +30,12 @@ struct DocumentedShellTests {
     await replica.close()
   }
 
-  @Test("the document's declaration of a bundle is one")
-  func declaration() throws {
-    let json = try #require(page.firstMatch(of: /```json\n(?<json>(?s:.*?))```/)).json
-    let declaration = try FolderDeclaration(json: Array(json.utf8))
-    #expect(declaration.name == "board" && declaration.version == "1.2")
+  @Test("the documents' declarations of a bundle are some")
+  func declarations() throws {
+    for path in ["Documentation/shell.md", "Documentation/bundles.md"] {
+      let json = try #require(try DocumentedCode(path).blocks("json").first, "\(path)")
+      let declaration = try FolderDeclaration(json: Array(json.utf8))
+      #expect(declaration.name == "board" && declaration.version == "1.2")
+    }
   }
 }

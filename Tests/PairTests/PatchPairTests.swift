@@ -10,21 +10,13 @@ struct PatchPairTests {
     .appending(path: "../../.build/ferry-patch").standardized.path
   private static var isBuilt: Bool { access(host, X_OK) == 0 }
 
-  private func documented(_ language: String) throws -> String {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/patches.md").standardized,
-      encoding: .utf8)
-    let parts = page.components(separatedBy: "```\(language)\n")
-    try #require(parts.count == 2)
-    return parts[1].components(separatedBy: "```")[0]
+  private func documented(_ language: String, _ place: Int = 0) throws -> String {
+    try DocumentedCode("Documentation/patches.md").blocks(language)[place]
   }
 
   @Test("the documents' example of patches equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedPatches.swift"), encoding: .utf8)
+    let example = try DocumentedCode("Tests/PairTests/DocumentedPatches.swift").text
     let body = try #require(
       example.firstMatch(of: /func patchExample(?s:.*?)\]\) \{\n(?<code>(?s:.*?))  return \(/)
     ).code
@@ -68,6 +60,22 @@ struct PatchPairTests {
       host: PatchHost(path: Self.host))
     #expect(patched.0 == 15, "\(patched.1)")
     #expect(patched.1.first?.patchedCalls == 1)
+  }
+
+  @Test(
+    "the documents' trial of the script prints as documented",
+    .enabled(if: isBuilt, "`make patches` builds ferry-patch, which this test runs"))
+  func trial() async throws {
+    // A command, a call, its typed answer and the result.
+    let lines = try documented("console").split(separator: "\n").map(String.init)
+    try #require(lines.count == 4 && lines[0].hasPrefix("$ ferry-patch "))
+    let folder = try TemporaryDirectory()
+    try Data(try documented("js").utf8).write(to: folder.file("discount.js"))
+    let words = String(lines[0].dropFirst(2)).replacing("ferry-patch", with: Self.host)
+    let tried = try await ChildProcess.run(
+      URL(filePath: "/bin/sh"), ["-c", words], directory: folder.url, input: lines[2] + "\n")
+    #expect(tried.status == .exited(0), "\(tried.error)")
+    #expect(tried.output == "\(lines[1])\n\(lines[3])\n", "\(tried.error)")
   }
 
   private func ferryd(_ arguments: String...) async throws -> ChildProcess.Finished {

@@ -185,6 +185,14 @@ final class BrowserTab: Sendable {
       }
   }
 
+  /// The texts that scripts have logged, in order.
+  var logged: [String] {
+    state.withLock { $0.events }.filter { $0.method == "Runtime.consoleAPICalled" }.map { event in
+      let values = event.parameters["args"] as? [[String: Any]] ?? []
+      return values.map { "\($0["value"] ?? $0["description"] ?? "")" }.joined(separator: " ")
+    }
+  }
+
   /// Errors of scripts, and everything that the page's policy refused.
   var faults: [String] {
     state.withLock { $0.events }.compactMap { event in
