@@ -186,7 +186,7 @@ struct BundlePairTests {
     await replica.close()
   }
 
-  @Test("an activation that is killed at any moment leaves the old or the new version, whole")
+  @Test("an activation that is killed at any step leaves the old or the new version, whole")
   func kills() async throws {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
@@ -195,21 +195,25 @@ struct BundlePairTests {
       try await device.ferry("bundle", "fetch", "board")
     }
     try await device.ferry("bundle", "activate", "board")
-    var random = SeededGenerator(seed: 5)
-    for round in 0..<24 {
-      let wanted = round.isMultiple(of: 2) ? "1" : "2"
-      let child = try device.start("bundle", "activate", "board", wanted)
-      // A process needs some tens of milliseconds to its switch, and some more to its end.
-      try await Task.sleep(for: .milliseconds(Int.random(in: 5...120, using: &random)))
-      child.send(SIGKILL)
-      _ = try await child.exitStatus()
+    let killer = try await StepKiller()
+    var (step, found) = (0, ["2"])
+    while true {
+      step += 1
+      let wanted = found.last == "1" ? "2" : "1"
+      let ended = try await killer.run(
+        try Executables.ferry(), ["--replica", device.path, "bundle", "activate", "board", wanted],
+        killedAt: step)
+      if ended.status == .exited(0) { break }
+      #expect(ended.status == .killed(signal: SIGKILL), "\(ended.error)")
       let replica = try await device.open()
       let bundles = try await replica.bundles()
       let active = try #require(try await bundles.active("board"))
       let page = try await active.open(active.entry).readAll()
-      #expect(String(decoding: page, as: UTF8.self) == "<h1>\(active.version)</h1>")
+      #expect(String(decoding: page, as: UTF8.self) == "<h1>\(active.version)</h1>", "\(step)")
+      found.append("\(active.version)")
       await replica.close()
     }
+    #expect(Set(found) == ["1", "2"] && step > 10, "\(found)")
     // The next activation needs no repair.
     try await device.ferry("bundle", "activate", "board", "2")
     #expect(try await inUse(device) == "2")

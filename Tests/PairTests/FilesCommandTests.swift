@@ -74,28 +74,28 @@ struct FilesCommandTests {
       try await ferry("list", store, "--key-file", other, exits: 1).error.contains("does not fit"))
   }
 
-  @Test("a process killed at any moment leaves the old or the new file, and no rest")
+  @Test("a process killed at any step leaves the old or the new file, and no rest")
   func killed() async throws {
     let size = 6 << 20
     let contents = (0..<2).map { number in [UInt8](repeating: UInt8(number + 1), count: size) }
     let sources = try contents.enumerated().map { try file("source-\($0)", $1) }
     _ = try await ferry("put", store, "x", sources[0])
-    var random = SystemRandomNumberGenerator()
-    var killed = 0
-    for round in 0..<40 {
-      let process = try ChildProcess(
-        try Executables.ferry(), ["files", "put", store, "x", sources[round % 2]])
-      // A moment between the start and the end of the command.
-      try await Task.sleep(for: .milliseconds(Int.random(in: 5...120, using: &random)))
-      process.send(SIGKILL)
-      if try await process.exitStatus() == .killed(signal: SIGKILL) { killed += 1 }
+    let killer = try await StepKiller()
+    var found: [Int] = []
+    while true {
+      let round = found.count + 1
+      let source = sources[found.last == 1 ? 0 : 1]
+      let ended = try await killer.run(
+        try Executables.ferry(), ["files", "put", store, "x", source], killedAt: round)
+      if ended.status == .exited(0) { break }
+      #expect(ended.status == .killed(signal: SIGKILL), "\(ended.error)")
       let files = try await FileStore.open(store)
       let bytes = try await files.read("x")
-      #expect(contents.contains(bytes), "round \(round)")
+      found.append(try #require(contents.firstIndex(of: bytes), "round \(round)"))
       #expect(try await files.check("x") == .intact, "round \(round)")
       #expect(try FileManager.default.contentsOfDirectory(atPath: store + "/new").isEmpty)
       #expect(FileManager.default.contents(atPath: files.path(for: "x")) == Data(bytes))
     }
-    #expect(killed > 0)
+    #expect(Set(found) == [0, 1] && found.count > 10)
   }
 }
