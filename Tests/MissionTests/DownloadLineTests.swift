@@ -38,6 +38,35 @@ struct DownloadLineTests {
     #expect(line["c"]?.reason?.message.contains("gone") == true)
   }
 
+  @Test("a finished download counts as done after its removal, an unfinished one does not")
+  mutating func removal() {
+    line = DownloadLine(limit: 1)
+    _ = line.handle(.added([entry("a", 1), entry("b", 2, after: ["a", "c"]), entry("c", 3)]))
+    #expect(started(line.handle(.ended("a", .done))) == ["c"])
+    #expect(line.followers(of: "a") == ["b": ["c"]])
+    #expect(line.handle(.removed("a")).isEmpty)
+    #expect(line["b"]?.state == .ready)
+    #expect(line["b"]?.after == ["c"])
+    #expect(started(line.handle(.ended("c", .done))) == ["b"])
+    #expect(line.fault(adding: [entry("d", 4, after: ["a"])])?.kind == .dependency)
+    _ = line.handle(.added([entry("d", 4), entry("e", 5, after: ["d"])]))
+    _ = line.handle(.cancel("d"))
+    _ = line.handle(.removed("d"))
+    #expect(line["e"]?.state == .failed)
+    _ = line.handle(.resume("e"))
+    #expect(line["e"]?.state == .failed)
+    #expect(line["e"]?.reason?.message.contains("removed before it was done") == true)
+  }
+
+  @Test("nothing starts before the line begins, and changes until then count")
+  mutating func held() {
+    line = DownloadLine(limit: 1, isHeld: true)
+    _ = line.handle(.added([entry("a", 1), entry("b", 2, after: ["a"]), entry("c", 3)]))
+    #expect(line.handle(.cancel("a")).contains(.changed("a", .cancelled, nil)))
+    #expect(line["b"]?.reason?.kind == .dependency)
+    #expect(started(line.handle(.begin)) == ["c"])
+  }
+
   @Test("unknown predecessors and cycles are refused")
   mutating func faults() {
     _ = line.handle(.added([entry("a", 1)]))

@@ -100,6 +100,53 @@ struct DownloadQueueTests {
     await last.close()
   }
 
+  @Test("a finished download that is removed counts as done, also after a restart")
+  func removed() async throws {
+    let (server, hanging) = (try good(), try stuck(after: 2_000_000))
+    defer { for server in [server, hanging] { server.stop() } }
+    var queue = try await open()
+    let index = Download(server.url, to: path("index"), id: "index")
+    let film = Download(hanging.url, to: path("film"), id: "film")
+    let last = Download(server.url, to: path("last"), id: "last", after: ["index", "film"])
+    try await queue.add(index, film, last)
+    try await index.finished()
+    try await film.pause()
+    try await queue.remove(index)
+    #expect(last.state == .ready)
+    #expect(last.status.reason?.message.contains("film") == true)
+    let late = Download(server.url, to: path("late"), after: ["index"])
+    let failure = await #expect(throws: DownloadError.self) { try await queue.add(late) }
+    #expect(failure?.kind == .dependency)
+    await queue.close()
+    queue = try await open()
+    #expect(await queue.downloads.map(\.id) == ["film", "last"])
+    try await queue.download("film")?.resume()
+    try await queue.download("last")?.finished()
+    #expect(try bytes("last") == content)
+    await queue.close()
+  }
+
+  @Test("downloads that are added while a finished one is removed start, or are refused")
+  func removedMeanwhile() async throws {
+    let queue = try await DownloadQueue.open(
+      path("queue.db"), downloader: RunningDownloader { _ in })
+    for number in 0..<50 {
+      let first = Download("http://x/", to: path("first"))
+      try await queue.add(first)
+      try await first.finished()
+      let next = Download("http://x/", to: path("next"), after: [first.id])
+      async let removal: Void = queue.remove(first)
+      let failure = await Task { try await queue.add(next) }.result
+      try await removal
+      switch failure {
+      case .success: try await next.finished()
+      case .failure(let error): #expect((error as? DownloadError)?.kind == .dependency, "\(number)")
+      }
+    }
+    #expect(await queue.downloads.allSatisfy { $0.state == .done })
+    await queue.close()
+  }
+
   @Test("a queue in use is refused to a second one, and free after its end")
   func locked() async throws {
     let queue = try await open()

@@ -27,8 +27,10 @@ struct DownloadLine: Sendable {
     case prioritise(DownloadID, Int)
     /// The pause after a temporary failure is over.
     case rested(DownloadID)
-    /// The download is no longer in the queue.
+    /// The download is no longer in the queue. A finished one still counts as done.
     case removed(DownloadID)
+    /// Downloads may start from now on.
+    case begin
     /// A started download has ended.
     case ended(DownloadID, Ending)
     /// The number of downloads at once has changed.
@@ -57,6 +59,8 @@ struct DownloadLine: Sendable {
 
   /// The number of downloads that are fetched at once.
   private(set) var limit: Int
+  /// Whether no download may start yet.
+  private(set) var isHeld: Bool
   private var entries: [DownloadID: Entry] = [:]
   /// Downloads that have started and not ended.
   private var running: Set<DownloadID> = []
@@ -69,10 +73,25 @@ struct DownloadLine: Sendable {
   /// Downloads that waited for another one until the present event.
   private var freed: Set<DownloadID> = []
 
-  init(limit: Int) { self.limit = max(1, limit) }
+  init(limit: Int, isHeld: Bool = false) {
+    self.limit = max(1, limit)
+    self.isHeld = isHeld
+  }
 
   /// The entry of a download.
   subscript(id: DownloadID) -> Entry? { entries[id] }
+
+  /// Whether a download has started and not ended.
+  func isRunning(_ id: DownloadID) -> Bool { running.contains(id) }
+
+  /// Returns the downloads that wait for a download, with those that each of them waits for besides.
+  func followers(of id: DownloadID) -> [DownloadID: [DownloadID]] {
+    var found: [DownloadID: [DownloadID]] = [:]
+    for follower in followers[id] ?? [] {
+      found[follower] = entries[follower]?.after.filter { $0 != id }
+    }
+    return found
+  }
 
   /// Returns why downloads cannot be added: one waits for an unknown one, or for itself.
   func fault(adding new: [Entry]) -> DownloadError? {
@@ -129,6 +148,7 @@ struct DownloadLine: Sendable {
     case .removed(let id): if !running.contains(id) { remove(id) }
     case .ended(let id, let ending): end(id, ending, &effects)
     case .limit(let limit): self.limit = max(1, limit)
+    case .begin: isHeld = false
     }
     settle(&effects)
     return effects
@@ -145,6 +165,9 @@ struct DownloadLine: Sendable {
     guard let entry = entries.removeValue(forKey: id) else { return }
     for first in entry.after { followers[first]?.remove(id) }
     touched.formUnion(followers[id] ?? [])
+    guard entry.state == .done else { return }
+    for (follower, after) in self.followers(of: id) { entries[follower]?.after = after }
+    followers[id] = nil
   }
 
   private mutating func end(_ id: DownloadID, _ ending: Ending, _ effects: inout [Effect]) {
@@ -173,7 +196,7 @@ struct DownloadLine: Sendable {
       touched = []
       for entry in entries where isWaiting(entry) { place(entry, &effects) }
     }
-    while running.count < limit, let id = startable.next() {
+    while !isHeld, running.count < limit, let id = startable.next() {
       running.insert(id)
       set(id, .downloading, nil, &effects)
       effects.append(.start(id))
@@ -203,11 +226,13 @@ struct DownloadLine: Sendable {
     entry.state == .ready && !entry.isResting && !running.contains(entry.id)
   }
 
-  /// Returns why a download can never start: one that comes first failed, was cancelled or removed.
+  /// Returns why a download can never start: one that comes first failed, was cancelled, or was
+  /// removed before it was done.
   private func obstacle(of entry: Entry) -> DownloadError? {
     for id in entry.after {
       guard let first = entries[id] else {
-        return DownloadError(.dependency, "download \(id), which comes first, was removed")
+        return DownloadError(
+          .dependency, "download \(id), which comes first, was removed before it was done")
       }
       if first.state == .failed || first.state == .cancelled {
         let what = first.state == .failed ? "failed" : "was cancelled"

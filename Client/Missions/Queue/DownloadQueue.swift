@@ -35,7 +35,8 @@ public actor DownloadQueue {
   /// The failures in a row of each download.
   var failures: [DownloadID: Int] = [:]
   private var isClosed = false
-  private var isStarted = false
+  /// The number of calls that are storing added downloads.
+  private var additions = 0
   /// Effects of the line that are not executed yet.
   private var effects: [DownloadLine.Effect] = []
   private var isCarryingOut = false
@@ -116,7 +117,7 @@ public actor DownloadQueue {
     self.options = options
     self.surroundings = surroundings
     self.cipher = cipher
-    line = DownloadLine(limit: options.downloadsAtOnce)
+    line = DownloadLine(limit: options.downloadsAtOnce, isHeld: !options.startsAtOnce)
   }
 
   private func restore() async throws(DownloadError) {
@@ -135,23 +136,12 @@ public actor DownloadQueue {
         try await remove(download.partialPath)
       }
     }
-    if options.startsAtOnce {
-      isStarted = true
-      await handle(.added(entries))
-    } else {
-      held = entries
-    }
+    await handle(.added(entries))
   }
-
-  /// The downloads of an earlier process that wait for ``start()``.
-  private var held: [DownloadLine.Entry] = []
 
   /// Continues the downloads of an earlier process, if the options did not ask for that already.
   public func start() async {
-    guard !isStarted else { return }
-    isStarted = true
-    await handle(.added(held))
-    held = []
+    if line.isHeld { await handle(.begin) }
   }
 
   // MARK: Downloads
@@ -198,6 +188,11 @@ public actor DownloadQueue {
     }
     // No other call may add the same names or paths while the rows are written.
     for download in downloads { found[download.id] = download }
+    additions += 1
+    defer {
+      additions -= 1
+      wake()
+    }
     do throws(DownloadError) {
       let numbers = try await store.add(rows)
       for (index, number) in numbers.enumerated() { rows[index].number = number }
@@ -225,8 +220,9 @@ public actor DownloadQueue {
 
   /// Cancels a download, and waits until its part is gone.
   func cancel(_ download: Download) async throws(DownloadError) {
-    try await change(.cancel(download.id))
-    while tasks[download.id] != nil { await nextChange() }
+    try checkOpen()
+    await handle(.cancel(download.id))
+    while !isClosed, line.isRunning(download.id) { await nextChange() }
   }
 
   func setPriority(_ priority: Int, of download: Download) async throws(DownloadError) {
@@ -237,8 +233,8 @@ public actor DownloadQueue {
 
   private func change(_ event: DownloadLine.Event) async throws(DownloadError) {
     try checkOpen()
-    await start()
     await handle(event)
+    await start()
   }
 
   private func checkOpen() throws(DownloadError) {
@@ -246,17 +242,26 @@ public actor DownloadQueue {
   }
 
   /// Removes a download from the queue, and cancels it if it has not ended. A complete file stays at
-  /// its path.
+  /// its path, and counts as done for the downloads that wait for it. Those that wait for a download
+  /// that is not done fail.
   public func remove(_ download: Download) async throws(DownloadError) {
     if !download.state.isFinal { try await cancel(download) }
+    // The rows of downloads that wait for this one are changed with its own.
+    while additions > 0 { await nextChange() }
     try checkOpen()
-    guard found[download.id] === download else { return }
-    try await store.remove(download.id)
-    found[download.id] = nil
-    order.removeAll { $0 == download.id }
-    failures[download.id] = nil
+    let id = download.id
+    guard found[id] === download, let entry = line[id] else { return }
+    let freed = entry.state == .done ? line.followers(of: id) : [:]
+    // From now on no added download can wait for it.
+    await handle(.removed(id))
+    do throws(DownloadError) { try await store.remove(id, freeing: freed) } catch {
+      await handle(.added([entry]))
+      throw error
+    }
+    found[id] = nil
+    order.removeAll { $0 == id }
+    failures[id] = nil
     download.leave()
-    await handle(.removed(download.id))
   }
 
   /// Waits until every download has ended or is paused, or the queue is closed.

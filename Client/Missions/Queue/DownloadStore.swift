@@ -134,7 +134,7 @@ final class DownloadStore: Sendable {
     try await writeDurably { connection in
       try rows.map { row in
         let request = Array(try JSONEncoder().encode(row.request))
-        let after = Array(try JSONEncoder().encode(row.after.map(\.value)))
+        let after = try Self.encoded(row.after)
         try connection.run(
           """
           INSERT INTO downloads(id, request, path, size, hash, size_max, user_info, priority, after,
@@ -217,11 +217,21 @@ final class DownloadStore: Sendable {
     }
   }
 
-  /// Removes a download's row.
-  func remove(_ id: DownloadID) async throws(DownloadError) {
+  /// Removes a download's row, and changes the lists of those that waited for it.
+  func remove(
+    _ id: DownloadID, freeing followers: [DownloadID: [DownloadID]]
+  ) async throws(DownloadError) {
     try await write { connection in
       try connection.run("DELETE FROM downloads WHERE id = ?", id.value)
+      for (follower, after) in followers {
+        try connection.run(
+          "UPDATE downloads SET after = ?2 WHERE id = ?1", follower.value, try Self.encoded(after))
+      }
     }
+  }
+
+  private static func encoded(_ ids: [DownloadID]) throws -> [UInt8] {
+    Array(try JSONEncoder().encode(ids.map(\.value)))
   }
 
   /// Runs blocking work on the store's thread.
