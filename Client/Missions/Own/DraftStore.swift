@@ -21,7 +21,6 @@ final class DraftStore: Sendable {
       at INTEGER NOT NULL                        -- milliseconds since 1970
     );
     """
-  private static let format: Int64 = 1
   private static let columns =
     "number, mission, document, payload, step, kind, item, message, manifest, seal, at"
 
@@ -31,17 +30,8 @@ final class DraftStore: Sendable {
   ) async throws(MissionError) -> DraftStore {
     let connection = try await executor.perform {
       try translated {
-        let connection = try SQLiteConnection(path: path)
-        try connection.execute("PRAGMA synchronous=FULL")
-        try connection.transaction {
-          let found = try connection.first("PRAGMA user_version") { $0.int64(0) } ?? 0
-          guard found <= format else {
-            throw MissionError(.database, "a later version of Ferry wrote \(path); update Ferry")
-          }
-          try connection.execute(schema)
-          try connection.execute("PRAGMA user_version=\(format)")
-        }
-        return ConnectionBox(connection)
+        ConnectionBox(
+          try SQLiteConnection.open(path, settings: ["PRAGMA synchronous=FULL"], tables: schema))
       }
     }
     return DraftStore(executor: executor, connection: connection)

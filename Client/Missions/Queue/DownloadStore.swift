@@ -55,7 +55,6 @@ final class DownloadStore: Sendable {
       file_size INTEGER, file_hash BLOB          -- set before the file gets its name
     );
     """
-  private static let format: Int64 = 1
   private static let settings = "PRAGMA synchronous=NORMAL"
 
   /// Opens the file at `path`, and creates an absent one.
@@ -63,18 +62,9 @@ final class DownloadStore: Sendable {
     _ path: String, on executor: any WorkExecutor
   ) async throws(DownloadError) -> DownloadStore {
     let connection = try await perform(on: executor) {
-      let connection = try SQLiteConnection(path: path)
-      try connection.execute("PRAGMA journal_mode=WAL")
-      try connection.execute(settings)
-      try connection.transaction {
-        let found = try connection.first("PRAGMA user_version") { $0.int64(0) } ?? 0
-        guard found <= format else {
-          throw DownloadError(.file, "a later version of Ferry wrote \(path); update Ferry")
-        }
-        try connection.execute(schema)
-        try connection.execute("PRAGMA user_version=\(format)")
-      }
-      return StoreConnection(connection)
+      StoreConnection(
+        try SQLiteConnection.open(
+          path, settings: ["PRAGMA journal_mode=WAL", settings], tables: schema))
     }
     return DownloadStore(executor: executor, connection: connection)
   }
@@ -323,6 +313,7 @@ extension DownloadError {
     case let error as FileStoreError: self.init(.file, error.message)
     case let error as SQLiteError:
       self.init(error.isDiskFull ? .diskFull : .file, error.message)
+    case let error as MissionError: self.init(.file, error.message)
     default: self.init(.file, String(describing: error))
     }
   }
