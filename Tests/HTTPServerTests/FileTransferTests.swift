@@ -12,7 +12,7 @@ struct FileTransferTests {
   func concurrent() async throws {
     let bytes = ScratchFile.pattern(5 << 20)
     let file = try ScratchFile(bytes)
-    try await withServer(handler: file.handler()) { server in
+    try await withServer(.init().patient, handler: file.handler()) { server in
       try await withThrowingTaskGroup { group in
         for index in 0..<12 {
           group.addTask {
@@ -39,7 +39,7 @@ struct FileTransferTests {
       HTTPResponse(
         answering: request, with: .file(content), tag: EntityTag(strong: "s"), mediaType: "a/b")
     }
-    try await withServer(handler: handler) { server in
+    try await withServer(.init().patient, handler: handler) { server in
       try await onThread {
         let clients = try (0..<4).map { _ in try RawClient(port: server.port) }
         for _ in 0..<5 {
@@ -59,7 +59,7 @@ struct FileTransferTests {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
     let exchanges = Collector<HTTPExchange>()
-    let configuration = HTTPServer.Configuration(onComplete: { exchanges.add($0) })
+    let configuration = HTTPServer.Configuration(onComplete: { exchanges.add($0) }).patient
     try await withServer(configuration, handler: file.handler()) { server in
       try await onThread {
         for _ in 0..<10 {
@@ -81,7 +81,7 @@ struct FileTransferTests {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
     // One thread, so that all connections are on it.
-    let configuration = HTTPServer.Configuration(threads: 1)
+    let configuration = HTTPServer.Configuration(threads: 1).patient
     try await withServer(configuration, handler: file.handler()) { server in
       try await onThread {
         let slow = try RawClient(port: server.port, receiveBuffer: 4096)
@@ -106,7 +106,7 @@ struct FileTransferTests {
     let file = try ScratchFile()
     file.resize(to: 64 << 20)
     // Silence alone must not end it.
-    let configuration = HTTPServer.Configuration(idleTimeout: .seconds(3600))
+    let configuration = HTTPServer.Configuration().patient
     try await withServer(configuration, handler: file.handler()) { server in
       let failure = try await onThread { () -> RawClientError? in
         let client = try RawClient(port: server.port, receiveBuffer: 4096)
@@ -135,7 +135,7 @@ struct FileTransferTests {
       file.resize(to: 10)
       return response
     }
-    let configuration = HTTPServer.Configuration(idleTimeout: .seconds(3600))
+    let configuration = HTTPServer.Configuration().patient
     try await withServer(configuration, handler: handler) { server in
       let failure = await #expect(throws: RawClientError.self) {
         try await onThread { try RawClient(port: server.port).exchange("GET", "/") }
@@ -153,7 +153,7 @@ struct FileTransferTests {
       let size = 1 << 30
       let file = try ScratchFile()
       file.resize(to: size)
-      try await withServer(handler: file.handler()) { server in
+      try await withServer(.init().patient, handler: file.handler()) { server in
         try await onThread {
           let client = try RawClient(port: server.port)
           try client.send(RawClient.message("GET", "/", headers: headers))

@@ -1,3 +1,4 @@
+import FerryTestSupport
 import Foundation
 import Glibc
 
@@ -33,7 +34,7 @@ final class RawClient {
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, 4)
     }
     // A hung server fails a test instead of stopping it.
-    var timeout = timeval(tv_sec: 20, tv_usec: 0)
+    var timeout = timeval(tv_sec: Int(Duration.hangLimit.components.seconds), tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -1,3 +1,4 @@
+import FerryTestSupport
 import Synchronization
 
 @testable import FerryHTTPServer
@@ -16,6 +17,17 @@ func withServer(
     throw error
   }
   await server.stop(grace: .seconds(5))
+}
+
+extension HTTPServer.Configuration {
+  /// The same with as much time for clients as a test has: a busy machine may give a client no turn
+  /// for many seconds.
+  var patient: Self {
+    var patient = self
+    patient.idleTimeout = .hangLimit
+    patient.pace = TransferPace(headers: .hangLimit, grace: .hangLimit)
+    return patient
+  }
 }
 
 /// Responds with method, path and size of the body.

@@ -9,7 +9,9 @@ struct Exchange {
   private let connection: Int32
 
   /// Reads one request; nil when the peer has gone.
-  init?(reading connection: Int32) {
+  ///
+  /// - Parameter beforeBody: runs when the head was read, and none of the body.
+  init?(reading connection: Int32, beforeBody: () -> Void = {}) {
     self.connection = connection
     var head: [UInt8] = []
     var byte: UInt8 = 0
@@ -28,6 +30,7 @@ struct Exchange {
         line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
     }
     self.headers = headers
+    beforeBody()
     var body = [UInt8](repeating: 0, count: headers["content-length"].flatMap { Int($0) } ?? 0)
     var count = 0
     while count < body.count {

@@ -20,11 +20,17 @@ final class RawServer: Sendable {
   let port: UInt16
   private let listener: Int32
   private let state = Mutex(State())
+  private let beforeBody: @Sendable () -> Void
   private let respond: @Sendable (Exchange) -> Bool
 
   /// Starts to serve; `respond` returns whether the connection is kept for another request.
-  init(_ respond: @escaping @Sendable (Exchange) -> Bool) {
-    self.respond = respond
+  ///
+  /// - Parameter beforeBody: runs when a head was read, before any byte of the body is.
+  init(
+    beforeBody: @escaping @Sendable () -> Void = {},
+    _ respond: @escaping @Sendable (Exchange) -> Bool
+  ) {
+    (self.beforeBody, self.respond) = (beforeBody, respond)
     (listener, port) = Loopback.listen()
     let thread = Thread { [listener, weak self] in
       while true {
@@ -84,7 +90,7 @@ final class RawServer: Sendable {
     guard isWelcome else { close(connection); return }
     note(.accepted)
     let thread = Thread { [self] in
-      while let exchange = Exchange(reading: connection) {
+      while let exchange = Exchange(reading: connection, beforeBody: beforeBody) {
         note(.requested(exchange.path))
         if respond(exchange) { continue }
         note(.ended(exchange.path))

@@ -217,9 +217,10 @@ struct TransportRequestTests {
     var configuration = TransportConfiguration()
     configuration.proxy = proxy.url("")
     let transport = CurlTransport(configuration: configuration)
-    let direct = try await transport.send(TransportRequest(.get, server.url("/")))
+    let direct = try await transport.send(TransportRequest(.get, server.url("/")).patient)
     #expect(direct.body == Array("direct".utf8))
-    let proxied = try await transport.send(TransportRequest(.get, "http://ferry.invalid/x"))
+    let proxied = try await transport.send(
+      TransportRequest(.get, "http://ferry.invalid/x").patient)
     #expect(proxied.body == Array("http://ferry.invalid/x".utf8))
   }
 

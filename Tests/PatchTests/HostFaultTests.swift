@@ -12,11 +12,17 @@ struct HostFaultTests {
 
   init() throws { directory = try TemporaryDirectory(prefix: "ferry-hosts") }
 
-  private func host(_ script: String) throws -> PatchHost {
-    let path = directory.file("host-\(UUID().uuidString)")
-    try Data("#!/bin/sh\n\(script)\n".utf8).write(to: path)
-    try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path.path)
-    return PatchHost(path: path.path)
+  /// Makes a program of a script.
+  ///
+  /// Another process writes it. If this one did, a process that another test starts meanwhile would
+  /// inherit the open file, and the system starts no program that is open for writing (ETXTBSY).
+  private func host(_ script: String) async throws -> PatchHost {
+    let path = directory.file("host-\(UUID().uuidString)").path
+    let written = try await ChildProcess.run(
+      URL(filePath: "/bin/sh"), ["-c", "cat > '\(path)' && chmod 700 '\(path)'"],
+      input: "#!/bin/sh\n\(script)\n")
+    try #require(written.status == .exited(0), "\(written.error)")
+    return PatchHost(path: path)
   }
 
   private func run(
@@ -41,31 +47,31 @@ struct HostFaultTests {
 
   @Test("a host that is killed half-way is a failure")
   func killed() async throws {
-    let result = await run(try host("read script; printf '{\"resu'; kill -9 $$"))
+    let result = await run(try await host("read script; printf '{\"resu'; kill -9 $$"))
     #expect(result == .failure(.hostEnded("signal 9")))
-    let ended = await run(try host("read script; exit 0"))
+    let ended = await run(try await host("read script; exit 0"))
     #expect(ended == .failure(.hostEnded("exit code 0")))
   }
 
   @Test("a host gets no environment")
   func environment() async throws {
     setenv("FERRY_PATCH_SECRET", "x", 1)
-    let host = try host(#"printf '{"result":"%s"}\n' "$FERRY_PATCH_SECRET$HOME""#)
+    let host = try await host(#"printf '{"result":"%s"}\n' "$FERRY_PATCH_SECRET$HOME""#)
     #expect(await run(host) == .success(#""""#))
   }
 
   @Test("a host that floods, lies or hangs is stopped")
   func hostile() async throws {
-    guard case .failure(.hostEnded) = await run(try host("exec yes")) else {
+    guard case .failure(.hostEnded) = await run(try await host("exec yes")) else {
       Issue.record("lines that are none were accepted")
       return
     }
-    let flood = await run(try host("while :; do printf '                '; done"))
+    let flood = await run(try await host("while :; do printf '                '; done"))
     #expect(flood == .failure(.outputTooLarge))
-    let silent = try host("exec sleep 600")
+    let silent = try await host("exec sleep 600")
     #expect(await run(silent, time: .milliseconds(100)) == .failure(.timeUsedUp))
     // It closes the conversation, and lives on.
-    let closed = try host("exec 0<&- 1>&-; exec sleep 600")
+    let closed = try await host("exec 0<&- 1>&-; exec sleep 600")
     guard case .failure = await run(closed, time: .milliseconds(100)) else {
       Issue.record("a closed conversation succeeded")
       return
@@ -75,9 +81,9 @@ struct HostFaultTests {
   @Test("no process is left when a call ends, however it ends")
   func noProcessLeft() async throws {
     let pids = directory.file("pids").path
-    let silent = try host("echo $$ >> \(pids); exec sleep 600")
+    let silent = try await host("echo $$ >> \(pids); exec sleep 600")
     #expect(await run(silent, time: .seconds(3)) == .failure(.timeUsedUp))
-    let quick = try host("echo $$ >> \(pids); printf '{\"result\":1}\\n'; exec sleep 600")
+    let quick = try await host("echo $$ >> \(pids); printf '{\"result\":1}\\n'; exec sleep 600")
     #expect(await run(quick) == .success("1"))
     let started = try String(contentsOfFile: pids, encoding: .utf8).split(separator: "\n")
     #expect(started.count == 2)
@@ -89,7 +95,7 @@ struct HostFaultTests {
   @Test("a cancelled call stops its host, and counts neither for nor against the patch")
   func cancelled() async throws {
     let pids = directory.file("pid").path
-    let silent = try host("echo $$ > \(pids).new; mv \(pids).new \(pids); exec sleep 600")
+    let silent = try await host("echo $$ > \(pids).new; mv \(pids).new \(pids); exec sleep 600")
     let runner = ProcessRunner(silent)
     var limits = PatchLimits()
     limits.time = .seconds(600)

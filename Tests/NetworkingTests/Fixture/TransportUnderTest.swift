@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryTestSupport
 
 /// The transports that follow the rules of ``Transport``.
 enum TransportUnderTest: CaseIterable {
@@ -14,6 +15,15 @@ enum TransportUnderTest: CaseIterable {
     case .libcurl: CurlTransport()
     case .urlSession: URLSessionTransport()
     }
+  }
+}
+
+extension TransportRequest {
+  /// The same with as much time as a test has: a busy machine may take it.
+  var patient: Self {
+    var patient = self
+    (patient.timeout, patient.connectTimeout) = (.hangLimit, .hangLimit)
+    return patient
   }
 }
 
