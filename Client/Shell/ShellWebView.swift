@@ -1,13 +1,20 @@
 #if canImport(WebKit)
+  import Foundation
   import WebKit
 
   /// A web view that shows the pages of a shell on macOS and iOS. It keeps nothing on the disk, and
-  /// loads nothing but the shell's own pages.
+  /// loads nothing but the shell's own pages. No test has compiled it.
   ///
-  /// The app's Info.plist needs `NSAllowsLocalNetworking`, since the pages come from 127.0.0.1.
+  /// Keep the value as long as its view: the view does not. The pages come from 127.0.0.1:
+  ///
+  /// - The app's Info.plist needs `NSAllowsLocalNetworking` in `NSAppTransportSecurity`.
+  /// - A sandboxed app of macOS needs the entitlements `com.apple.security.network.client` and
+  ///   `com.apple.security.network.server`.
+  /// - iOS ends the sockets of a suspended app (TN2277). The shell then listens again; call
+  ///   ``load()`` when the app returns to the foreground.
   ///
   /// ```swift
-  /// let page = ShellWebView(shell)
+  /// page = ShellWebView(shell)
   /// window.contentView = page.view
   /// ```
   @MainActor

@@ -30,6 +30,38 @@ struct ShellAttackTests {
     #expect(answer.text == #"{"value":{"a":[1,"é"]}}"#)
   }
 
+  @Test("a shell whose socket the system has ended listens again on its port, until it stops")
+  func endedSocket() async throws {
+    let visitor = try await visitor()
+    let port = visitor.shell.port
+    for _ in 0..<3 {
+      let listener = try #require(Self.listener(on: port))
+      #expect(shutdown(listener, Int32(SHUT_RDWR)) == 0)
+      while Self.listener(on: port) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      #expect(try await visitor.call("probe.echo").status == 200)
+    }
+    visitor.shell.stop()
+    #expect(throws: (any Error).self) { _ = try LoopbackSocket.connect(to: port) }
+  }
+
+  /// Returns the descriptor of this process that listens on a port.
+  private static func listener(on port: UInt16) -> Int32? {
+    (3..<4_096).first { descriptor in
+      var (isListening, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+      guard
+        getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &length) == 0,
+        isListening == 1
+      else { return false }
+      var (address, size) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+      let status = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          getsockname(descriptor, $0, &size)
+        }
+      }
+      return status == 0 && UInt16(bigEndian: address.sin_port) == port
+    }
+  }
+
   @Test("every answer keeps other pages out")
   func fields() async throws {
     let visitor = try await visitor()

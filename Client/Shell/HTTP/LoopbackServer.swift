@@ -39,12 +39,14 @@ final class LoopbackServer: Sendable {
 
   /// The port.
   let port: UInt16
-  private let listener: Int32
+  private let wake: WakePipe
   private let handler: any LoopbackHandler
   private let limits: Limits
   private let state = Mutex(State())
 
   private struct State {
+    /// The listening socket; `nil` after the end.
+    var listener: Int32?
     var isStopped = false
     var next = 0
     var open: [Int: LoopbackConnection] = [:]
@@ -56,7 +58,13 @@ final class LoopbackServer: Sendable {
   init(
     port: UInt16, limits: Limits = Limits(), makeHandler: (UInt16) -> any LoopbackHandler
   ) throws(ShellError) {
-    (listener, self.port) = try ShellSocket.open(port: port)
+    guard let wake = WakePipe() else {
+      throw .cannotListen(port, "the process has too many open files")
+    }
+    self.wake = wake
+    let (listener, bound) = try ShellSocket.open(port: port)
+    self.port = bound
+    state.withLock { $0.listener = listener }
     handler = makeHandler(self.port)
     self.limits = limits
   }
@@ -64,10 +72,45 @@ final class LoopbackServer: Sendable {
   /// Begins to accept connections.
   func start() {
     Self.thread("ferry-shell") { [self] in
-      while let descriptor = ShellSocket.next(listener) { take(descriptor) }
-      // Closed here and nowhere else: its number may belong to another file soon after.
-      close(listener)
+      while let listener = state.withLock({ $0.listener }) {
+        serve(listener)
+        replaceListener()
+      }
     }
+  }
+
+  /// The failures in a row after which a listening socket counts as ended.
+  private static let failuresMax = 16
+
+  /// Takes connections until the server stops, or the system has ended the socket. iOS does that to
+  /// a suspended app.
+  private func serve(_ listener: Int32) {
+    var failures = 0
+    while failures < Self.failuresMax, !state.withLock({ $0.isStopped }) {
+      switch wake.wait(beside: listener, reads: true, limit: -1) {
+      case .woken, .timeout: continue
+      case .gone: return
+      case .readable: break
+      }
+      switch ShellSocket.next(listener) {
+      case .connection(let descriptor):
+        failures = 0
+        take(descriptor)
+      case .none: failures += 1
+      case .dead: return
+      }
+    }
+  }
+
+  /// Closes the listening socket, and listens again on the same port unless the server stops.
+  private func replaceListener() {
+    // Under the lock, so that `stop` never shuts down a number that was given out again.
+    let isStopped = state.withLock { state in
+      if let listener = state.listener { Platform.closeDescriptor(listener) }
+      state.listener = state.isStopped ? nil : try? ShellSocket.open(port: port).descriptor
+      return state.isStopped
+    }
+    if !isStopped { usleep(20_000) }
   }
 
   /// Ends all connections.
@@ -75,10 +118,12 @@ final class LoopbackServer: Sendable {
     let open = state.withLock { state -> [LoopbackConnection]? in
       if state.isStopped { return nil }
       state.isStopped = true
+      // Linux refuses connections from now on; elsewhere the thread closes the socket soon.
+      if let listener = state.listener { shutdown(listener, Int32(SHUT_RDWR)) }
       return Array(state.open.values)
     }
     guard let open else { return }
-    shutdown(listener, Int32(SHUT_RDWR))
+    wake.wake()
     for connection in open { connection.cut() }
   }
 

@@ -11,6 +11,7 @@ enum ShellSocket {
     var yes: Int32 = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
     closeOnExec(descriptor)
+    setBlocking(descriptor, false)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
@@ -30,24 +31,35 @@ enum ShellSocket {
     return (descriptor, UInt16(bigEndian: address.sin_port))
   }
 
-  /// Returns the next connection; `nil` if the listening socket is closed.
-  static func next(_ listener: Int32) -> Int32? {
-    while true {
-      let descriptor = accept(listener, nil, nil)
-      if descriptor >= 0 {
-        prepare(descriptor)
-        return descriptor
-      }
-      switch errno {
-      case EINTR, ECONNABORTED: continue
-      case EMFILE, ENFILE, ENOBUFS, ENOMEM: usleep(20_000)
-      default: return nil
-      }
+  /// The result of taking a connection.
+  enum Next: Sendable, Equatable {
+    case connection(Int32)
+    /// There is none after all, or not yet.
+    case none
+    /// The socket does not listen any more.
+    case dead
+  }
+
+  /// Takes the next connection, and does not wait for one.
+  static func next(_ listener: Int32) -> Next {
+    let descriptor = accept(listener, nil, nil)
+    if descriptor >= 0 {
+      prepare(descriptor)
+      return .connection(descriptor)
+    }
+    switch errno {
+    case EINTR, ECONNABORTED, EAGAIN, EWOULDBLOCK: return .none
+    case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+      usleep(20_000)
+      return .none
+    default: return .dead
     }
   }
 
   private static func prepare(_ descriptor: Int32) {
     closeOnExec(descriptor)
+    // Darwin's connections inherit the flag of the listening socket.
+    setBlocking(descriptor, true)
     var limit = timeval(tv_sec: 30, tv_usec: 0)
     let size = socklen_t(MemoryLayout<timeval>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
@@ -75,6 +87,11 @@ enum ShellSocket {
   }
 
   static func closeOnExec(_ descriptor: Int32) { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+
+  private static func setBlocking(_ descriptor: Int32, _ isBlocking: Bool) {
+    let flags = fcntl(descriptor, F_GETFL)
+    _ = fcntl(descriptor, F_SETFL, isBlocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK)
+  }
 
   private static func reason() -> String { String(cString: strerror(errno)) }
 
