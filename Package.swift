@@ -66,6 +66,7 @@ let package = Package(
     .executable(name: "ferry-sim", targets: ["FerrySim"]),
     .executable(name: "ferry-chaos", targets: ["FerryChaos"]),
     .executable(name: "ferry-tasks", targets: ["FerryTasks"]),
+    .executable(name: "ferry-courses", targets: ["FerryCourses"]),
   ],
   traits: [
     .trait(
@@ -166,8 +167,9 @@ let package = Package(
         "FerryProtocol",
       ]),
 
-    // An app, as a user of the library writes it.
+    // Apps, as a user of the library writes them.
     command("FerryTasks", "Examples/Tasks", needs: ["Ferry"]),
+    command("FerryCourses", "Examples/Courses", needs: ["Ferry"]),
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
@@ -331,6 +333,7 @@ let package = Package(
         "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
         "FerryTestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
+        "FerryCourses",
       ]),
   ]
 )

@@ -8,6 +8,7 @@ package enum Executables {
   package static func ferryChaos() throws -> URL { try find("ferry-chaos") }
   package static func ferrySim() throws -> URL { try find("ferry-sim") }
   package static func ferryTasks() throws -> URL { try find("ferry-tasks") }
+  package static func ferryCourses() throws -> URL { try find("ferry-courses") }
 
   /// The extension that other programs load into SQLite.
   package static func ferrySQLite() throws -> URL { try find("libferry_sqlite.so") }

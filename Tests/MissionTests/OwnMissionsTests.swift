@@ -240,6 +240,46 @@ struct OwnMissionsTests {
     await missions.close()
   }
 
+  @Test("events report the progress from the first known bytes to the whole, and each fetched item")
+  func progress() async throws {
+    world.cut.withLock { $0 = 6_000_000 }
+    let missions = try await open()
+    var events = missions.events().makeAsyncIterator()
+    try await missions.add(mission([film, image, lessons]))
+    var (seen, items) = ([MissionProgress](), Set<String>())
+    while (seen.last?.bytesDone ?? 0) < 5_000_000, let event = await events.next() {
+      if case .progress(let progress) = event { seen.append(progress) }
+      if case .item(_, let path) = event { items.insert(path) }
+    }
+    let stuck = try #require(seen.last)
+    #expect(stuck.bytesTotal <= 9_070_005 && stuck.bytesDone < 6_100_000)
+    #expect(stuck.underWay.first?.path == "film.mp4")
+    #expect(try await missions.mission("course-7").bytesDone >= 5_000_000)
+    let film = try await missions.download(of: "film.mp4", in: "course-7")
+    try await film?.pause()
+    world.cut.withLock { $0 = nil }
+    try await film?.resume()
+    loop: while let event = await events.next() {
+      switch event {
+      case .progress(let progress): seen.append(progress)
+      case .item(_, let path): items.insert(path)
+      case .changed(_, .done, _): break loop
+      case .changed, .removed: break
+      }
+    }
+    #expect(items == ["film.mp4", "image.png", "data/lessons.json"])
+    let last = try #require(seen.last)
+    #expect(last.bytesDone == 9_070_005 && last.bytesTotal == 9_070_005)
+    #expect(last.itemsDone == 3 && last.isTotalKnown && last.fraction == 1)
+    // A stopped attempt may leave its last bytes unreported.
+    #expect(last.bytesFetched > 8_500_000)
+    for (former, next) in zip(seen, seen.dropFirst()) {
+      #expect(former.bytesDone <= next.bytesDone && next.bytesDone <= next.bytesTotal)
+      #expect(former.itemsDone <= next.itemsDone)
+    }
+    await missions.close()
+  }
+
   @Test("many items are fetched, and events report each state once")
   func many() async throws {
     let missions = try await open()

@@ -40,13 +40,7 @@ struct MissionKillTests {
       try await trap.sprung()
       try await run.fetched(bytes / 2)
     }
-    try await run.child.freeze()
-    let read = try await proxy.readByteCountAtRest()
-    run.child.send(SIGKILL)
-    #expect(try await run.child.exitStatus() == .killed(signal: SIGKILL))
-    proxy.set(LinkConditions())
-    try await eventually("its connections to end") { proxy.connectionCount == 0 }
-    return (read - before, try run.progress())
+    return (try await proxy.kill(run.child) - before, try run.progress())
   }
 
   @Test("a download that is killed repeatedly fetches almost nothing twice")

@@ -9,7 +9,7 @@ package final class NginxFileServer: Sendable {
 
   private let directory: TemporaryDirectory
   private let process: ChildProcess
-  private let port: UInt16
+  package let port: UInt16
 
   /// Creates a server without a file; each response gets `rate` bytes a second after its first
   /// part.

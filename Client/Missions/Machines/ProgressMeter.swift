@@ -4,9 +4,13 @@ import FerryProtocol
 public struct MissionProgress: Sendable, Equatable {
   public var id: MissionID
   public var version: Int64
-  /// The bytes that are here; the number never goes back and never exceeds ``bytesTotal``.
+  /// The bytes that are here. The number never exceeds ``bytesTotal``. It goes back only if an item of
+  /// a mission of the app's own becomes smaller or is cancelled.
   public var bytesDone: Int64
+  /// The bytes of all items, as far as their sizes are known.
   public var bytesTotal: Int64
+  /// Whether the sizes of all items are known. They may not be for a mission of the app's own.
+  public var isTotalKnown = true
   public var itemsDone: Int64
   public var items: Int64
   /// The bytes received over the network in this run.
@@ -18,9 +22,10 @@ public struct MissionProgress: Sendable, Equatable {
   /// The items that are being fetched, in the manifest's order.
   public var underWay: [ItemProgress] = []
 
-  /// The progress from 0 to 1.
+  /// The progress from 0 to 1: of the bytes, or of the items while a size is unknown.
   public var fraction: Double {
-    bytesTotal == 0 ? 1 : Double(bytesDone) / Double(bytesTotal)
+    if !isTotalKnown { return Double(itemsDone) / Double(items) }
+    return bytesTotal == 0 ? 1 : Double(bytesDone) / Double(bytesTotal)
   }
 }
 

@@ -41,17 +41,31 @@ extension OwnMissions {
       }
       return status
     }
-    for (place, download) in await downloads(under: draft) where download.state != .cancelled {
-      let progress = download.status.progress
-      status.bytesDone += progress.bytesDone
-      status.bytesTotal += progress.bytesTotal ?? progress.bytesDone
-      if download.state == .done { status.itemsDone += 1 }
+    let items = await downloads(under: draft)
+    let progress = progress(of: draft, items)
+    (status.itemsDone, status.bytesDone) = (progress.itemsDone, progress.bytesDone)
+    status.bytesTotal = progress.bytesTotal
+    for (place, download) in items where download.state != .cancelled {
       if status.reason == nil, let reason = download.status.reason, reason.kind != .waiting {
         status.reason = MissionError(
           MissionError(reason, of: nil), item: draft.document.items[place].path)
       }
     }
     return status
+  }
+
+  /// Returns the progress of a mission by its items' downloads, with the items' places.
+  func progress(
+    of draft: Draft, _ items: [(place: Int, download: Download)]
+  ) -> MissionProgress {
+    var meter =
+      meters[draft.number]
+      ?? DraftMeter(
+        draft.id, version: draft.number, paths: draft.document.items.map(\.path))
+    let statuses = items.map { (place: $0.place, status: $0.download.status) }
+    let progress = meter.progress(statuses, at: surroundings.steadyClock())
+    if known[draft.number]?.step == .fetching { meters[draft.number] = meter }
+    return progress
   }
 
   /// Returns the state of a mission, by those of its items.
@@ -79,10 +93,12 @@ extension OwnMissions {
   ///   ``MissionError/Kind/database`` if the payload is of another type.
   public func payload<Value: Decodable & Sendable>(
     of id: String, as type: Value.Type = Value.self
-  ) throws(MissionError) -> Value {
+  ) async throws(MissionError) -> Value {
     let name = try Self.name(id)
+    // A version is in use shortly before its draft is done.
+    let active = try await manager.list().first { $0.id == name }?.activeVersion
     let all = known.values.filter { $0.id == name }.sorted { $0.number < $1.number }
-    guard let bytes = (all.last { $0.step == .done } ?? all.last)?.payload else {
+    guard let bytes = (all.last { $0.number == active } ?? all.last)?.payload else {
       throw MissionError(.notFound, "mission \(id) has no payload")
     }
     do { return try JSONDecoder().decode(type, from: Data(bytes)) } catch {
@@ -129,6 +145,7 @@ extension OwnMissions {
     try await manager.verify(try Self.name(id), repairing: isRepaired)
   }
 
-  /// Returns a stream of all changes of states from now on.
+  /// Returns a stream of all events from now on: changed states, fetched items, and the progress of
+  /// missions that are being fetched, a few times a second.
   public nonisolated func events() -> AsyncStream<MissionEvent> { hub.listen() }
 }

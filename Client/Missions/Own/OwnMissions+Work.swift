@@ -27,6 +27,8 @@ extension OwnMissions {
   /// Waits for all items. Returns `false` if the work was stopped.
   private func gather(_ draft: Draft) async throws(MissionError) -> Bool {
     let items = await downloads(under: draft)
+    let watch = Task { await self.watch(draft, items) }
+    defer { watch.cancel() }
     let failure = await withTaskGroup(of: (Int, DownloadError)?.self) {
       group -> (Int, DownloadError)? in
       for (place, download) in items {
@@ -37,6 +39,7 @@ extension OwnMissions {
             await self.note(draft.number)
           }
           let status = download.status
+          if status.state == .done { await self.tell(item: place, of: draft) }
           guard status.state == .failed else { return nil }
           return (place, status.reason ?? DownloadError(.file, "it failed"))
         }
@@ -53,6 +56,33 @@ extension OwnMissions {
     }
     return !Task.isCancelled && known[draft.number]?.step == .fetching
       && items.allSatisfy { $0.download.state == .done || $0.download.state == .cancelled }
+  }
+
+  /// The interval between two reports of a mission's progress.
+  private static let watchPause: Duration = .milliseconds(250)
+
+  /// Reports the progress of a mission until its items are here.
+  private func watch(_ draft: Draft, _ items: [(place: Int, download: Download)]) async {
+    var reported: MissionProgress?
+    while !Task.isCancelled {
+      let progress = progress(of: draft, items)
+      if progress != reported { hub.tell(.progress(progress)) }
+      reported = progress
+      do { try await surroundings.sleep(Self.watchPause) } catch { return }
+    }
+  }
+
+  /// Reports the progress of a mission that is complete.
+  private func tellComplete(_ draft: Draft) {
+    let fetched = meters.removeValue(forKey: draft.number)?.fetched ?? 0
+    guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document)
+    else { return }
+    let items = Int64(manifest.items.count)
+    hub.tell(
+      .progress(
+        MissionProgress(
+          id: draft.id, version: draft.number, bytesDone: manifest.size, bytesTotal: manifest.size,
+          itemsDone: items, items: items, bytesFetched: fetched)))
   }
 
   /// Checks the fetched items, and stores the manifest.
@@ -114,6 +144,7 @@ extension OwnMissions {
     for other in former { known[other.number] = nil }
     try? await drafts.remove(former.map(\.number))
     await removeDownloads(draft)
+    tellComplete(draft)
     note(number)
   }
 
@@ -125,6 +156,7 @@ extension OwnMissions {
     try? await drafts.set(step, reason, of: draft.number)
     if draft.step == .composed { try? await manager.cancel(draft.id) }
     await removeDownloads(draft)
+    meters[draft.number] = nil
     note(draft.number)
   }
 

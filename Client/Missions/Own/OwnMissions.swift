@@ -35,6 +35,10 @@ public actor OwnMissions {
   /// The drafts that are not done, failed or cancelled, and those that ended, by number.
   var known: [Int64: Draft] = [:]
   var runs: [Int64: Task<Void, Never>] = [:]
+  /// The meters of missions that are being fetched, by number.
+  var meters: [Int64: DraftMeter] = [:]
+  /// The downloads whose items are known to be here: of an earlier process, or reported.
+  private var told: Set<DownloadID> = []
   /// The last reported states.
   var reported: [MissionID: MissionState] = [:]
   /// The drafts whose states may have changed since the last report.
@@ -241,6 +245,7 @@ public actor OwnMissions {
     } catch {
       throw MissionError(error, of: nil)
     }
+    told = Set(await queue.downloads.filter { $0.state == .done }.map(\.id))
     for draft in all where draft.isOpen && newest[draft.id] != draft.number {
       await end(draft, .cancelled, Self.replaced)
     }
@@ -293,6 +298,12 @@ public actor OwnMissions {
   func downloads(under draft: Draft) async -> [(place: Int, download: Download)] {
     let found = await queue.downloads(draft.document.items.indices.map(draft.downloadID))
     return found.enumerated().compactMap { place, download in download.map { (place, $0) } }
+  }
+
+  /// Reports an item that is here, once.
+  func tell(item place: Int, of draft: Draft) {
+    guard told.insert(draft.downloadID(place)).inserted else { return }
+    hub.tell(.item(draft.id, path: draft.document.items[place].path))
   }
 
   func run(_ number: Int64) {
