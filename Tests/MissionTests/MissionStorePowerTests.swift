@@ -42,6 +42,22 @@ struct MissionStorePowerTests {
     return (disk, version)
   }
 
+  @Test("a version that is complete stays complete")
+  func complete() async throws {
+    for seed in 1...40 as ClosedRange<UInt64> {
+      let disk = disk(seed)
+      do {
+        let store = try await open(disk)
+        let version = try await store.add(published.record, at: 1).version
+        try await store.setManifest(published.document, published.manifest, of: version)
+        try await store.complete(version, at: 2)
+        disk.losePower(under: "/device/")
+      }
+      let left = try await open(disk).missions()
+      #expect(left.map(\.isComplete) == [true], "seed \(seed)")
+    }
+  }
+
   @Test("rows that were removed with their files never return")
   func removed() async throws {
     for seed in 1...40 as ClosedRange<UInt64> {

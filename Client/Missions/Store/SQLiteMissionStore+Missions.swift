@@ -91,7 +91,7 @@ extension SQLiteMissionStore {
   }
 
   public func complete(_ version: MissionVersion, at: Int64) async throws(MissionError) {
-    try await write { connection in
+    try await writeDurably { connection in
       try connection.run("UPDATE missions SET active = 0 WHERE mission = ?", version.mission.value)
       let changed = try connection.run(
         """

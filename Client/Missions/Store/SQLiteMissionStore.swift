@@ -57,8 +57,8 @@ public final class SQLiteMissionStore: MissionStore {
   }
 
   /// Runs `body` in one transaction that is on the disk when this returns, with all before it. For
-  /// rows whose files are removed next. A loss of power may undo other transactions, but their
-  /// files are still there.
+  /// rows whose files are removed next, and for a complete version: a bundle may refer to it from now
+  /// on. A loss of power may undo other transactions, but their files are still there.
   func writeDurably<T: Sendable>(
     _ body: @escaping @Sendable (SQLiteConnection) throws -> T
   ) async throws(MissionError) -> T {
