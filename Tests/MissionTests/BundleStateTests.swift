@@ -47,6 +47,24 @@ struct BundleStateTests {
     #expect(versions(state) == [1, nil])
   }
 
+  @Test("a good version that the user names stays the one to fall back to")
+  func namedAgain() {
+    var state = BundleState()
+    state.activate(Self.key(1))
+    state.confirm(Self.key(1))
+    state.activate(Self.key(2))
+    state.activate(Self.key(1))
+    #expect(versions(state)[0] == 1)
+    // Another version comes before a page of the named one has worked again.
+    state.activate(Self.key(2))
+    leave(&state, 2, .failure(reason))
+    #expect(versions(state) == [1, nil] && state.isConfirmed)
+    state.activate(Self.key(2))
+    state.activate(Self.key(1))
+    leave(&state, 1, .failure(reason))
+    #expect(versions(state) == [nil, nil])
+  }
+
   @Test("a version that worked and fails later is left, too")
   func lateFailure() {
     var state = BundleState()

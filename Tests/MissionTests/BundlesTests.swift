@@ -141,6 +141,25 @@ struct BundlesTests {
     #expect(try await other.activate(board, version: version("2")).version == version("2"))
   }
 
+  @Test("an update takes no version whose rollout has ended while it was fetched")
+  func endedRollout() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let looks = Mutex(0)
+    let bundles = try await bundles(on: device) { [self] in
+      // The second look is before the fetch.
+      let isSecond = looks.withLock { looks in
+        looks += 1
+        return looks == 2
+      }
+      if isSecond { publish("1", share: .none) }
+    }
+    #expect(try await bundles.update(board) == false)
+    #expect(try await bundles.active(board) == nil)
+    publish("1")
+    #expect(try await bundles.update(board))
+  }
+
   @Test("an update brings back no version that another program left or replaced meanwhile")
   func twoUpdates() async throws {
     publish("1")

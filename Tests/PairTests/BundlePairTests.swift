@@ -164,6 +164,47 @@ struct BundlePairTests {
     await replica.close()
   }
 
+  @Test("a sync of all spaces of a file reports outcomes and leaves withdrawn versions, too")
+  func severalSpaces() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await device.ferry("join", "family")
+    try await publish("1", on: server)
+    try await device.exchange()
+    try await device.ferry("bundle", "fetch", "board", "--activate")
+    try await device.ferry("bundle", "confirm", "board")
+    try await device.ferry("sync")
+    #expect(try await counts(server) == [[1, 0]])
+    _ = try await server.ferryd("bundle", "withdraw", "board", "--space", Device.space)
+    let replica = try await device.open()
+    let bundles = try await replica.bundles()
+    #expect(try await bundles.active("board") != nil)
+    _ = try await replica.pullSpaces()
+    #expect(try await bundles.active("board") == nil)
+    await replica.close()
+  }
+
+  @Test("a watching replica reports an outcome although nothing else changes")
+  func quiet() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("1", on: server)
+    let replica = try await device.open()
+    let bundles = try await replica.bundles()
+    try await replica.sync()
+    try await bundles.update("board")
+    let watch = Task { try await replica.watch() }
+    let board = try #require(try await bundles.active("board"))
+    // The first outcome may go with the sync that begins a watch.
+    try await bundles.confirm(board)
+    try await eventually("the success") { try await counts(server) == [[1, 0]] }
+    try await bundles.fail(board, reason: "it is blank")
+    try await eventually("the failure") { try await counts(server) == [[0, 1]] }
+    watch.cancel()
+    _ = await watch.result
+    await replica.close()
+  }
+
   @Test("a watching replica leaves a withdrawn version without another call")
   func watching() async throws {
     let server = try await Server.start()

@@ -71,8 +71,8 @@ struct BundleState: Sendable, Equatable {
       outcomes[index].isBlocked = false
     }
     guard active != key else { return }
+    // A good version that is named again stays the one to fall back to, also from a later one.
     if isConfirmed { previous = active }
-    if previous == key { previous = nil }
     (active, isConfirmed) = (key, false)
   }
 

@@ -160,6 +160,8 @@ public final class Bundles: Sendable {
     let choice = try await choice(of: name)
     let offer = try named(next.id.version, in: choice, of: name)
     _ = try await usable(offer)
+    // The rollout may have ended during the download.
+    guard choice.isOffered(offer) else { return false }
     return try await replace(by: offer, choice).active != before.state.active
   }
 
@@ -201,6 +203,17 @@ public final class Bundles: Sendable {
     for name in names {
       try? await leaveWithdrawn(name)
       try? await sendReports(of: name)
+    }
+  }
+
+  /// Sends unreported outcomes to the server. The replica calls this now and then while it is watched,
+  /// since no sync follows in a quiet space. Returns whether the server has all outcomes.
+  package func attend() async -> Bool {
+    do {
+      for name in try await store.names() { try await sendReports(of: name) }
+      return true
+    } catch {
+      return false
     }
   }
 

@@ -10,11 +10,15 @@ package protocol ReplicaCompanion: AnyObject, Sendable {
   func close() async
   /// Acts on the result of a sync or pull of the replica.
   func synced() async
+  /// Does work that waits for the server and that no sync has done. Returns whether none is left.
+  func attend() async -> Bool
 }
 
 extension ReplicaCompanion {
   /// Does nothing.
   package func synced() async {}
+  /// There is none.
+  package func attend() async -> Bool { true }
 }
 
 /// The companions of a file's replicas. They do not keep them alive.

@@ -21,6 +21,8 @@ package struct ReplicaSurroundings: Sendable {
   package var fileSystem: String?
   /// The store of the token.
   package var credentials: any CredentialStore = MemoryCredentialStore()
+  /// The executor of the replica's own tasks; `nil` for the pool.
+  package var executor: (any TaskExecutor)?
   /// Gets the entries of the replica's log.
   package var log: (@Sendable (LogEntry) -> Void)?
   package var limits = Limits.standard

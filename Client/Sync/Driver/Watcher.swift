@@ -20,6 +20,10 @@ package struct Watcher: Sendable {
     package var stopped = RetryPolicy(
       delayBase: .seconds(10), delayMax: .seconds(600), attemptsMax: nil)
 
+    /// The pauses after which work beside the file that has failed is tried again.
+    package var companions = RetryPolicy(
+      delayBase: .seconds(5), delayMax: .seconds(60), attemptsMax: nil)
+
     package init() {}
   }
 

@@ -25,9 +25,11 @@ extension Replica {
   public func syncSpaces(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> [SpaceSync] {
-    try await exchange { [self] in
+    let results = try await exchange { [self] in
       try await each { try await $0.engine.sync(progress: $0.noting(progress)) }
     }
+    await notifyCompanions()
+    return results
   }
 
   /// Pushes to all spaces of the file, and returns the result of each, as ``syncSpaces(progress:)`` does.
@@ -43,9 +45,11 @@ extension Replica {
   public func pullSpaces(
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> [SpaceSync] {
-    try await exchange { [self] in
+    let results = try await exchange { [self] in
       try await each { try await $0.engine.pull(progress: $0.noting(progress)) }
     }
+    await notifyCompanions()
+    return results
   }
 
   /// Exchanges all spaces. Throws the first failure when all have ended.
@@ -158,11 +162,31 @@ extension Replica {
       switch event {
       case .synced(let report):
         if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
-        if !companions.all.isEmpty { Task { await notifyCompanions() } }
+        if !companions.all.isEmpty {
+          Task(executorPreference: engine.surroundings.executor) { [self] in
+            await notifyCompanions()
+          }
+        }
         onEvent(.synced(report))
       case .offline(let error): onEvent(.offline(error))
       case .connected: onEvent(.connected)
       }
+    }
+  }
+
+  /// Lets companions do the work that no sync does, until the task is cancelled: in a quiet space, no
+  /// sync follows.
+  private func attendCompanions() async throws {
+    let (surroundings, options) = (engine.surroundings, engine.surroundings.watch)
+    var failures = 0
+    while true {
+      let pause =
+        failures == 0
+        ? nil : options.companions.delay(afterFailures: failures, random: surroundings.random())
+      try await surroundings.sleep(max(pause ?? .zero, options.remotePoll))
+      var isDone = true
+      for companion in companions.all where await !companion.attend() { isDone = false }
+      failures = isDone ? 0 : failures + 1
     }
   }
 
@@ -214,6 +238,10 @@ extension Replica {
           try await surroundings.sleep(pause)
           return .rested(number)
         }
+      }
+      group.addTask { [self] in
+        try await attendCompanions()
+        return .spacesMayHaveChanged
       }
       defer { group.cancelAll() }
       var (known, running, first) = (Set([number]), 1, ReplicaError?.none)
