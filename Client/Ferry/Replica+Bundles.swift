@@ -23,8 +23,15 @@ extension Replica {
     let manager: MissionManager
     if let missions { manager = missions } else { manager = try await missionManager() }
     let store = try await BundleStore.open(place + ".missions/bundles.db")
+    return bundles(in: store, options: options, missions: manager)
+  }
+
+  /// Returns the bundles whose states are in a store; see ``bundles(options:missions:)``.
+  package func bundles(
+    in store: BundleStore, options: BundleOptions, missions: MissionManager
+  ) -> Bundles {
     let bundles = Bundles(
-      missions: manager, store: store, options: options,
+      missions: missions, store: store, options: options,
       in: BundleSurroundings(
         device: { [self] () async throws(MissionError) in
           do { return try await deviceID() } catch { throw MissionError(.database, "\(error)") }

@@ -15,13 +15,24 @@ final class ShellCore: LoopbackHandler {
   let services: ServiceRegistry
   let log: @Sendable (ShellEvent) -> Void
   private let surroundings: ShellSurroundings
-  private let state = Mutex(State())
+  private let openPages = OpenPages()
+  private let follower: PageFollower
 
-  private struct State {
-    var openings: [Secret] = []
-    var pages: [Int: Page] = [:]
-    var next = 0
-    var watch = PageWatch()
+  /// The pages and unused addresses.
+  private final class OpenPages: Sendable {
+    struct State {
+      var openings: [Secret] = []
+      var pages: [Int: Page] = [:]
+      var next = 0
+    }
+
+    let state = Mutex(State())
+
+    /// Lets all pages of a version load again.
+    func reload(_ version: PageVersion) {
+      let pages = state.withLock { $0.pages.values.filter { $0.version == version } }
+      for page in pages { page.channel?.send(BridgeLine.reload) }
+    }
   }
 
   init(
@@ -31,11 +42,12 @@ final class ShellCore: LoopbackHandler {
     gate = RequestGate(authority: "127.0.0.1:\(port)", token: Secret(), cookie: Secret())
     (self.source, self.services, self.log) = (source, services, log)
     self.surroundings = surroundings
+    follower = PageFollower(source, surroundings, log: log) { [openPages] in openPages.reload($0) }
   }
 
   func makeAddress() -> String {
     let opening = Secret()
-    state.withLock { state in
+    openPages.state.withLock { state in
       state.openings.append(opening)
       if state.openings.count > Self.openingsMax { state.openings.removeFirst() }
     }
@@ -43,7 +55,7 @@ final class ShellCore: LoopbackHandler {
   }
 
   func stop() {
-    let pages = state.withLock { state in
+    let pages = openPages.state.withLock { state in
       defer { state.pages = [:] }
       return Array(state.pages.values)
     }
@@ -102,7 +114,7 @@ final class ShellCore: LoopbackHandler {
   }
 
   private func open(_ text: String) -> ShellResponse {
-    let isKnown = state.withLock { state in
+    let isKnown = openPages.state.withLock { state in
       guard let place = state.openings.firstIndex(where: { $0.isEqual(to: text) }) else {
         return false
       }
@@ -120,7 +132,7 @@ final class ShellCore: LoopbackHandler {
 
   // MARK: Pages
 
-  func page(_ number: Int) -> Page? { state.withLock { $0.pages[number] } }
+  func page(_ number: Int) -> Page? { openPages.state.withLock { $0.pages[number] } }
 
   /// Begins a load with the version that is current now.
   private func begin(at path: BundlePath?) async -> ShellResponse {
@@ -134,7 +146,7 @@ final class ShellCore: LoopbackHandler {
       log(.unavailable(error))
       return ShellDocument.unavailable(error, retry: "/\(gate.token.text)/").response
     }
-    let (page, oldest) = state.withLock { state in
+    let (page, oldest) = openPages.state.withLock { state in
       state.next += 1
       let page = Page(number: state.next, version: version, start: start, token: gate.token)
       state.pages[state.next] = page
@@ -199,13 +211,13 @@ final class ShellCore: LoopbackHandler {
 
   /// Ends a page.
   func end(_ number: Int, _ event: PageWatch.Event) async {
-    let page = state.withLock { $0.pages.removeValue(forKey: number) }
+    let page = openPages.state.withLock { $0.pages.removeValue(forKey: number) }
     page?.end()
     await note(event, of: number)
   }
 
   func ended(_ channel: LineChannel) {
-    let page = state.withLock { state in state.pages.values.first { $0.has(channel) } }
+    let page = openPages.state.withLock { state in state.pages.values.first { $0.has(channel) } }
     guard let page else { return }
     Task {
       // A page that the user leaves reports it, on another connection.
@@ -217,44 +229,11 @@ final class ShellCore: LoopbackHandler {
 
   func noteCrash(_ detail: String) async {
     // The page's stream may have ended before this.
-    await note(.failed(PageFailure(.crashed, detail)), of: state.withLock { $0.next })
+    await note(.failed(PageFailure(.crashed, detail)), of: openPages.state.withLock { $0.next })
   }
 
-  // MARK: The watch
-
-  /// Notes an event of a page, and follows the watch's decisions.
+  /// Notes an event of a page.
   func note(_ event: PageWatch.Event, of page: Int) async {
-    let now = surroundings.now()
-    let effects = state.withLock { $0.watch.handle(event, of: page, at: now) }
-    if case .loaded = event {
-      Task { [weak self, surroundings] in
-        try await surroundings.sleep(PageWatch.patience)
-        await self?.expire()
-      }
-    }
-    await follow(effects)
-  }
-
-  private func expire() async {
-    let now = surroundings.now()
-    await follow(state.withLock { $0.watch.expired(at: now) })
-  }
-
-  private func follow(_ effects: [PageWatch.Effect]) async {
-    for effect in effects {
-      switch effect {
-      case .confirm(_, let version):
-        await source.confirm(version)
-        log(.confirmed(version))
-      case .fail(_, let version, let failure):
-        let fallsBack = await source.fail(version, failure)
-        log(.failed(version, failure, fallsBack: fallsBack))
-        guard fallsBack else { continue }
-        let pages = state.withLock { state in
-          state.pages.values.filter { $0.version == version }
-        }
-        for page in pages { page.channel?.send(BridgeLine.reload) }
-      }
-    }
+    await follower.note(event, of: page)
   }
 }

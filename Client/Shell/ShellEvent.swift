@@ -20,6 +20,8 @@ package struct ShellSurroundings: Sendable {
   package var now: @Sendable () -> Duration
   /// Waits.
   package var sleep: @Sendable (Duration) async throws -> Void
+  /// The executor of the shell's own tasks; `nil` for the pool.
+  package var executor: (any TaskExecutor)?
 
   package init(
     now: @escaping @Sendable () -> Duration,

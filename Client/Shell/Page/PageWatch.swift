@@ -1,12 +1,12 @@
 /// Decides whether pages work; pure. Each load of a page is followed until it confirms, fails or
 /// ends (SPEC.md §33).
-struct PageWatch: Sendable {
+package struct PageWatch: Sendable {
   /// The time in which a page has to report that it works.
-  static let patience = Duration.seconds(10)
+  package static let patience = Duration.seconds(10)
   /// A new version whose pages vanish so often before they are ready has crashed.
   static let vanishedMax = 2
 
-  enum Event: Sendable, Equatable {
+  package enum Event: Sendable, Equatable {
     /// A page load began.
     case loaded(PageVersion)
     /// Its script has opened its stream.
