@@ -36,6 +36,8 @@ package enum Workload {
     package var cascades = 0
     /// ``UserAction/share``.
     package var shares = 0
+    /// ``UserAction/shelve``.
+    package var shelves = 50
 
     package init() {}
 
@@ -45,7 +47,7 @@ package enum Workload {
         (UserAction.tally, counters), (.batch, batches), (.claim, claims), (.draft, drafts),
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
-        (.enrol, members), (.share, shares),
+        (.enrol, members), (.share, shares), (.shelve, shelves),
       ] {
         rest -= ratio
         if rest < 0 { return action }

@@ -35,12 +35,13 @@ extension Workload {
       CREATE TABLE tags(id TEXT PRIMARY KEY NOT NULL,
         code TEXT REFERENCES labels(code) ON UPDATE CASCADE, note TEXT)
       """,
-    ] + clubs
+    ] + clubs + shelves
 
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
     "essays", "sheets", "labels", "tags", "paints", "clubs", "members", "roles", "badges",
+    "shelves", "books", "loans",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at
@@ -91,6 +92,8 @@ extension Workload {
     "members": Cascade(column: "club", parent: "clubs"),
     "badges": Cascade(column: "member", parent: "members"),
     "roles": Cascade(column: nil, parent: "clubs"),
+    "books": Cascade(column: "shelf", parent: "shelves"),
+    "loans": Cascade(column: "book", parent: "books"),
   ]
 
   /// The table whose rows follow a value of their parents (ON UPDATE CASCADE), and the column of

@@ -58,6 +58,7 @@ extension Workload {
     case .sheet: return try sheet(&random, query)
     case .enrol: return try enrol(&random, query)
     case .share: return try share(deviceName, spaces, &random, query)
+    case .shelve: return try shelve(deviceName, &random, query)
     }
   }
 
@@ -165,7 +166,7 @@ extension Workload {
     return "UPDATE items SET \(sets.joined(separator: ", ")) WHERE id = '\(id)'"
   }
 
-  private static func delete(_ table: String, _ id: String) -> String {
+  static func delete(_ table: String, _ id: String) -> String {
     "DELETE FROM \(table) WHERE id = '\(id)'"
   }
 

@@ -57,6 +57,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Table `tasks(id, list, title, worth, maker)`, whose `list` has the space of each row: rows move between
   /// two spaces, and into none.
   case share
+  /// Tables `shelves(id)`, `books(id, shelf REFERENCES shelves)` and `loans(id, book REFERENCES books)`, all with
+  /// ON DELETE CASCADE: changes the keys of parents and moves their children, in one transaction.
+  case shelve
 }
 
 /// An action at a moment. All of it is known from the seed before the run starts, so that a failing

@@ -62,6 +62,8 @@ extension WorldOptions {
         "shares", \.shares,
         "transactions of a thousand on a table with rows of two spaces; 0: files have one space"),
       Field(
+        "shelves", \.shelves, "transactions of a thousand that move rows from deleted parents"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),

@@ -57,6 +57,8 @@ package struct WorldOptions: Sendable, Equatable {
   /// Transactions of a thousand that write to a table whose rows belong to two spaces. Above 0, each file
   /// takes part in a second space, which all devices share.
   package var shares = Workload.Mix().shares
+  /// Transactions of a thousand that move rows from parents which they delete.
+  package var shelves = Workload.Mix().shelves
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
 
@@ -169,6 +171,7 @@ extension WorldOptions {
     mix.sheets = sheets
     mix.members = members
     mix.shares = shares
+    mix.shelves = shelves
     return mix
   }
 
