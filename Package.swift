@@ -164,7 +164,7 @@ let package = Package(
       "FerryCommand", "Client/FerryCommand",
       needs: [
         "Ferry", "FerryShell", "FerryTableImport", "FerryCommandLine", "FerryLineEditor",
-        "FerryProtocol",
+        "FerryProtocol", "FerryTransport",
       ]),
 
     // Apps, as a user of the library writes them.

@@ -283,6 +283,25 @@ struct DownloadQueueTests {
     await queue.close()
   }
 
+  @Test("a server that always breaks off at the same byte counts as one that fails")
+  func alwaysCut() async throws {
+    let server = try HostileServer { [content] request in
+      // Without a validator each attempt begins from scratch.
+      let answer = HostileServer.Answer.good(content, tag: nil, to: request)
+      return request.number < 40 ? answer.cut(after: 300_000) : answer
+    }
+    defer { server.stop() }
+    let queue = try await open {
+      $0.pauses = RetryPolicy(
+        delayBase: .milliseconds(1), delayMax: .milliseconds(5), attemptsMax: 3)
+    }
+    let download = Download(server.url, to: path("film"))
+    try await queue.add(download)
+    await #expect(throws: DownloadError.self) { try await download.finished() }
+    #expect(server.requests.count < 40)
+    await queue.close()
+  }
+
   @Test("a process that was killed before or after the last rename loses and repeats nothing")
   func killedAtTheEnd() async throws {
     let server = try good()

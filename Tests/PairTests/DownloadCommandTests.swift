@@ -78,6 +78,8 @@ struct DownloadCommandTests {
     let wrong = String(sum.output.prefix(64))
     let failed = try await ferry(server.url, "film", "--sha256", wrong, exits: 1)
     #expect(failed.error.contains("not the expected one"))
+    // There is no manifest that a user would know.
+    #expect(failed.error.contains("SHA-256 differs from the expected one"), "\(failed.error)")
     #expect(try names().isEmpty)
     let done = try await ferry(server.url, "film")
     let right = try #require(done.output.split(separator: " ").last).trimmingCharacters(
@@ -97,6 +99,9 @@ struct DownloadCommandTests {
     try await ferry(server.url + "?page=2")
     #expect(try names() == ["file"])
     #expect(try await ferry("ftp://x/y", exits: 2).error.contains("http"))
+    for address in ["http://", "http://x:99999/y", "http://x/a b"] {
+      #expect(try await ferry(address, exits: 2).error.contains("is not a web address"))
+    }
     #expect(try await ferry(server.url, "x", "--sha256", "12", exits: 2).error.contains("SHA-256"))
     try await ferry(server.url, "x", "--limit-rate", "0", exits: 2)
     let missing = try await ferry(server.url + "x", "x", exits: 1)
@@ -113,6 +118,30 @@ struct DownloadCommandTests {
     let start = ContinuousClock.now
     try await ferry(server.url, "slow", "--limit-rate", "3MB")
     #expect(start.duration(to: .now) > .milliseconds(900))
+  }
+
+  @Test("a server that always breaks off at the same byte is given up like one that is away")
+  func alwaysCut() async throws {
+    let (listener, port) = try LoopbackSocket.listen()
+    defer { close(listener) }
+    let thread = Thread {
+      var count = 0
+      while let connection = LoopbackSocket.accept(on: listener) {
+        count += 1
+        var request = [UInt8](repeating: 0, count: 4_096)
+        _ = recv(connection, &request, request.count, 0)
+        // Without the end after many requests, the command would run until the test's limit.
+        let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n".utf8)
+        let body = Array((count < 200 ? "abc" : "abcd").utf8)
+        _ = Foundation.send(
+          connection, answer + body, answer.count + body.count, Int32(MSG_NOSIGNAL))
+        close(connection)
+      }
+    }
+    thread.start()
+    defer { shutdown(listener, Int32(SHUT_RDWR)) }
+    let failed = try await ferry("http://127.0.0.1:\(port)/f", "--wait", "300ms", exits: 3)
+    #expect(failed.error.contains("run the same command again"), "\(failed.error)")
   }
 
   @Test("a second process is refused while the first one downloads")

@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryTransport
 import Foundation
 
 extension FerryCommand {
@@ -112,6 +113,11 @@ private struct DownloadTask {
       throw UsageError(
         .invalidValue, "“\(url)” is not a web address", why: "it has no http:// or https://",
         next: "give the whole address")
+    }
+    do throws(TransportError) { _ = try RequestAddress(url) } catch {
+      throw UsageError(
+        .invalidValue, "“\(url)” is not a web address", why: error.message,
+        next: "give the whole address, with blanks as %20")
     }
     if let text = arguments.stringIfPresent("sha256") {
       guard let hash = ContentHash(text.lowercased()) else {

@@ -9,6 +9,10 @@ final class DownloadDisplay: Sendable {
     /// When the download began to wait for a condition that may never come.
     var waitingSince: ContinuousClock.Instant?
     var reason: DownloadError?
+    /// The most bytes of the file that were ever here.
+    var highest: Int64 = 0
+    /// Whether bytes arrive since the last failure.
+    var isReceiving = false
   }
 
   private let label: String
@@ -41,20 +45,27 @@ final class DownloadDisplay: Sendable {
     ])
   }
 
-  /// A download that has got nothing since its last failure still waits.
+  /// A download whose file has not grown since its last failure still waits, although a part of it
+  /// may arrive again.
   private func note(_ status: DownloadStatus, _ state: inout State) {
     if status.state == .ready, let reason = status.reason {
       state.reason = reason
+      state.isReceiving = false
       if state.waitingSince == nil { state.waitingSince = .now }
-    } else if status.progress.bytesFetched > state.shown?.progress.bytesFetched ?? 0 {
+    } else if status.progress.bytesDone > state.highest {
       (state.waitingSince, state.reason) = (nil, nil)
+    } else if status.progress.bytesFetched > state.shown?.progress.bytesFetched ?? 0 {
+      state.isReceiving = true
     }
+    state.highest = max(state.highest, status.progress.bytesDone)
   }
 
   /// Returns the reason of a wait that is longer than `patience`; `nil` if there is none.
   func reason(after patience: Duration) -> DownloadError? {
     state.withLock { state in
-      guard let since = state.waitingSince, since.duration(to: .now) > patience else { return nil }
+      guard !state.isReceiving, let since = state.waitingSince,
+        since.duration(to: .now) > patience
+      else { return nil }
       return state.reason
     }
   }

@@ -230,7 +230,7 @@ actor DownloadSession {
       let what = checksChunks ? "the SHA-256 of chunk \(chunk)" : "the file's SHA-256"
       throw DownloadError(
         .wrongContent(chunk: checksChunks ? chunk : nil),
-        "\(what) differs from the manifest")
+        "\(what) differs from the \(checksChunks ? "manifest" : "expected one")")
     }
     wake()
   }

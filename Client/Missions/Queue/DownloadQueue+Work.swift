@@ -21,7 +21,7 @@ extension DownloadQueue {
         try await store.set(file: file, of: download.id)
         try await putInPlace(file, download)
       }
-      failures[download.id] = nil
+      (failures[download.id], highest[download.id]) = (nil, nil)
       return .done
     } catch {
       return ending(of: error, download.id)
@@ -74,8 +74,13 @@ extension DownloadQueue {
       }
       return DownloadedFile(path: download.path, size: outcome.size, hash: outcome.hash)
     } catch {
-      // An attempt that fetched something was no failure in a row.
-      if download.status.progress.bytesFetched > before { failures[id] = nil }
+      // An attempt that enlarged the file was no failure in a row. One that fetched the same part
+      // again was: a server that always breaks off would be asked without a pause for ever.
+      let bytes = download.status.progress.bytesDone
+      if bytes > highest[id] ?? 0 {
+        failures[id] = nil
+        highest[id] = bytes
+      }
       throw error
     }
   }

@@ -32,8 +32,10 @@ public actor DownloadQueue {
   private var found: [DownloadID: Download] = [:]
   private var order: [DownloadID] = []
   private var tasks: [DownloadID: Task<Void, Never>] = [:]
-  /// The failures in a row of each download.
+  /// The failures in a row of each download: those since its file last grew.
   var failures: [DownloadID: Int] = [:]
+  /// The most bytes of each file that were ever here.
+  var highest: [DownloadID: Int64] = [:]
   private var isClosed = false
   /// The number of calls that are storing added downloads.
   private var additions = 0
@@ -214,7 +216,7 @@ public actor DownloadQueue {
 
   /// Resumes a download.
   func resume(_ download: Download) async throws(DownloadError) {
-    failures[download.id] = nil
+    (failures[download.id], highest[download.id]) = (nil, nil)
     try await change(.resume(download.id))
   }
 
@@ -260,7 +262,7 @@ public actor DownloadQueue {
     }
     found[id] = nil
     order.removeAll { $0 == id }
-    failures[id] = nil
+    (failures[id], highest[id]) = (nil, nil)
     download.leave()
   }
 
