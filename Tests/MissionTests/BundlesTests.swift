@@ -250,6 +250,38 @@ struct BundlesTests {
     let new = try await bundles(on: device, shell: "2")
     #expect(try await new.update(board))
     #expect(try await new.active(board)?.version == version("2"))
+    // The program is replaced by an earlier one.
+    #expect(try await old.update(board))
+    #expect(try await old.active(board)?.version == version("1"))
+  }
+
+  @Test("the reason names the shell, the failure or the rollout")
+  func reasons() async throws {
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    func reason() async -> BundleError.Kind? {
+      do {
+        try await bundles.fetch(board)
+        return nil
+      } catch {
+        return error.kind
+      }
+    }
+    #expect(await reason() == .notFound)
+    publish("2", share: .none)
+    #expect(await reason() == .notOffered)
+    publish("3", minShell: "7")
+    #expect(await reason() == .shellTooOld)
+    await #expect { try await bundles.activate(board) } throws: { error in
+      (error as? BundleError)?.kind == .shellTooOld
+    }
+    publish("3", minShell: "7", isWithdrawn: true)
+    #expect(await reason() == .notOffered)
+    publish("1")
+    #expect(await reason() == nil)
+    let active = try await bundles.activate(board)
+    try await bundles.fail(active, reason: "blank")
+    #expect(await reason() == .failedHere)
   }
 
   @Test("the signed manifest decides about the shell, whatever the catalogue says")

@@ -118,6 +118,10 @@ extension BundleError: CommandFailureConvertible {
       return failure(
         "the version is not offered to this device",
         "wait for the rollout, or ask the publisher: `ferryd bundle promote`", "not_offered")
+    case .failedHere:
+      return failure(
+        "no version is left to fetch",
+        "wait for another version, or name the failed one to try it again", "failed_here")
     case .shellTooOld:
       return failure("the version needs a newer shell", "update the app", "shell_too_old")
     case .nothingToActivate:

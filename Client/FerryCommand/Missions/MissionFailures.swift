@@ -9,7 +9,9 @@ extension MissionError: CommandFailureConvertible {
   ///
   /// - Parameter mission: the mission of the error, if it is known.
   func failure(of mission: MissionID?) -> CommandFailure {
-    let name = mission.map { "mission \($0)" } ?? "the mission"
+    let bundle = mission.flatMap { BundleID(mission: $0) }
+    let name = bundle.map { "bundle \($0)" } ?? mission.map { "mission \($0)" } ?? "the mission"
+    let resume = bundle.map { "ferry bundle fetch \($0.name)" } ?? "ferry mission resume"
     let code = "mission_\(kind.code)"
     func failure(
       _ what: String, _ next: String, _ status: ExitStatus = .failed
@@ -25,12 +27,12 @@ extension MissionError: CommandFailureConvertible {
     case .offline:
       return failure(
         "\(name) waits for a connection",
-        "run `ferry mission resume` when there is a connection; the fetched content is kept",
+        "run `\(resume)` when there is a connection; the fetched content is kept",
         .unreachable)
     case .diskFull:
       return failure(
         "there is not enough disk space for \(name)",
-        "free some disk space, then run `ferry mission resume`; the fetched content is kept")
+        "free some disk space, then run `\(resume)`; the fetched content is kept")
     case .busy:
       return failure(
         "another process is fetching \(name)",
@@ -61,7 +63,7 @@ extension MissionError: CommandFailureConvertible {
       return failure(
         "this device has no permission to fetch \(name)",
         "if the space's server refuses, give a token for the space with `ferry init`; if another "
-          + "server refuses, ask its publisher for access. Then run `ferry mission resume`; the "
+          + "server refuses, ask its publisher for access. Then run `\(resume)`; the "
           + "fetched content is kept", .needsUser)
     case .badManifest, .badSignature:
       return failure(
@@ -70,7 +72,7 @@ extension MissionError: CommandFailureConvertible {
     case .untrustedSigner:
       return failure(
         "\(name) is signed with a key that this device does not trust",
-        "if the server has a new key, run `ferry mission trust KEY` and `ferry mission resume`; the "
+        "if the server has a new key, run `ferry mission trust KEY` and `\(resume)`; the "
           + "fetched content is kept. Else do not trust the server",
         .needsUser)
     case .damaged:

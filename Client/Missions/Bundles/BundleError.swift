@@ -7,6 +7,8 @@ public struct BundleError: Error, Sendable, Equatable, CustomStringConvertible {
     case notFound
     /// The version is not offered to this device, or was withdrawn.
     case notOffered
+    /// The version failed on this device: it is taken again only by its name.
+    case failedHere
     /// The version needs a newer shell.
     case shellTooOld
     /// No version that is here can be put in use.

@@ -28,8 +28,12 @@ struct BundleChoice: Sendable {
 
   /// Whether a version is offered to this device.
   func isOffered(_ offer: BundleOffer) -> Bool {
-    guard !offer.listing.isWithdrawn, offer.runs(on: shell) else { return false }
-    return BundleRollout.includes(device, in: offer.listing.share, of: offer.id)
+    isInRollout(offer) && offer.runs(on: shell)
+  }
+
+  private func isInRollout(_ offer: BundleOffer) -> Bool {
+    !offer.listing.isWithdrawn
+      && BundleRollout.includes(device, in: offer.listing.share, of: offer.id)
   }
 
   /// The latest version that is offered and did not fail here.
@@ -44,8 +48,25 @@ struct BundleChoice: Sendable {
   /// Whether a version may replace the one in use without a user's request.
   func replaces(_ offer: BundleOffer) -> Bool {
     guard offer.key != state.active, !state.isBlocked(offer.key) else { return false }
-    guard let active = state.active, !isWithdrawn(active) else { return true }
+    guard let active = state.active, !isWithdrawn(active), runs(active) else { return true }
     return offer.id.version >= active.version
+  }
+
+  /// Whether this shell runs a version, by the catalogue. A program that was replaced by an earlier
+  /// one may have left a version in use that it does not run.
+  private func runs(_ key: BundleKey) -> Bool {
+    offers.first { $0.key == key }?.runs(on: shell) ?? true
+  }
+
+  /// The latest version that this device would take if its shell were newer.
+  var tooNew: BundleOffer? {
+    offers.filter { isInRollout($0) && !$0.runs(on: shell) && !state.isBlocked($0.key) }
+      .max { $0.id < $1.id }
+  }
+
+  /// The latest version that is offered, and failed on this device.
+  var failed: BundleOffer? {
+    offers.filter { isOffered($0) && state.isBlocked($0.key) }.max { $0.id < $1.id }
   }
 
   /// Whether a version was withdrawn, by the catalogue. A version that it does not name stays

@@ -112,9 +112,7 @@ public final class Bundles: Sendable {
     let choice = try await choice(of: name)
     guard let version else {
       if let best = choice.best { return (best.id, best.manifest) }
-      throw choice.offers.isEmpty
-        ? BundleError(.notFound, "there is no bundle \(name) in the catalogue")
-        : BundleError(.notOffered, "no version of bundle \(name) is offered to this device")
+      throw nothing(in: choice, of: name)
     }
     guard let offer = choice.offers.first(where: { $0.id.version == version }) else {
       throw BundleError(.notFound, "there is no version \(version) of bundle \(name)")
@@ -146,8 +144,8 @@ public final class Bundles: Sendable {
       if try await replace(by: offer, choice).active == offer.key { return bundle }
     }
     if let bundle = try await active(name) { return bundle }
-    throw BundleError(
-      .nothingToActivate, "no version of bundle \(name) is offered to this device")
+    let reason = nothing(in: choice, of: name)
+    throw reason.kind == .shellTooOld ? reason : BundleError(.nothingToActivate, reason.message)
   }
 
   /// Fetches the version that the device should have, and puts it in use. Returns whether another
@@ -259,6 +257,21 @@ public final class Bundles: Sendable {
       throw BundleError(.notOffered, "bundle \(offer.id) was withdrawn")
     }
     if let shell = offer.listing.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
+  }
+
+  /// Returns the reason why this device takes no version of a bundle.
+  private func nothing(in choice: BundleChoice, of name: BundleName) -> BundleError {
+    if choice.offers.isEmpty {
+      return BundleError(.notFound, "there is no bundle \(name) in the catalogue")
+    }
+    if let offer = choice.tooNew, let shell = offer.listing.minShell {
+      return tooOld(offer.id, shell)
+    }
+    if let offer = choice.failed {
+      return BundleError(
+        .failedHere, "bundle \(offer.id) failed on this device, and no other version is offered")
+    }
+    return BundleError(.notOffered, "no version of bundle \(name) is offered to this device")
   }
 
   private func tooOld(_ id: BundleID, _ shell: BundleVersion) -> BundleError {

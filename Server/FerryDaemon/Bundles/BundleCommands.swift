@@ -131,6 +131,25 @@ enum BundleCommands {
       next: "see `ferryd bundle list --space \(space)`", code: "unknown_bundle")
   }
 
+  /// Returns the failure of a command about a bundle: missions and addresses are not its words.
+  static func failure(
+    _ problem: Problem, _ name: BundleName, in space: SpaceName
+  ) -> CommandFailure {
+    let (what, next): (String, String)
+    switch problem.code {
+    case .missionConflict:
+      what = "the version cannot be published or offered"
+      next =
+        "write another version into ferry-bundle.json, and publish it; if the key is another one, "
+        + "`--new-key` confirms it"
+    case .notFound:
+      what = "bundle \(name) has no such version"
+      next = "see `ferryd bundle show \(name) --space \(space)`"
+    default: return problem.commandFailure
+    }
+    return CommandFailure(what, why: problem.detail, next: next, code: problem.code.rawValue)
+  }
+
   /// Changes the named version, or the latest one in use.
   private static func change(
     _ arguments: ParsedArguments, _ change: BundleChange, _ event: String,
@@ -152,7 +171,12 @@ enum BundleCommands {
         }
         version = last.id.version
       }
-      let entry = try await target.change(BundleID(name, version), change)
+      let entry: BundleEntry
+      do {
+        entry = try await target.change(BundleID(name, version), change)
+      } catch let problem as Problem {
+        throw failure(problem, name, in: target.name)
+      }
       try TextOutput.standardOutput.line(
         arguments.flag("json")
           ? JSONText.object([("event", .string(event))] + entry.members).text

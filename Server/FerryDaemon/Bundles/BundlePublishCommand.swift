@@ -64,7 +64,9 @@ extension BundleCommands {
         record = try await target.publish(
           manifest, files, isNewKey: arguments.flag("new-key"), share: share, bar: bar)
       } catch MissionFailure.refused(let problem) {
-        throw problem
+        throw BundleCommands.failure(problem, bundle.id.name, in: space)
+      } catch let problem as Problem {
+        throw BundleCommands.failure(problem, bundle.id.name, in: space)
       }
       guard let entry = BundleEntry(record) else {
         throw CommandFailure(
