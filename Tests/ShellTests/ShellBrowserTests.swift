@@ -114,7 +114,17 @@ struct ShellBrowserTests {
       "return window.ferry && document.title ? document.title : null",
       #"return await ferry.call("probe.echo", {a: [1, "é", 9007199254740993n, new Uint8Array([1, 2])]})"#,
       #"return await ferry.call("probe.fails").catch((e) => [e instanceof FerryError, e.code, e.message])"#,
-      #"return await ferry.call("probe.none").catch((e) => e.code)"#,
+      """
+      const ring = {};
+      ring.ring = ring;
+      const errors = [];
+      for (const value of [ring, new Uint8Array(5000)]) {
+        errors.push(await ferry.call("probe.echo", value).catch((e) => e.code));
+        try { for await (const _ of ferry.watch("probe.echo", value)) {} }
+        catch (error) { errors.push(error.code); }
+      }
+      return [await ferry.call("probe.none").catch((e) => e.code), ...errors];
+      """,
       """
       const numbers = [];
       for await (const number of ferry.watch("probe.count")) {
@@ -190,7 +200,10 @@ struct ShellBrowserTests {
     }
     let failed = try await visit.result(Mixed.self, of: 2).values
     #expect(failed == ["true", "sold_out", "there is none left"])
-    #expect(try await visit.result(of: 3) == "unknown_service")
+    #expect(
+      try await visit.result(Mixed.self, of: 3).values == [
+        "unknown_service", "invalid_argument", "invalid_argument", "too_large", "too_large",
+      ])
     #expect(try await visit.result(Bool.self, of: 4))
     #expect(try await visit.result(of: 5) == "cancelled")
     #expect(try await visit.result(of: 6) == "cancelled")

@@ -27,8 +27,26 @@ struct ShellCommandTests {
     #expect(grant.error.contains("“data.*” names no service"))
     let origin = try await ferry("shell", board, "--origin", "example.org", at: folder)
     #expect(origin.error.contains("is no server"))
+    // A path would limit nothing.
+    let path = try await ferry(
+      "shell", board, "--origin", "https://a.example/b", "--window", at: folder)
+    #expect(path.error.contains("is no server"))
+    let unknown = try await ferry("shell", board, "--grant", "dota", "--window", at: folder)
+    #expect(unknown.error.contains("there is no service “dota”"))
     let replica = try await ferry("shell", board, "--grant", "data", at: folder)
     #expect(replica.error.contains("there is no replica"))
+  }
+
+  @Test("the key of --key-file is that of the missions of a folder's pages")
+  func keyFile() async throws {
+    let folder = try TemporaryDirectory()
+    let board = Self.root.appending(path: "Examples/Board/app").path
+    _ = try await ferry("sql", "CREATE TABLE cards(id TEXT PRIMARY KEY)", at: folder)
+    _ = try await ferry("track", "cards", at: folder)
+    try Data("short".utf8).write(to: folder.file("key"))
+    let shell = try await ferry(
+      "shell", board, "--grant", "missions", "--key-file", "key", "--window", at: folder)
+    #expect(shell.error.contains("key contains no key"), "\(shell.error)")
   }
 
   @Test("the declarations describe every member of the script")

@@ -36,6 +36,13 @@ struct ShellRun {
   ) async throws -> ExitStatus {
     let replica = try await replica()
     let registry = ServiceRegistry(try await services(replica), granting: granted)
+    if let pattern = registry.unknownGrants.first {
+      throw CommandFailure(
+        "there is no service “\(pattern)”",
+        why: "the groups are data, missions, net and device",
+        next: "correct --grant; Documentation/shell.md lists the services", status: .usage,
+        code: "bad_grant")
+    }
     let port = UInt16(try arguments.integer("port", in: 0...65_535))
     let shell = try FerryShell.Shell.start(source, services: registry, port: port) {
       [presentation] in
@@ -107,7 +114,8 @@ struct ShellRun {
     of replica: Replica, over transport: SystemTransport
   ) async throws -> MissionManager {
     if let opened { return opened.missions }
-    return try await replica.missionManager(transport: transport)
+    return try await replica.missionManager(
+      key: try MissionKeyFile.key(arguments), transport: transport)
   }
 
   private func origins() throws -> [String] {

@@ -39,16 +39,26 @@
     return btoa(String.fromCharCode(...bytes));
   };
 
+  // A value that JSON does not have, such as one that contains itself, is the caller's mistake.
+  const message = (body) => {
+    try {
+      return JSON.stringify(body, encoded);
+    } catch (error) {
+      if (error instanceof FerryError) throw error;
+      throw new FerryError("invalid_argument", `the argument is no value of JSON: ${error.message}`);
+    }
+  };
+
   const post = async (name, body, options) => {
+    const text = message(body);
     let response;
     try {
       response = await send(base + name, {
         method: "POST", cache: "no-store", credentials: "same-origin", redirect: "error",
         headers: { "Ferry-Page": secret, "Content-Type": "application/json" },
-        body: JSON.stringify(body, encoded), ...options,
+        body: text, ...options,
       });
-    } catch (error) {
-      if (error instanceof FerryError) throw error;
+    } catch {
       throw options?.signal?.aborted ? cancelled() : over();
     }
     if (!response.ok) {

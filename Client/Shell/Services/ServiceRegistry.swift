@@ -31,6 +31,13 @@ public struct ServiceRegistry: Sendable {
     services.values.sorted { ($0.name, $0.version) < ($1.name, $1.version) }
   }
 
+  /// The granted patterns that name no service of the app, such as misspelt ones.
+  package var unknownGrants: [ServicePattern] {
+    granted.filter { pattern in
+      !services.values.contains { pattern.matches($0.name, version: $0.version) }
+    }
+  }
+
   /// Returns the service that a page of a bundle means by a name.
   ///
   /// - Throws: `not_declared`, `not_granted` or `unknown_service`.

@@ -41,8 +41,13 @@ public struct NetworkServices: Sendable {
     self.origins = origins.compactMap { try? RequestAddress($0) }
   }
 
-  /// Whether a text is the address of a server.
-  package static func isOrigin(_ text: String) -> Bool { (try? RequestAddress(text)) != nil }
+  /// Whether a text is the address of a server: a path would limit nothing.
+  package static func isOrigin(_ text: String) -> Bool {
+    let rest = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    return (rest.count == 3 || rest.count == 4 && rest[3].isEmpty)
+      && !text.utf8.contains { "?#@".utf8.contains($0) }
+      && (try? RequestAddress(text)) != nil
+  }
 
   /// All of them.
   public var all: [Service] {
