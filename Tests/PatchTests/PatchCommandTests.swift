@@ -54,6 +54,15 @@ struct PatchCommandTests {
     #expect(29...30 ~= days)
   }
 
+  @Test("a patch that would have ended already is not signed")
+  func ended() async throws {
+    _ = try await run(["key", "--key", path("key.pem")])
+    try writeScript()
+    let refused = try await sign("--expires", "0s")
+    #expect(refused.status == .exited(2), "\(refused.output)")
+    #expect(refused.error.contains("would have ended already"), "\(refused.error)")
+  }
+
   @Test("a patch is shown with its signer, and fails without a trusted one")
   func shows() async throws {
     let key = try await run(["key", "--key", path("key.pem"), "--json"])

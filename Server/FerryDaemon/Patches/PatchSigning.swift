@@ -29,6 +29,11 @@ enum PatchSigning {
     let now = CommandMark.now.at
     let rest = try arguments.duration("expires").components.seconds.multipliedReportingOverflow(
       by: 1_000)
+    guard rest.partialValue > 0 || rest.overflow else {
+      throw UsageError(
+        .invalidValue, "the patch would have ended already", why: "--expires is less than a second",
+        next: "write --expires 14d")
+    }
     let document = PatchDocument(
       app: try arguments.string("app"), appVersions: arguments.strings("app-version"),
       behaviour: try arguments.string("behaviour"),
