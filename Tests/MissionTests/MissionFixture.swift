@@ -94,6 +94,8 @@ final class Shelf: MissionCatalogue, Downloader {
   /// A disturbance of a download, once each.
   enum Obstacle: Sendable {
     case fails(DownloadError)
+    /// Fetches so many bytes, and loses the connection.
+    case breaksOff(after: Int)
     /// Writes so many bytes and then waits until its task is cancelled.
     case hangs(after: Int)
     /// Continues when so many run at once.
@@ -159,6 +161,11 @@ final class Shelf: MissionCatalogue, Downloader {
     }
     switch obstacle {
     case .fails(let error): throw error
+    case .breaksOff(let count):
+      progress(
+        DownloadProgress(
+          bytesDone: Int64(count), bytesTotal: job.size, bytesFetched: Int64(count)))
+      throw DownloadError(.offline, "the connection broke off")
     case .hangs(let count): try await hang(job, content, after: count, progress)
     case .waits(let count): while runningMax < count { await Task.yield() }
     case nil: break

@@ -94,6 +94,18 @@ struct MissionMishapTests {
     #expect(try await device.manager.waitUntilIdle([mission("m")]).first?.state == .done)
   }
 
+  @Test("a server that breaks off at the same byte each time is not asked for ever")
+  func alwaysCut() async throws {
+    publish("m")
+    var options = MissionOptions()
+    options.pauses.attemptsMax = 3
+    let device = try await Device(shelf, options: options)
+    for _ in 0..<12 { shelf.obstruct(large, .breaksOff(after: 1_000)) }
+    let ended = try await device.download("m")
+    #expect(ended.first?.state != .done)
+    #expect(shelf.fetches(of: large) < 12)
+  }
+
   @Test("an empty store accepts a key, and another one; a used store keeps its key")
   func firstKey() async throws {
     publish("m")

@@ -144,7 +144,10 @@ extension MissionManager {
       await stall(id, MissionError(failure, of: source), item)
     }
     let board = runs[id]?.board
+    // The failures since the file last grew. A server that breaks off at the same byte each time
+    // fails, although it sends something.
     var failures = 0
+    var highest: Int64 = 0
     while true {
       job.map =
         try await store.chunkMap(of: hash, chunkCount: job.chunks.count)
@@ -153,7 +156,7 @@ extension MissionManager {
       let failure: DownloadError
       do throws(DownloadError) {
         _ = try await downloader.download(job) { progress in
-          came.withLock { $0 = max($0, progress.bytesFetched) }
+          came.withLock { $0 = max($0, progress.bytesDone) }
           if let place { board?.update(place, progress) }
         }
         return await goesOn(id)
@@ -164,7 +167,9 @@ extension MissionManager {
       guard failure.isTransient, isPatient, !Task.isCancelled else {
         throw MissionError(failure, of: job.source)
       }
-      failures = came.withLock { $0 } > 0 ? 1 : failures + 1
+      let bytes = came.withLock { $0 }
+      failures = bytes > highest ? 1 : failures + 1
+      highest = max(highest, bytes)
       await stall(id, MissionError(failure, of: job.source), item)
       let pause = options.pauses.delay(afterFailures: failures, random: surroundings.random())
       guard let pause else { throw MissionError(failure, of: job.source) }
