@@ -224,7 +224,8 @@ let package = Package(
         "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
         "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
         "FerrySQLite", "FerryStoredValues",
-        "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography",
+        "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography", "Ferry",
+        "FerryShell",
       ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
       "FerrySim", "Proving/FerrySim",

@@ -39,6 +39,7 @@ struct PlantedFaultTests {
       var options = WorldOptions.drawn(seed: seed, devices: devices, operations: operations)
       // After a restore of the server, oracles accept more. A second space makes many more steps.
       (options.serverRestores, options.missions, options.shares) = (0, 0, 0)
+      options.bundles = 0
       return options
     }
     switch fault {
@@ -148,6 +149,12 @@ struct PlantedFaultTests {
       (options.retention, options.pruneEvery, options.batchCopies) = (1, 1, 12)
       (options.copies, options.restores, options.absences) = (0, 0, 0)
       (options.syncPause, options.lateContacts) = (1_000, 0)
+      return options
+    case .failureForgotten:
+      // Versions that fail, and processes that die after that.
+      var options = drawn()
+      Self.setMissions(&options)
+      (options.missions, options.bundles) = (0, 2)
       return options
     case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
       var options = drawn()

@@ -17,6 +17,8 @@ final class DeviceMissions: @unchecked Sendable {
   private let seed: UInt64
   private var isAlive = true
   private var manager: MissionManager?
+  /// `nil` in a world without bundles, and until the missions are open.
+  private(set) var bundles: DeviceBundles?
   private var isSettling = false
   private var isOutdated = false
   /// The missions that differ from the user's requests; `nil` before a check.
@@ -35,6 +37,8 @@ final class DeviceMissions: @unchecked Sendable {
   /// Ends its effects: it changes nothing from now on.
   func die() {
     isAlive = false
+    bundles?.die()
+    bundles = nil
     guard let manager else { return }
     self.manager = nil
     shared.scheduler.task { await manager.close() }
@@ -64,11 +68,19 @@ final class DeviceMissions: @unchecked Sendable {
         try? await shared.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
       }
     }
+    if let manager { showBundles(manager) }
     // An application that updates the missions that its user wants.
     while isAlive, let manager {
       try? await shared.scheduler.sleep(.milliseconds(2_000 + random.below(6_000)))
       if isAlive { _ = await ask(manager) }
     }
+  }
+
+  private func showBundles(_ manager: MissionManager) {
+    guard isAlive, let setting = shared.bundles else { return }
+    let bundles = DeviceBundles(device, shared, setting, replica: replica, seed: seed)
+    self.bundles = bundles
+    shared.scheduler.task { await bundles.run(manager) }
   }
 
   private func open() async throws -> MissionManager {

@@ -68,13 +68,7 @@ final class MissionLibrary {
   private static func make(_ content: Int, change: Int, seed: UInt64) -> [UInt8] {
     var random = SeededRandom(seed, "content-\(content)")
     let size = sizes[random.below(sizes.count)]
-    var bytes = [UInt8](repeating: 0, count: (size + 7) / 8 * 8)
-    bytes.withUnsafeMutableBytes { buffer in
-      for place in stride(from: 0, to: buffer.count, by: 8) {
-        buffer.storeBytes(of: random.next().littleEndian, toByteOffset: place, as: UInt64.self)
-      }
-    }
-    bytes.removeLast(bytes.count - size)
+    var bytes = SeededContent.draw(size, from: &random)
     if size > 0, change > 0 { bytes[random.below(size)] ^= UInt8(change) }
     return bytes
   }

@@ -1,6 +1,7 @@
 import FerrySQLite
+import FerrySimulatedDisk
 
-// Mistakes of a device's missions, as triggers in the file of their rows.
+// Mistakes of a device's missions and bundles, in the files of their rows.
 extension PlantedFault {
   /// Plants the mistake in a mission store's file.
   func plant(inMissionsOn connection: SQLiteConnection) throws {
@@ -14,5 +15,12 @@ extension PlantedFault {
         WHERE mission = NEW.mission AND version = NEW.version;
       END
       """)
+  }
+
+  /// Plants the mistake in the file of bundles' states, when a process has opened it.
+  func plant(inBundlesAt path: String, on disk: SimulatedDisk) throws {
+    guard self == .failureForgotten else { return }
+    let connection = try SQLiteConnection(path: path, fileSystem: disk.fileSystem)
+    try connection.execute("UPDATE outcomes SET blocked = 0")
   }
 }

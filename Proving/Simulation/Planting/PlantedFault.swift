@@ -62,6 +62,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case contentNotSynced
   /// Removing a version removes all of its content, even if other missions have it too.
   case sharedContentRemoved
+  /// A device forgets at its next start that a version of a bundle failed.
+  case failureForgotten
   /// A time is clamped by the server's wall clock alone, below times that its author has seen.
   case clampedBelowSeen
   /// A batch that is applied once more gives its effects the identifiers that they had before.

@@ -11,6 +11,7 @@ package struct Shrinker {
     case fault(PlannedFault)
     case chance(FaultName)
     case mission(PlannedMission)
+    case bundle(PlannedBundle)
   }
 
   /// The result.
@@ -40,6 +41,7 @@ package struct Shrinker {
     var elements: [Element] =
       full.actions.map { .action($0) } + full.faults.map { .fault($0) }
       + failed.happened.map { .chance($0) } + full.missions.map { .mission($0) }
+      + full.bundles.map { .bundle($0) }
     var best = Outcome(plan: full, result: failed, runs: 0)
     var runs = 0
     func fails(_ kept: [Element]) throws -> Bool {
@@ -87,6 +89,7 @@ package struct Shrinker {
       case .fault(let fault): plan.faults.append(fault)
       case .chance(let name): plan.chances?.insert(name)
       case .mission(let mission): plan.missions.append(mission)
+      case .bundle(let bundle): plan.bundles.append(bundle)
       }
     }
     return plan
@@ -122,8 +125,16 @@ extension WorldPlan {
           + "  \(planned.kind.rawValue) mission-\(planned.mission)"
       )
     }
+    let bundles = bundles.map { planned in
+      (
+        planned.at,
+        "\(Self.time(planned.at))  "
+          + (planned.isPublishers ? "server   " : "device-\(Self.two(planned.device))")
+          + "  \(planned.kind.rawValue) \(BundleLibrary.id(planned.bundle, planned.version))"
+      )
+    }
     let chances = (chances ?? []).map(\.description).sorted().map { "by chance  \($0)" }
-    return (actions + faults + missions).sorted { $0 < $1 }.map(\.1) + chances
+    return (actions + faults + missions + bundles).sorted { $0 < $1 }.map(\.1) + chances
   }
 
   private static func time(_ milliseconds: Int64) -> String {

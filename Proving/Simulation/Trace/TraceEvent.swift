@@ -12,6 +12,8 @@ package struct TraceEvent: Sendable, Equatable {
     case applied, buffered, released, refused, pulled, pruned
     // Of missions, on a device or the server.
     case mission
+    // Of bundles, on a device or the server.
+    case bundle
     // In the storage.
     case diskFull, syncFailure, tornWrite, diskFailed
     // Of the run.

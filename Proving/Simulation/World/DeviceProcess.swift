@@ -10,16 +10,16 @@ import Synchronization
 /// user's transactions.
 // SAFETY: touched on the scheduler's thread only.
 final class DeviceProcess: @unchecked Sendable {
-  private let device: SimulatedDevice
-  private let setting: SimulatedDevice.Setting
+  let device: SimulatedDevice
+  let setting: SimulatedDevice.Setting
   private var random: SeededRandom
-  private var isAlive = true
+  private(set) var isAlive = true
   private var isSyncLocked = false
   private var tasks: [Task<Void, Never>] = []
   /// The replica of the device's own space.
-  private var replica: Replica?
+  private(set) var replica: Replica?
   /// The replica that has opened the file: of the first space.
-  private var whole: Replica?
+  private(set) var whole: Replica?
   /// `nil` in a world without missions, and until the replica is open.
   private(set) var missions: DeviceMissions?
   /// The process's own connections to the ledgers, on which others may look at the file between two
@@ -52,7 +52,7 @@ final class DeviceProcess: @unchecked Sendable {
     connections[ledger.number]
   }
 
-  private func start(_ body: @escaping @Sendable () async -> Void) {
+  func start(_ body: @escaping @Sendable () async -> Void) {
     tasks.append(setting.scheduler.task(body))
   }
 
@@ -209,6 +209,7 @@ final class DeviceProcess: @unchecked Sendable {
 
   private func synced(_ report: SyncReport) {
     guard isAlive else { return }
+    missions?.bundles?.look()
     setting.trace.note(
       .synced, device.name,
       "pushed \(report.pushed), pulled \(report.pulled), buffered \(report.buffered)")
@@ -220,7 +221,7 @@ final class DeviceProcess: @unchecked Sendable {
     device.observe()
   }
 
-  private func fail(_ what: String, _ error: any Error) {
+  func fail(_ what: String, _ error: any Error) {
     guard isAlive else { return }
     setting.trace.note(.syncFailed, device.name, "\(what): \(error)")
   }
@@ -330,96 +331,6 @@ final class DeviceProcess: @unchecked Sendable {
     }
   }
 
-  /// Changes a table in a way that the triggers do not see.
-  func migrate(_ random: inout SeededRandom) {
-    guard let replica else { return }
-    let plan = Migration.Plan(&random, shares: device.ledgers.count > 1)
-    start { [self] in
-      do {
-        try await carryOut(plan, replica)
-        guard isAlive else { return }
-        setting.trace.note(.migrated, device.name, "\(plan.table) is \(plan.kind.rawValue)")
-      } catch {
-        fail("migrate", error)
-        if plan.kind == .untracked { await trackAgain(Name(plan.table), replica) }
-      }
-    }
-  }
-
-  /// Attaches another device's file and writes to a table that it tracks. Its triggers would record
-  /// that here, so the write is rejected.
-  func write(attaching other: SimulatedDevice, _ random: inout SeededRandom) {
-    guard let replica else { return }
-    let id = Workload.fresh("n-", &random)
-    start { [self] in
-      do {
-        try await replica.write { [setting] database in
-          try database.execute("ATTACH '\(other.path)' AS other")
-          let insert = "INSERT INTO other.notes(id, title) VALUES ('\(id)', 'attached')"
-          if setting.planted == .attachedRecorded {
-            // No guard checks statements of the connection itself.
-            try database.connection.execute(insert)
-          } else {
-            try database.execute(insert)
-          }
-        }
-        if isAlive { setting.trace.note(.attached, device.name, "wrote to \(other.name)") }
-      } catch {
-        if isAlive { setting.trace.note(.attached, device.name, "\(other.name): \(error)") }
-      }
-      do {
-        // The failed transaction leaves the file attached.
-        try await replica.write { database in
-          let list = "SELECT name FROM pragma_database_list WHERE name = 'other'"
-          if try !database.query(list).isEmpty { try database.execute("DETACH other") }
-        }
-      } catch  where isAlive {
-        // If the other device died, the disk has killed this process's handle of its file too. Each
-        // further transaction here would fail.
-        device.crash(losingPower: false, restartAfter: 1_000_000)
-      } catch {
-        // The process has died meanwhile.
-      }
-    }
-  }
-
-  private func carryOut(_ plan: Migration.Plan, _ replica: Replica) async throws {
-    let table = Name(plan.table)
-    if plan.kind == .untracked { try await replica.untrack(table) }
-    if plan.kind == .rebuiltElsewhere {
-      let other = try SQLiteConnection(path: device.path, fileSystem: setting.disk.fileSystem)
-      let find = "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'"
-      try other.transaction {
-        let sql = try other.prepare(find).first { $0.text(0) } ?? ""
-        for statement in plan.statements(madeBy: sql) { try other.execute(statement) }
-      }
-    } else {
-      try await replica.write { database in
-        let found = try database.query(
-          "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'")
-        guard case .text(let sql)? = found.first?.values.first else { return }
-        for statement in plan.statements(madeBy: sql) { try database.execute(statement) }
-      }
-    }
-    if plan.kind == .untracked { try await track(table, replica) }
-  }
-
-  /// Records a table again after a migration that failed, as soon as the disk permits it.
-  private func trackAgain(_ table: Name, _ replica: Replica) async {
-    while isAlive {
-      do { return try await track(table, replica) } catch { fail("track", error) }
-      try? await setting.scheduler.sleep(.milliseconds(500))
-    }
-  }
-
-  private func track(_ table: Name, _ replica: Replica) async throws {
-    if Workload.shared.tables.contains(table) {
-      try await whole?.track(table, spaceColumn: Workload.shared.column)
-    } else {
-      try await replica.track(table)
-    }
-  }
-
   /// Returns the number of steps that the application's migrator has run.
   private static func level(of database: Database) throws -> Int {
     let made = try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'ferry_steps'")
@@ -445,6 +356,7 @@ final class DeviceProcess: @unchecked Sendable {
       },
       lock: { [self] _, patience in try await lock(patience) })
     surroundings.fileSystem = setting.disk.fileSystem
+    surroundings.executor = scheduler
     surroundings.limits = setting.limits
     surroundings.sync.pageSize = setting.limits.changesPerPage
     surroundings.watch.localPoll = .milliseconds(700)

@@ -24,6 +24,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let recordsSteps: Bool
     /// `nil` in a world without missions.
     let missions: MissionSetting?
+    /// `nil` in a world without bundles.
+    let bundles: BundleSetting?
     /// The space that all devices share, if their files take part in a second one.
     let shared: SpaceName?
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
@@ -63,6 +65,8 @@ final class SimulatedDevice: @unchecked Sendable {
   private var offCount = 0
   /// Missions that its user requested and did not cancel.
   var wanted: Set<MissionID> = []
+  /// Bundles that its user has opened.
+  var opened: Set<BundleName> = []
   /// The number of times that its machine was switched on again.
   private(set) var boots = 0
   private var isRetired = false
@@ -118,6 +122,8 @@ final class SimulatedDevice: @unchecked Sendable {
     } else {
       setting.disk.kill(under: "/\(name)/")
     }
+    tellBundles(.died(device: name))
+    if !isRetired { lookAtBundles() }
   }
 
   /// Switches the device off until ``switchOn()``.
@@ -150,6 +156,8 @@ final class SimulatedDevice: @unchecked Sendable {
     setting.disk.removeFiles(under: "/\(name)/")
     setting.disk.copyFiles(under: directory + "/", to: "/\(name)/")
     tellMissions(.wentBack(device: name))
+    tellBundles(.wentBack(device: name))
+    lookAtBundles()
     tellSurvivors()
     start()
   }
@@ -188,7 +196,8 @@ final class SimulatedDevice: @unchecked Sendable {
     look(at: ledger, isApart: false, ReplicaEvidence.unconfirmedOperations)
   }
 
-  private func look<T>(
+  /// Reads a ledger as ``evidence(of:isApart:withArchive:)`` does.
+  func look<T>(
     at ledger: Ledger, isApart: Bool, _ read: (SQLiteConnection) throws -> T
   ) -> T? {
     guard !isRetired else { return nil }
@@ -236,9 +245,11 @@ final class SimulatedDevice: @unchecked Sendable {
 
   /// Copies the known facts of the device whose file this one got a copy of.
   func inherit(from original: SimulatedDevice) {
-    wanted = original.wanted
+    (wanted, opened) = (original.wanted, original.opened)
     setting.journal?.inherit(name, from: original.name)
     tellMissions(.copied(device: name, from: original.name))
+    tellBundles(.copied(device: name, from: original.name))
+    lookAtBundles()
     for ledger in ledgers {
       guard let evidence = evidence(of: ledger, withArchive: true) else { continue }
       unconfirmed[ledger.space] = evidence.pending

@@ -21,6 +21,8 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   private let pruning: ServerPruning
   /// `nil` in a world without missions.
   let missions: ServerMissions?
+  /// Learns of reports about bundles; `nil` in a world without bundles.
+  var bundles: BundleSetting?
   private var process: Process?
   /// Streams of events that its processes have begun.
   private var streams: [HTTPStream] = []
@@ -154,7 +156,9 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   package func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse {
     guard let process else { return HTTPResponse(status: 503) }
     let node = clocks.node(of: request.remoteAddress)
+    let answered = bundles?.watch(request, message)
     let response = await process.services[node].respond(to: request)
+    answered?(response)
     if case .stream(let stream) = response.body {
       streams.append(stream)
       if isRetired { forgetStreams() }

@@ -10,7 +10,8 @@ extension World {
       device.process?.upgrade()
       if isDrained && whatIsLeft(on: device) != nil { isDrained = false }
     }
-    return settleMissions(isDrained: isDrained)
+    // A report of an outcome is no operation: it moves no head.
+    return settleMissions(isDrained: isDrained) && bundlesLeft().isEmpty
   }
 
   /// Returns the work that has not drained, for a person.
@@ -19,7 +20,7 @@ extension World {
       whatIsLeft(on: device).map { "\(device.name): \($0)" }
     }
     return "after \(options.livenessSeconds) s without faults: "
-      + (left + missionsLeft()).joined(separator: "; ")
+      + (left + missionsLeft() + bundlesLeft()).joined(separator: "; ")
   }
 
   private func orphans(in space: SpaceName) -> Int {

@@ -17,7 +17,7 @@ struct ServerMissions: Sendable {
 extension World {
   /// Creates the folder, in memory if the machine has a place for that.
   static func makeServerMissions(seed: UInt64, _ options: WorldOptions) throws -> ServerMissions? {
-    guard options.missions > 0 else { return nil }
+    guard options.missions > 0 || options.bundles > 0 else { return nil }
     let memory = "/dev/shm"
     let isThere = FileManager.default.isWritableFile(atPath: memory)
     let parent = isThere ? memory : NSTemporaryDirectory()

@@ -35,9 +35,12 @@ package final class World: @unchecked Sendable {
   let skipped: SkippedTime
   let nodeClocks: NodeClocks
   private(set) var committed = 0
-  /// Both `nil` in a world without missions.
+  /// Both `nil` in a world without missions and bundles.
   private(set) var missions: MissionSetting?
   private(set) var publisher: MissionPublisher?
+  /// Both `nil` in a world without bundles.
+  private(set) var bundles: BundleSetting?
+  private(set) var bundlePublisher: BundlePublisher?
 
   /// - Parameters:
   ///   - keepsEvents: Whether the trace is kept for a report.
@@ -101,7 +104,7 @@ package final class World: @unchecked Sendable {
   }
 
   private func connectMissions() {
-    guard options.missions > 0 else { return }
+    guard options.missions > 0 || options.bundles > 0 else { return }
     let setting = MissionSetting(seed: seed, missions: options.missions) { [unowned self] in
       report($0, by: $1)
     }
@@ -109,6 +112,13 @@ package final class World: @unchecked Sendable {
     publisher = MissionPublisher(
       scheduler, trace: trace, server: server, setting: setting, options: options,
       space: { Self.space($0) })
+    guard options.bundles > 0 else { return }
+    let bundles = BundleSetting(seed: seed) { [unowned self] in report($0, by: $1) }
+    self.bundles = bundles
+    server.bundles = bundles
+    bundlePublisher = BundlePublisher(
+      scheduler, trace: trace, server: server, setting: bundles, missions: setting,
+      space: { [options] in Self.space(options.space(ofMission: $0)) })
   }
 
   /// Makes worlds faster in a process that runs one at a time and uses SQLite for nothing else.
@@ -130,7 +140,7 @@ package final class World: @unchecked Sendable {
     let setting = SimulatedDevice.Setting(
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
-      missions: missions, shared: options.shares > 0 ? Self.shared : nil,
+      missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
       journal: journal, tell: { [unowned self] in tell($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
@@ -260,6 +270,9 @@ package final class World: @unchecked Sendable {
     for planned in plan.missions {
       scheduler.after(planned.at * 1_000) { [unowned self] in perform(planned) }
     }
+    for planned in plan.bundles {
+      scheduler.after(planned.at * 1_000) { [unowned self] in perform(planned) }
+    }
   }
 
   /// Ends all faults; within the bound all has to drain.
@@ -293,7 +306,9 @@ package final class World: @unchecked Sendable {
         let server = try server.storage.evidence(of: space)
         servers[space] = server
         report(judges[space, default: OracleBench()].judge(final(space, server)))
-        if space != Self.shared { try judgeMissions(in: space) }
+        guard space != Self.shared else { continue }
+        try judgeMissions(in: space)
+        judgeBundles(in: space, server)
       } catch {
         report([Violation(oracle: "evidence", "space \(space): \(error)")])
       }
@@ -317,6 +332,7 @@ package final class World: @unchecked Sendable {
     disk.faults = { _ in nil }
     for device in devices { device.retire() }
     publisher?.stop()
+    bundlePublisher?.stop()
     server.retire()
     _ = scheduler.run(limit: stepsMax) { false }
     server.storage.close()

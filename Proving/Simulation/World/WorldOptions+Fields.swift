@@ -66,6 +66,9 @@ extension WorldOptions {
       Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
+      Field(
+        "bundles", \.bundles,
+        "web apps that the server publishes in versions, some broken, for a share of the devices"),
       Field("packet-operations", \.packetOperations, "operations in a packet at most"),
       Field("page-changes", \.pageChanges, "changes in a page of a pull list at most"),
       Field(

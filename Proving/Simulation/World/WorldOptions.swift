@@ -61,6 +61,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var shelves = Workload.Mix().shelves
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
+  /// Bundles that the server publishes, in several versions, promotes and withdraws.
+  package var bundles = 0
 
   // MARK: Limits that are made small, so that few operations reach them
 
@@ -241,6 +243,11 @@ extension WorldOptions {
     var missions = SeededRandom(seed, "missions")
     if missions.chance(1, in: 6), options.serverRestores == 0 {
       options.missions = 1 + missions.below(3)
+    }
+    // As with missions. Outcomes that a server lost are not reported again.
+    var bundles = SeededRandom(seed, "bundles")
+    if bundles.chance(1, in: 6), options.serverRestores == 0 {
+      options.bundles = 1 + bundles.below(2)
     }
     options.drawRetention(seed: seed)
     options.drawNodes(seed: seed)

@@ -30,6 +30,8 @@ package struct WorldPlan: Sendable, Equatable {
   package var chances: Set<FaultName>?
   /// The actions of publishers and users on missions.
   package var missions: [PlannedMission] = []
+  /// The actions of publishers and users on bundles.
+  package var bundles: [PlannedBundle] = []
 
   /// Draws a plan from the seed.
   package init(seed: UInt64, options: WorldOptions) {
@@ -38,6 +40,7 @@ package struct WorldPlan: Sendable, Equatable {
       duration: Int64(options.seconds) * 1_000, mix: options.mix)
     faults = Self.faults(seed, options)
     missions = PlannedMission.plan(seed: seed, options: options)
+    bundles = PlannedBundle.plan(seed: seed, options: options)
   }
 
   private static func faults(_ seed: UInt64, _ options: WorldOptions) -> [PlannedFault] {

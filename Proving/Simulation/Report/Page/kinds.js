@@ -15,6 +15,7 @@ const looks = {
   migrated: { group: "Device", tone: "brown", shape: "torn", fault: true },
   attached: { group: "Device", tone: "brown", shape: "torn", fault: true },
   mission: { group: "Device", tone: "violet", shape: "up" },
+  bundle: { group: "Device", tone: "violet", shape: "up" },
   sent: { group: "Network", tone: "blue", shape: "none", common: true },
   delivered: { group: "Network", tone: "blue", shape: "none", common: true },
   dropped: { group: "Network", tone: "red", shape: "none", fault: true },

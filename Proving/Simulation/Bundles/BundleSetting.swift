@@ -1,0 +1,47 @@
+import FerryConformance
+import FerryHTTPServer
+import FerryProtocol
+
+/// The state that the devices of a world with bundles share.
+// SAFETY: touched on the scheduler's thread only.
+final class BundleSetting: @unchecked Sendable {
+  let seed: UInt64
+  let library: BundleLibrary
+  private var bench = BundleBench()
+  private var requests = 0
+  private let report: ([Violation], String) -> Void
+
+  /// - Parameter report: Called with the violations that oracles found, and the device's name.
+  init(seed: UInt64, report: @escaping ([Violation], _ actor: String) -> Void) {
+    (self.seed, self.report) = (seed, report)
+    library = BundleLibrary(seed: seed)
+  }
+
+  func tell(_ event: BundleRunEvent, by actor: String) {
+    let found = bench.see(event)
+    if !found.isEmpty { report(found, actor) }
+  }
+
+  func judge(_ final: FinalBundleEvidence) -> [Violation] { bench.judge(final) }
+
+  // MARK: Reports to the server
+
+  /// Passes a request to the oracles if it has reports, before the server handles it. Returns a
+  /// function for its answer.
+  ///
+  /// - Parameter message: The message's number.
+  func watch(_ request: HTTPRequest, _ message: Int) -> ((HTTPResponse) -> Void)? {
+    guard request.segments.last == "bundle-reports",
+      let reports = try? BundleReportsRequest(decoding: request.body)
+    else { return nil }
+    requests += 1
+    let (number, device) = (requests, request.remoteAddress)
+    tell(.reporting(device: device, reports, number: number, sent: message), by: device)
+    return { [self] response in
+      let kept = Array("{\"kept\":\(reports.reports.count)}".utf8)
+      var isKept = false
+      if response.status == 200, case .bytes(let body) = response.body { isKept = body == kept }
+      tell(.reported(number: number, isKept: isKept), by: device)
+    }
+  }
+}
