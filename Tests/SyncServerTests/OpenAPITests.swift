@@ -8,41 +8,15 @@ import Testing
 /// Keeps the description of the endpoints from trailing the routes.
 @Suite("The description of the endpoints", .hangLimit)
 struct OpenAPITests {
-  /// Returns methods and their statuses, by path.
-  private static func operations() throws -> [String: [String: [String]]] {
-    var found: [String: [String: [String]]] = [:]
-    var (path, method) = ("", "")
-    let text = try Self.text()
-    let start = try #require(text.firstRange(of: "\npaths:\n")).upperBound
-    let end = try #require(text.firstRange(of: "\ncomponents:\n")).lowerBound
-    for line in text[start..<end].split(separator: "\n") {
-      if let match = line.wholeMatch(of: #/  (/\S*):/#) { path = String(match.1) }
-      if let match = line.wholeMatch(of: #/    ([a-z]+):/#) {
-        method = match.1.uppercased()
-        found[path, default: [:]][method] = []
-      }
-      if let match = line.prefixMatch(of: #/        '(\d{3})':/#) {
-        found[path]?[method]?.append(String(match.1))
-      }
-    }
-    return found
-  }
-
-  private static func text() throws -> String {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../Protocol/openapi.yaml").standardized
-    return try String(contentsOf: file, encoding: .utf8)
-  }
-
   @Test("the description names the paths of all routes and no others")
   func paths() throws {
     let routes = Route.allCases.filter { $0 != .unknown }.map(\.rawValue)
-    #expect(try Set(Self.operations().keys) == Set(routes))
+    #expect(try Set(OpenAPIDescription().operations.keys) == Set(routes))
   }
 
   @Test("the description names the methods of each route; HEAD can be implied by GET")
   func methods() throws {
-    let operations = try Self.operations()
+    let operations = try OpenAPIDescription().operations
     for route in Route.allCases where route != .unknown {
       let methods = Set(route.methods.map(\.name))
       let named = Set((operations[route.rawValue] ?? [:]).keys)
@@ -54,8 +28,9 @@ struct OpenAPITests {
 
   @Test("each operation names the statuses that any request of its kind can get")
   func statuses() throws {
-    for (path, methods) in try Self.operations() where path.hasPrefix("/v1/") {
-      for (method, statuses) in methods {
+    for (path, methods) in try OpenAPIDescription().operations where path.hasPrefix("/v1/") {
+      for (method, operation) in methods {
+        let statuses = operation.statuses
         let common = ["400", "401", "403", "404", "405", "500", "503"]
         #expect(Set(common).isSubset(of: statuses), "\(method) \(path)")
         let takesContent = method == "POST" || method == "PUT" && path != Route.space.rawValue
@@ -69,11 +44,36 @@ struct OpenAPITests {
 
   @Test("the description lists the existing problem codes and no others")
   func codes() throws {
-    let text = try Self.text()
+    let text = try OpenAPIDescription().text
     let problem = try #require(text.split(separator: "\n    Problem:\n").last)
     let list = try #require(problem.split(separator: "          enum:\n").dropFirst().first)
     let codes = list.split(separator: "\n").prefix { $0.hasPrefix("            - ") }
       .map { String($0.dropFirst(14)) }
     #expect(codes.sorted() == ProblemCode.allCases.map(\.rawValue).sorted())
+  }
+
+  @Test(
+    "a request is described if its path, its method and its query parameters are",
+    arguments: [
+      ("GET", "/v1/spaces", nil), ("GET", "/v1/spaces?after=a&limit=1", nil),
+      ("GET", "/v1/spaces?before=a", "GET /v1/spaces has no query parameter before"),
+      ("DELETE", "/v1/spaces", "/v1/spaces has no DELETE"),
+      ("GET", "/v1/spaces/a%2Fb/overview", nil),
+      ("GET", "/v1/spaces//overview", "/v1/spaces//overview: no path of openapi.yaml is like it"),
+      ("GET", "/v1/spaces/a/secrets", "/v1/spaces/a/secrets: no path of openapi.yaml is like it"),
+      ("GET", "/v1/spaces/a/history?table=t&record=r&before=7", nil),
+      (
+        "GET", "/v1/spaces/a/history?table=t",
+        "GET /v1/spaces/{space}/history needs the query parameter record"
+      ),
+      ("PUT", "/v1/spaces/a/missions/m?rollout=5", nil),
+      (
+        "DELETE", "/v1/spaces/a/missions/m?rollout=5",
+        "DELETE /v1/spaces/{space}/missions/{mission} has no query parameter rollout"
+      ),
+      ("GET", "/console/", nil), ("GET", "/console/start.js", nil), ("GET", "/metrics", nil),
+    ] as [(String, String, String?)])
+  func requests(method: String, target: String, fault: String?) throws {
+    #expect(try OpenAPIDescription().fault(method, target) == fault)
   }
 }

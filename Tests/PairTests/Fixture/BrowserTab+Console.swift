@@ -24,7 +24,8 @@ extension BrowserTab {
     try await until("document.documentElement.dataset.view === \(Self.quoted(view))")
   }
 
-  /// Expects that nothing of the page was refused or failed, and that no text became HTML.
+  /// Expects that nothing of the page was refused or failed, that no text became HTML, and that
+  /// openapi.yaml describes each request.
   func expectClean(_ server: Server) async throws {
     #expect(faults == [])
     #expect(try await text("document.querySelectorAll('main img, main b').length") == "0")
@@ -33,5 +34,12 @@ extension BrowserTab {
       !$0.url.hasPrefix(server.url + "/") && !$0.url.hasPrefix("data:")
     }
     #expect(foreign.map(\.url) == [])
+    let description = try OpenAPIDescription()
+    let own = requests.filter { $0.url.hasPrefix(server.url + "/") }
+    #expect(own.contains { $0.url.hasPrefix(server.url + "/v1/") })
+    let undescribed = own.compactMap { request in
+      description.fault(request.method, String(request.url.dropFirst(server.url.count)))
+    }
+    #expect(Set(undescribed) == [])
   }
 }
