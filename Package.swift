@@ -255,7 +255,10 @@ let package = Package(
       "CommandLineTests", needs: ["FerryCommandLine", "FerryLineEditor", "FerryTestSupport"]),
     tests(
       "NetworkingTests",
-      needs: ["FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryTestSupport"]),
+      needs: [
+        "FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryCryptography",
+        "FerryTestSupport",
+      ]),
     tests(
       "CachingTests",
       needs: [
