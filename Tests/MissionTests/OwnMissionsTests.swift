@@ -197,6 +197,34 @@ struct OwnMissionsTests {
     await missions.close()
   }
 
+  @Test("an item that was paused stays so in the next process, and continues from its part")
+  func pausedItemReopened() async throws {
+    world.cut.withLock { $0 = 6_000_000 }
+    var missions = try await open()
+    try await missions.add(mission([film, image]))
+    var download = try #require(try await missions.download(of: "film.mp4", in: "course-7"))
+    for await status in download.updates() where status.progress.bytesDone >= 5_000_000 { break }
+    try await download.pause()
+    #expect(try await missions.waitUntilIdle("course-7").first?.state == .paused)
+    await missions.close()
+
+    world.cut.withLock { $0 = nil }
+    let before = server.served
+    missions = try await open()
+    let states = try await missions.waitUntilIdle("course-7")
+    #expect(states.first?.state == .paused)
+    #expect(states.first?.itemsDone == 1)
+    download = try #require(try await missions.download(of: "film.mp4", in: "course-7"))
+    #expect(download.state == .paused)
+    #expect(download.status.progress.bytesDone >= 5_000_000)
+    #expect(server.served == before, "nothing is fetched while the item is paused")
+    try await download.resume()
+    #expect(try await missions.waitUntilIdle("course-7").first?.state == .done)
+    #expect(server.served - before < 4_500_000, "\(server.served - before) bytes")
+    #expect(try await missions.verify("course-7").isIntact)
+    await missions.close()
+  }
+
   @Test("an item that is cancelled alone is left out of the mission")
   func cancelledItem() async throws {
     world.cut.withLock { $0 = 2_000_000 }

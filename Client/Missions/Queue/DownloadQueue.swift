@@ -228,9 +228,13 @@ public actor DownloadQueue {
   }
 
   func setPriority(_ priority: Int, of download: Download) async throws(DownloadError) {
-    download.set(priority: priority)
+    try checkOpen()
     try await store.set(priority: priority, of: download.id)
-    try await change(.prioritise(download.id, priority))
+    download.set(priority: priority)
+    if isStarted { return await handle(.prioritise(download.id, priority)) }
+    // The first turns are given at the start, which no change of a priority brings about.
+    guard let index = held.firstIndex(where: { $0.id == download.id }) else { return }
+    held[index].priority = priority
   }
 
   private func change(_ event: DownloadLine.Event) async throws(DownloadError) {
