@@ -144,6 +144,26 @@ struct DownloadCommandTests {
     #expect(failed.error.contains("run the same command again"), "\(failed.error)")
   }
 
+  @Test("a terminal shows a bar that grows and goes; without one there is no bar")
+  func progressBar() async throws {
+    let server = try await server(rate: 2_000_000)
+    let terminal = try TerminalProcess(
+      try Executables.ferry(), ["download", server.url, "film"], directory: folder.url)
+    #expect(try await terminal.exitStatus() == .exited(0))
+    #expect(try Array(Data(contentsOf: folder.file("film"))) == content)
+    // Each drawing has the name, the filled part and the rest of the bar, and the percentage.
+    let drawings = terminal.screen.matches(of: #/film  (█*)[▏▎▍▌▋▊▉]?(░*) +(\d+)%/#)
+    let filled = drawings.map(\.1.count)
+    #expect(filled.count > 1 && filled == filled.sorted(), "\(terminal.screen.debugDescription)")
+    #expect(Set(filled).count > 1)
+    #expect(drawings.allSatisfy { $0.1.count + $0.2.count <= 30 })
+    // At the end the cursor goes back to the bar's line, and everything below is cleared.
+    let rest = try #require(terminal.screen.components(separatedBy: "\u{1B}[1A\r\u{1B}[J").last)
+    #expect(rest.contains("SHA-256") && !rest.contains("░"), "the bar is gone at the end")
+    let plain = try await ferry(server.url, "plain")
+    #expect(!plain.error.contains("░") && !plain.output.contains("█"))
+  }
+
   @Test("a second process is refused while the first one downloads")
   func second() async throws {
     let server = try await server(rate: 100_000)
