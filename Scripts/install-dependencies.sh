@@ -32,7 +32,7 @@ for purpose in "${@:-build}"; do
     hybrid) packages+=(python3 $(browser)) ;;
     test)
       packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3
-        python3-jwt python3-cryptography libwebkit2gtk-4.1-dev xvfb xdotool)
+        python3-jwt python3-cryptography libwebkit2gtk-4.1-dev xvfb xdotool node-typescript)
       # Word by word: it may be none.
       packages+=($(browser))
       if is_debian; then packages+=("${provider[@]}"); else optional+=("${provider[@]}"); fi ;;
