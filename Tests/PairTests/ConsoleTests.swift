@@ -100,6 +100,7 @@ struct ConsoleTests {
     #expect(try await tab.text("document.querySelector('main').innerText").contains("demo"))
     // A token of this page, used by another program and revoked again.
     try await tab.showView("#/tokens")
+    let start = Date.now
     _ = try await tab.value(
       """
       document.querySelector("input[name=name]").value = "Display <b>";
@@ -108,6 +109,7 @@ struct ConsoleTests {
       document.querySelector("form").requestSubmit();
       """)
     try await tab.until("document.querySelector('.secret') !== null")
+    let end = Date.now
     let made = try await tab.text("document.querySelector('.secret').textContent")
     let asked = try await Wire.send(
       .get, "\(server.url)/v1/spaces/demo", headers: ["Authorization": "Bearer \(made)"])
@@ -115,6 +117,7 @@ struct ConsoleTests {
     try await tab.until("document.querySelectorAll('tbody tr').length === 2")
     let last = "[...document.querySelectorAll('tbody tr')].at(-1)"
     #expect(try await tab.text("\(last).innerText").contains("Display <b>"))
+    try await expectExpiry(tab, "\(last)", server, token, between: start, and: end)
     let revoke = "\(last).querySelector('button')"
     // The second press confirms.
     _ = try await tab.value("\(revoke).click()")
@@ -130,6 +133,26 @@ struct ConsoleTests {
     _ = try await tab.value("document.getElementById('sign-out').click()")
     try await tab.until("document.documentElement.dataset.view === 'sign-in'")
     #expect(try await tab.text("sessionStorage.length") == "0")
+    try await tab.expectClean(server)
+  }
+
+  /// Expects that the last token expires an hour after it was made, and the first one never.
+  private func expectExpiry(
+    _ tab: BrowserTab, _ row: String, _ server: Server, _ token: String, between start: Date,
+    and end: Date
+  ) async throws {
+    let answer = try await Wire.send(
+      .get, "\(server.url)/v1/tokens", headers: ["Authorization": "Bearer \(token)"])
+    let tokens = try #require(answer.json["tokens"] as? [[String: Any]])
+    let milliseconds = try #require(tokens.last?["expiresAt"] as? Double)
+    let expiry = Date(timeIntervalSince1970: milliseconds / 1_000)
+    // The server counts whole milliseconds, or whole seconds.
+    let bounds = start.addingTimeInterval(3_599)...end.addingTimeInterval(3_601)
+    #expect(bounds.contains(expiry))
+    let cell = "querySelector('td[data-label=Expires]').innerText"
+    let shown = expiry.formatted(.iso8601.dateTimeSeparator(.space)).dropLast()
+    #expect(try await tab.text("\(row).\(cell)") == "\(shown) UTC")
+    #expect(try await tab.text("document.querySelector('tbody tr').\(cell)") == "never")
   }
 
   @Test("the schema editor names records that do not fit, and puts nothing in force by a check")
@@ -179,6 +202,7 @@ struct ConsoleTests {
     try await tab.until("document.querySelector('tbody tr') !== null")
     let shown = try await tab.text("document.querySelector('tbody').innerText")
     #expect(shown.contains("schema_violation") && shown.contains("notes / a"), "\(shown)")
+    try await tab.expectClean(server)
   }
 
   @Test("the page fits a phone's width, and every view has one heading and named controls")
@@ -233,6 +257,7 @@ struct ConsoleTests {
     #expect(
       try await tab.text("document.querySelector('.tabs [aria-current=page]').textContent")
         == "Devices")
+    try await tab.expectClean(server)
   }
 
   @Test("dark colours are those of a dark page")

@@ -1,6 +1,6 @@
 // The devices of a space.
 import { get, spacePath } from "./api.js";
-import { ago, bytes, date, number, short } from "./format.js";
+import { ago, bytes, counted, date, number, short } from "./format.js";
 import { badge, el, hint, listing } from "./parts.js";
 
 const name = (device) => [
@@ -11,12 +11,12 @@ const name = (device) => [
 function behind(device) {
   if (device.behind === null) return el("span", { class: "soft" }, "unknown");
   if (device.behind === "0") return badge("up to date", "good");
-  return [`${number(device.behind)} places`,
+  return [device.behind === "1" ? "1 place" : `${number(device.behind)} places`,
     el("span", { class: "small" }, `at ${number(device.reached)}`)];
 }
 
 const buffer = (device) => device.bufferedPackets === 0 ? "none"
-  : [el("span", { class: "warn" }, `${number(device.bufferedPackets)} packets`),
+  : [el("span", { class: "warn" }, counted(device.bufferedPackets, "packet")),
     el("span", { class: "small" }, bytes(device.bufferedBytes))];
 
 export async function devices(space) {

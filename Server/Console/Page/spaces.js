@@ -1,7 +1,7 @@
 // The list of spaces, and one space over time.
 import { get, pagePath, send, spacePath } from "./api.js";
 import { bars } from "./chart.js";
-import { bytes, date, number, span } from "./format.js";
+import { bytes, counted, date, number, span } from "./format.js";
 import { announce, el, facts, failure, field, hint, listing } from "./parts.js";
 
 const retention = (space) => space.retention === null ? "for ever" : span(space.retention);
@@ -14,12 +14,12 @@ export async function spaces() {
     columns: [
       { label: "Space", cell: (space) => el("a", { href: pagePath(space.space) }, space.space) },
       { label: "Head", number: true, cell: (space) => number(space.head) },
-      { label: "Last hour", number: true, cell: (space) => `${number(space.lastHour)} operations` },
+      { label: "Last hour", number: true, cell: (space) => counted(space.lastHour, "operation") },
       { label: "Records", number: true, cell: (space) => number(space.records) },
       { label: "Size", number: true, cell: (space) => bytes(space.bytes) },
       { label: "Devices", number: true, cell: (space) => number(space.devices) },
       { label: "Buffered", number: true, cell: (space) => space.bufferedPackets
-        ? el("span", { class: "warn" }, `${number(space.bufferedPackets)} packets`) : "none" },
+        ? el("span", { class: "warn" }, counted(space.bufferedPackets, "packet")) : "none" },
       { label: "History", cell: (space) => retention(space) },
     ],
     load: async (after) => {
