@@ -64,6 +64,51 @@ struct OnlineExampleTests {
     #expect(try await device.exchange().conflicts == 0)
   }
 
+  @Test("an edit waits for a server that is away, and is applied once")
+  func away() async throws {
+    let server = try await Server.start(.embedded, "--allow-origin", pages.origin)
+    let token = try await server.token("admin")
+    let device = try await Device.joined(server.url, token: token)
+    try await device.write("INSERT INTO notes VALUES ('a', 'Buy milk', 2)")
+    #expect(try await device.exchange().pushed == 1)
+    let tab = try pages.open(
+      in: browser,
+      probe: connect(server, token) + """
+        const write = (former, text) => {
+          const field = fields().find((field) => field.value === former);
+          field.value = text;
+          field.dispatchEvent(new Event("change"));
+        };
+        await until(() => values() === "2|Buy milk");
+        report("shown", values());
+        await until(() => status().startsWith("No server"));
+        write("2", "3");
+        write("Buy milk", "Buy oat milk");
+        report("waiting", values());
+        await until(() => status().startsWith("Live: 1 records, head 3."));
+        report("applied", values());
+        """)
+    defer { tab.send(SIGKILL) }
+    _ = try await pages.report("shown")
+    try await server.kill()
+    #expect(try await pages.report("waiting") == "3|Buy oat milk")
+    try await server.start()
+    #expect(try await pages.report("applied") == "3|Buy oat milk")
+    try await device.exchange()
+    #expect(try await device.rows() == [["a", "Buy oat milk", 3]])
+  }
+
+  @Test("the client has at most 100 lines, of at most 100 columns")
+  func size() throws {
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let file = here.appending(path: "../../Examples/Online/online.js").standardized
+    let lines = try String(contentsOf: file, encoding: .utf8).split(
+      separator: "\n", omittingEmptySubsequences: false
+    ).dropLast()
+    #expect(lines.count <= 100)
+    #expect(lines.filter { $0.count > 100 } == [])
+  }
+
   @Test("without --allow-origin the browser refuses the same page, which other clients may do")
   func refused() async throws {
     let server = try await Server.start(.embedded, "--allow-origin", "https://app.example")
