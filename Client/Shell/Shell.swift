@@ -1,3 +1,6 @@
+import FerryMissions
+import FerryProtocol
+
 /// Shows a bundle's pages in a browser or a web view of this machine, and answers their calls.
 ///
 /// The pages come from a server on 127.0.0.1 that serves one browser: each start has secrets of its
@@ -9,8 +12,9 @@
 /// print("open \(shell.makeAddress())")
 /// ```
 public final class Shell: Sendable {
-  /// The version of the shell that bundles name as their oldest one.
-  public static let version = 1
+  /// The version of the shell that bundles name as their oldest one. Bundles that a space publishes
+  /// are compared with the same version, unless ``BundleOptions/shell`` differs.
+  public static let version = BundleVersion.shell
 
   /// The TypeScript declarations of the pages' script, `ferry.d.ts`.
   public static var declarations: String {

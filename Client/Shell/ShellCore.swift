@@ -31,7 +31,7 @@ final class ShellCore: LoopbackHandler {
     /// Lets all pages of a version load again.
     func reload(_ version: PageVersion) {
       let pages = state.withLock { $0.pages.values.filter { $0.version == version } }
-      for page in pages { page.channel?.send(BridgeLine.reload) }
+      for page in pages { page.replace() }
     }
   }
 
@@ -60,6 +60,7 @@ final class ShellCore: LoopbackHandler {
       return Array(state.pages.values)
     }
     for page in pages { page.end() }
+    Task { [source] in for page in pages { await source.left(page.version) } }
   }
 
   // MARK: Requests
@@ -136,12 +137,9 @@ final class ShellCore: LoopbackHandler {
 
   /// Begins a load with the version that is current now.
   private func begin(at path: BundlePath?) async -> ShellResponse {
-    let version: PageVersion
-    var start: BundlePath
+    let (version, start): (PageVersion, BundlePath)
     do throws(BundleSourceError) {
-      version = try await source.next()
-      start = version.entry
-      if let path, try await source.file(path, of: version) != nil { start = path }
+      (version, start) = try await load(path)
     } catch {
       log(.unavailable(error))
       return ShellDocument.unavailable(error, retry: "/\(gate.token.text)/").response
@@ -158,6 +156,20 @@ final class ShellCore: LoopbackHandler {
     var response = ShellResponse.empty(303)
     response.fields.append(("Location", page.base + start.encoded))
     return response
+  }
+
+  /// Takes the version for a page load, and the document that it begins with.
+  private func load(
+    _ path: BundlePath?
+  ) async throws(BundleSourceError) -> (PageVersion, BundlePath) {
+    let version = try await source.next()
+    guard let path else { return (version, version.entry) }
+    do throws(BundleSourceError) {
+      return (version, try await source.file(path, of: version) == nil ? version.entry : path)
+    } catch {
+      await source.left(version)
+      throw error
+    }
   }
 
   private func file(
@@ -214,6 +226,7 @@ final class ShellCore: LoopbackHandler {
     let page = openPages.state.withLock { $0.pages.removeValue(forKey: number) }
     page?.end()
     await note(event, of: number)
+    if let page { await source.left(page.version) }
   }
 
   func ended(_ channel: LineChannel) {

@@ -7,8 +7,9 @@ final class FolderNode {
   /// The targets of its names now, and after a loss of power.
   var names: [String: FolderNode] = [:]
   var durableNames: [String: FolderNode] = [:]
-  /// The holders of the lock on the whole file, and of locks on single bytes.
+  /// The holder of the lock on the whole file, those that share it, and holders of single bytes.
   weak var lock: FolderHandle?
+  var sharers: [FolderHandle] = []
   var byteLocks: [Int64: FolderHandle] = [:]
 
   var isFolder: Bool { file == nil }

@@ -254,10 +254,23 @@ package final class SimulatedFolders {
   /// Locks a file; throws `EWOULDBLOCK` if another process has locked it.
   package func lock(_ descriptor: Int32) throws(Failure) {
     let handle = try handle(descriptor)
+    guard handle.node.lock == nil || handle.node.lock === handle,
+      handle.node.sharers.allSatisfy({ $0 === handle })
+    else { throw Failure(code: EWOULDBLOCK) }
+    handle.node.lock = handle
+    handle.node.sharers = []
+  }
+
+  /// Locks a file together with others; throws `EWOULDBLOCK` if another process has it alone.
+  package func share(_ descriptor: Int32) throws(Failure) {
+    let handle = try handle(descriptor)
     guard handle.node.lock == nil || handle.node.lock === handle else {
       throw Failure(code: EWOULDBLOCK)
     }
-    handle.node.lock = handle
+    handle.node.lock = nil
+    if !handle.node.sharers.contains(where: { $0 === handle }) {
+      handle.node.sharers.append(handle)
+    }
   }
 
   /// Locks one byte of a file; throws `EAGAIN` if another process has locked it.
@@ -271,6 +284,7 @@ package final class SimulatedFolders {
   private func free(_ handle: FolderHandle) {
     handle.isAlive = false
     if handle.node.lock === handle { handle.node.lock = nil }
+    handle.node.sharers.removeAll { $0 === handle }
     for (byte, owner) in handle.node.byteLocks where owner === handle {
       handle.node.byteLocks[byte] = nil
     }

@@ -364,6 +364,54 @@ struct BundlesTests {
     #expect(try await bundles.list().filter(\.isPrevious).map(\.id.version) == [version("3")])
   }
 
+  @Test("a version keeps its files as long as one process has it, and loses them after that")
+  func leases() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let bundles = try await bundles(on: device)
+    try await bundles.update(board)
+    var open = try await bundles.active(board)
+    try await bundles.confirm(try #require(open))
+    let other = try await self.bundles(on: try await device.another())
+    for number in 2...4 {
+      publish("\(number)")
+      try await other.update(board)
+      try await other.confirm(try #require(try await other.active(board)))
+    }
+    func here() async throws -> [String] {
+      try await device.manager.list().filter(\.isDownloaded).map(\.id.value)
+    }
+    #expect(try await page(open) == "<h1>1</h1>")
+    #expect(try await here() == ["bundle.board.1", "bundle.board.3", "bundle.board.4"])
+    // A copy keeps them as well, and a released one does not.
+    let copy = Mutex(open)
+    open = open?.released()
+    await other.removeOutdated(of: board)
+    #expect(try await page(copy.withLock { $0 }) == "<h1>1</h1>")
+    copy.withLock { $0 = nil }
+    await other.removeOutdated(of: board)
+    #expect(try await here() == ["bundle.board.3", "bundle.board.4"])
+    let gone = try #require(open)
+    await #expect(throws: BundleError.self) { try await gone.open("index.html") }
+  }
+
+  @Test("this shell runs versions that name it or an earlier one, and no others")
+  func minShell() async throws {
+    for (number, minShell) in ["0.9", "1", "1.0", "1.1", "2"].enumerated() {
+      publish("\(number)", minShell: minShell)
+    }
+    let device = try await Device(shelf)
+    let bundles = Bundles(
+      missions: device.manager,
+      store: try await BundleStore.open(device.folder.path + "/bundles.db"),
+      in: BundleSurroundings(
+        device: { () async throws(MissionError) in DeviceID(UniqueID(high: 1, low: 2)) },
+        report: { _ in }))
+    #expect(bundles.options.shell == .shell)
+    let offered = try await bundles.versions(of: board).filter(\.isOffered)
+    #expect(offered.map(\.minShell) == [version("0.9"), version("1")])
+  }
+
   @Test("bundles that are encrypted at rest are read like others")
   func sealed() async throws {
     publish("1")

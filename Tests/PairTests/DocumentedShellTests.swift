@@ -35,7 +35,7 @@ struct DocumentedShellTests {
     for path in ["Documentation/shell.md", "Documentation/bundles.md"] {
       let json = try #require(try DocumentedCode(path).blocks("json").first, "\(path)")
       let declaration = try FolderDeclaration(json: Array(json.utf8))
-      #expect(declaration.name == "board" && declaration.version == "1.2")
+      #expect(declaration.name.value == "board" && declaration.version.description == "1.2")
     }
   }
 }

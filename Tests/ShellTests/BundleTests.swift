@@ -1,3 +1,5 @@
+import FerryMissions
+import FerryProtocol
 import FerryTestSupport
 import Foundation
 import Testing
@@ -13,12 +15,12 @@ struct BundleTests {
       "services":[{"name":"data"},{"name":"a.b","version":"2"}],"minShell":"1"}
       """
     let read = try FolderDeclaration(json: Array(good.utf8))
-    #expect(read.name == "board")
-    #expect(read.version == "2.1")
+    #expect(read.name.value == "board")
+    #expect(read.version.description == "2.1")
     #expect(read.entry.text == "app/index.html")
     #expect(read.services.map(\.description) == ["data", "a.b@2"])
     let short = try FolderDeclaration(json: Array(#"{"name":"b","version":"1"}"#.utf8))
-    #expect(short.entry.text == "index.html")
+    #expect(short.entry.text == "index.html" && short.minShell == nil)
     for (old, new) in [
       ("\"board\"", "\"Board\""), ("\"board\"", "\"\""), ("\"2.1\"", "\"\""),
       ("\"2.1\"", "2"), ("\"2.1\"", "\"02\""), ("\"2.1\"", "\"1.2.3.4.5\""),
@@ -69,9 +71,11 @@ struct BundleTests {
     #expect(place("\u{FEFF}<p>") == "\u{FEFF}|<p>")
   }
 
-  private func write(_ text: String, _ version: Int, to folder: TemporaryDirectory) throws {
+  private func write(
+    _ text: String, _ version: Int, to folder: TemporaryDirectory, _ more: String = ""
+  ) throws {
     try Data(text.utf8).write(to: folder.file("index.html"))
-    let json = #"{"name":"board","version":"\#(version)","entry":"index.html"}"#
+    let json = #"{"name":"board","version":"\#(version)","entry":"index.html"\#(more)}"#
     try Data(json.utf8).write(to: folder.file(FolderDeclaration.fileName))
   }
 
@@ -87,6 +91,46 @@ struct BundleTests {
     #expect(try await bundle.file(path, of: one)?.readAll() == Array("one".utf8))
     #expect(try await bundle.file(path, of: two)?.readAll() == Array("two".utf8))
     #expect(try await bundle.file(try #require(BundlePath("none")), of: two) == nil)
+  }
+
+  @Test("a content stays as long as a page load has it, however many follow")
+  func open() async throws {
+    let folder = try TemporaryDirectory()
+    let bundle = DirectoryBundle(folder.url.path)
+    let path = try #require(BundlePath("index.html"))
+    try write("0", 0, to: folder)
+    let first = try await bundle.next()
+    #expect(try await bundle.next() == first)
+    func follow(_ numbers: ClosedRange<Int>) async throws {
+      for number in numbers {
+        try write("\(number)", number, to: folder)
+        let next = try await bundle.next()
+        await bundle.confirm(next)
+        await bundle.left(next)
+      }
+    }
+    try await follow(1...9)
+    #expect(try await bundle.file(path, of: first)?.readAll() == Array("0".utf8))
+    // Two loads had it.
+    await bundle.left(first)
+    try await follow(10...19)
+    #expect(try await bundle.file(path, of: first) != nil)
+    await bundle.left(first)
+    try await follow(20...29)
+    await #expect(throws: BundleSourceError.self) { try await bundle.file(path, of: first) }
+  }
+
+  @Test("a folder is shown by the shell that it names and by later ones, number by number")
+  func minShell() async throws {
+    #expect(Shell.version == BundleVersion.shell)
+    for (minShell, isShown) in [
+      ("0.9", true), ("1", true), ("1.0", false), ("1.1", false), ("2", false),
+    ] {
+      let folder = try TemporaryDirectory()
+      try write("one", 1, to: folder, #","minShell":"\#(minShell)""#)
+      let shown = try? await DirectoryBundle(folder.url.path).next()
+      #expect((shown != nil) == isShown, "\(minShell)")
+    }
   }
 
   @Test("a version that failed gives way to the last good one, until the folder changes")

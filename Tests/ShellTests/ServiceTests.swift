@@ -1,3 +1,4 @@
+import FerryProtocol
 import FerryTestSupport
 import Testing
 
@@ -44,11 +45,15 @@ struct ServiceTests {
   }
 
   private func registry(_ granted: [ServicePattern]) -> ServiceRegistry {
-    let services = [("tasks.list", 1), ("tasks.list", 2), ("tasks.add", 1), ("data.query", 1)]
+    let services = [
+      ("tasks.list", "1"), ("tasks.list", "2.1"), ("tasks.list", "2.4"), ("tasks.add", "1"),
+      ("data.query", "1"),
+    ]
     return ServiceRegistry(
       services.map { name, version in
         Service(
-          ServiceName(stringLiteral: name), version: version, permission: "does", argument: .any,
+          ServiceName(stringLiteral: name), version: BundleVersion(version) ?? .first,
+          permission: "does", argument: .any,
           result: .any
         ) { _ in .null }
       }, granting: granted)
@@ -66,7 +71,20 @@ struct ServiceTests {
       }
     }
     #expect(code("tasks.list", ["tasks"], ["tasks.list"]) == "tasks.list@1")
-    #expect(code("tasks.list", ["tasks.list@2"], ["tasks.list@2"]) == "tasks.list@2")
+    // The first number is the same, and the service is not older.
+    for (declared, granted, found) in [
+      ("2", "2", "tasks.list@2.4"), ("2.1", "2", "tasks.list@2.4"), ("2.4", "2", "tasks.list@2.4"),
+      ("2.5", "2", "not_granted"), ("2.5", "2.5", "unknown_service"), ("1.1", "1", "not_granted"),
+      ("2", "2.5", "not_granted"), ("2", "1", "not_granted"), ("3", "3", "unknown_service"),
+    ] as [(String, String, String)] {
+      let patterns = ["tasks.list@\(declared)", "tasks@\(granted)"].compactMap {
+        ServicePattern($0)
+      }
+      #expect(code("tasks.list", [patterns[0]], [patterns[1]]) == found, "\(declared) \(granted)")
+    }
+    for bad in ["tasks@", "tasks@0", "tasks@1.", "tasks@01", "tasks@x", "tasks@1@2"] {
+      #expect(ServicePattern(bad) == nil, "\(bad)")
+    }
     #expect(code("tasks.list", ["tasks.list@2"], ["tasks"]) == "not_granted")
     #expect(code("tasks.list", ["tasks.add"], ["tasks"]) == "not_declared")
     #expect(code("tasks.list", [], ["tasks"]) == "not_declared")

@@ -196,6 +196,23 @@ struct FolderTests {
     #expect(folders.paths() == ["lock"])
   }
 
+  @Test("any number of handles share a lock, and one has it alone")
+  func sharing() throws {
+    let files = try (0..<3).map { _ in try folders.open("/device/lock", O_RDWR | O_CREAT) }
+    try folders.share(files[0])
+    try folders.share(files[1])
+    #expect(code { try folders.lock(files[2]) } == EWOULDBLOCK)
+    folders.close(files[0])
+    #expect(code { try folders.lock(files[2]) } == EWOULDBLOCK)
+    folders.close(files[1])
+    try folders.lock(files[2])
+    let next = try folders.open("/device/lock", O_RDWR)
+    #expect(code { try folders.share(next) } == EWOULDBLOCK)
+    disk.kill(under: "/device/")
+    let last = try folders.open("/device/lock", O_RDWR)
+    try folders.share(last)
+  }
+
   @Test("a copy of a machine has the same files, and links stay links")
   func copying() throws {
     try Self.write(folders, "/device/one", "1")

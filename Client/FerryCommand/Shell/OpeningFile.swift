@@ -22,25 +22,35 @@ struct OpeningFile {
       try FileManager.default.createDirectory(
         at: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
       try Data(content.utf8).write(to: file)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
       try run(file)
     } catch {
       try? FileManager.default.removeItem(at: directory)
+      let reason = (error as? Failure)?.reason ?? error.localizedDescription
       try TextOutput.standardError.lines([
-        "ferry: the browser was not opened", "  why: \(error.localizedDescription)",
+        "ferry: the browser was not opened", "  why: \(reason)",
         "  next: open the printed address yourself",
       ])
     }
     return OpeningFile(directory: directory)
   }
 
+  private struct Failure: Error {
+    let reason: String
+  }
+
   private static func run(_ file: URL) throws {
     #if os(macOS) || os(Linux)
-      let process = Process()
       #if os(macOS)
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/open")
+        let name = "open"
       #else
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/xdg-open")
+        let name = "xdg-open"
       #endif
+      guard let program = ProgramPath.find(name) else {
+        throw Failure(reason: "\(name) is not on the PATH")
+      }
+      let process = Process()
+      process.executableURL = program
       process.arguments = [file.path]
       process.standardOutput = FileHandle.nullDevice
       process.standardError = FileHandle.nullDevice

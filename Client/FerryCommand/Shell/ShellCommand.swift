@@ -84,7 +84,7 @@ extension FerryCommand {
     at path: String, _ arguments: ParsedArguments
   ) async throws -> DirectoryBundle {
     let source = DirectoryBundle(path)
-    _ = try await source.next()
+    await source.left(try await source.next())
     return source
   }
 }

@@ -52,6 +52,8 @@ struct ShellRun {
     let version = try await source.next()
     try presentation.start(
       shell, version: version, withheld: registry.withheld(from: version.services))
+    // The first page load takes its version by itself.
+    await source.left(version)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await open(shell) }
       if let replica, arguments.flag("sync") {

@@ -75,13 +75,7 @@ struct ShellWindow {
 
   /// Finds the program beside this one, or on the path.
   private static func program() throws -> URL {
-    let own = Bundle.main.executableURL?.deletingLastPathComponent().path
-    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-    let folders = [own].compactMap { $0 } + path.split(separator: ":").map(String.init)
-    for folder in folders {
-      let file = "\(folder)/\(name)"
-      if FileManager.default.isExecutableFile(atPath: file) { return URL(fileURLWithPath: file) }
-    }
+    if let program = ProgramPath.find(name, isBeside: true) { return program }
     throw failure("\(name) is neither beside ferry nor on the PATH")
   }
 

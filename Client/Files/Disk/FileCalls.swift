@@ -39,6 +39,8 @@ package protocol FileCalls: Sendable {
 
   /// Locks a file as flock(2) does, without waiting.
   func lock(_ descriptor: Int32) -> Int32
+  /// Locks a file as flock(2) does for any number of sharers, without waiting.
+  func share(_ descriptor: Int32) -> Int32
   /// Locks one byte of an open file (fcntl(2), `F_OFD_SETLK`), without waiting.
   func lock(_ descriptor: Int32, byte: Int64) -> Int32
 }
@@ -148,6 +150,10 @@ package struct SystemFileCalls: FileCalls {
 
   package func lock(_ descriptor: Int32) -> Int32 {
     flock(descriptor, LOCK_EX | LOCK_NB)
+  }
+
+  package func share(_ descriptor: Int32) -> Int32 {
+    flock(descriptor, LOCK_SH | LOCK_NB)
   }
 
   package func lock(_ descriptor: Int32, byte: Int64) -> Int32 {

@@ -11,10 +11,27 @@ public final class FileLock: Sendable {
   package static func take(_ path: String, _ system: any FileCalls) throws(FileStoreError)
     -> FileLock?
   {
+    guard let descriptor = try open(path, system, { system.lock($0) }) else { return nil }
+    return FileLock(path: path, descriptor: descriptor, system)
+  }
+
+  /// Takes the lock at `path` together with others that share it; `nil` if one owner has it alone.
+  /// The file stays, since others may share it at the end.
+  package static func share(_ path: String, _ system: any FileCalls) throws(FileStoreError)
+    -> FileLock?
+  {
+    guard let descriptor = try open(path, system, { system.share($0) }) else { return nil }
+    return FileLock(path: nil, descriptor: descriptor, system)
+  }
+
+  /// Opens and locks a file; `nil` if it is taken.
+  private static func open(
+    _ path: String, _ system: any FileCalls, _ lock: (Int32) -> Int32
+  ) throws(FileStoreError) -> Int32? {
     while true {
       let descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
       guard descriptor >= 0 else { throw FileStoreError(errno: errno, "\(path) cannot be created") }
-      guard system.lock(descriptor) == 0 else {
+      guard lock(descriptor) == 0 else {
         let code = errno
         system.close(descriptor)
         if code == EWOULDBLOCK { return nil }
@@ -26,7 +43,7 @@ public final class FileLock: Sendable {
       if system.fstat(descriptor, &ours) == 0, system.lstat(path, &theirs) == 0,
         ours.st_ino == theirs.st_ino
       {
-        return FileLock(path: path, descriptor: descriptor, system)
+        return descriptor
       }
       system.close(descriptor)
     }

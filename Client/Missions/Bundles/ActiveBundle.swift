@@ -1,9 +1,11 @@
+import FerryFiles
 import FerryProtocol
 
 /// A version of a bundle in use, with its files.
 ///
 /// The value stays the same when another version is put in use: a shell keeps it from one page load to
-/// the next. Every byte that it returns is checked against the signed manifest.
+/// the next. The files stay as long as the value, however many versions any process confirms
+/// meanwhile. Every byte that it returns is checked against the signed manifest.
 ///
 /// ```swift
 /// if let board = try await bundles.active("board") {
@@ -34,16 +36,26 @@ public struct ActiveBundle: Sendable {
   let key: BundleKey
   private let files: [String: MissionItem]
   private let missions: MissionManager
+  /// Keeps the files; the operating system releases it when the process ends.
+  private var lease: FileLock?
 
   init(
     _ manifest: MissionManifest, _ bundle: BundleDeclaration, key: BundleKey, isConfirmed: Bool,
-    folder: String?, missions: MissionManager
+    folder: String?, missions: MissionManager, lease: FileLock?
   ) {
+    self.lease = lease
     (name, version) = (bundle.id.name, bundle.id.version)
     (entry, services, minShell) = (bundle.entry, bundle.services, bundle.minShell)
     (self.key, self.isConfirmed, self.folder, self.missions) = (key, isConfirmed, folder, missions)
     files = Dictionary(manifest.items.map { ($0.path, $0) }) { first, _ in first }
     paths = files.keys.sorted()
+  }
+
+  /// Returns the same version, whose files may be removed.
+  package func released() -> ActiveBundle {
+    var bundle = self
+    bundle.lease = nil
+    return bundle
   }
 
   /// Opens a file.

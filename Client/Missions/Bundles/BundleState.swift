@@ -60,6 +60,13 @@ struct BundleState: Sendable, Equatable {
     outcomes.last { $0.key == key }?.failure
   }
 
+  /// Whether a version is neither in use, nor the last good one, nor a later one that may still be
+  /// put in use.
+  func isOutdated(_ key: BundleKey) -> Bool {
+    guard let active, key != active, key != previous else { return false }
+    return key.version < active.version || isBlocked(key)
+  }
+
   /// Outcomes that the server does not have.
   var unreported: [KeptOutcome] { outcomes.filter { !$0.isReported } }
 

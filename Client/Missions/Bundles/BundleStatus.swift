@@ -31,14 +31,11 @@ public struct BundleOptions: Sendable {
   /// The version of the shell, which a bundle's `minShell` is compared with.
   public var shell: BundleVersion
 
-  /// - Parameter shell: by default version 1.
-  public init(shell: BundleVersion = .firstShell) { self.shell = shell }
+  /// - Parameter shell: by default the version of this release's shell.
+  public init(shell: BundleVersion = .shell) { self.shell = shell }
 }
 
 extension BundleVersion {
-  /// The first version of the shell.
-  public static let firstShell: BundleVersion = {
-    guard let version = BundleVersion(1) else { preconditionFailure("1 is a version") }
-    return version
-  }()
+  /// The version of this release's shell.
+  public static let shell = BundleVersion.first
 }

@@ -1,3 +1,4 @@
+import FerryFiles
 import FerryProtocol
 
 /// The bundles of a space on this device: web apps that a shell shows (SPEC.md §31).
@@ -45,10 +46,10 @@ public final class Bundles: Sendable {
   }
 
   /// Notes that a page of this version works. Removes the files of versions that are not needed any
-  /// more.
+  /// more, and that no ``ActiveBundle`` of any process has.
   public func confirm(_ bundle: ActiveBundle) async throws(BundleError) {
-    let state = try await store.change(bundle.name) { $0.confirm(bundle.key) }
-    try? await removeOutdated(of: bundle.name, state)
+    try await store.change(bundle.name) { $0.confirm(bundle.key) }
+    await removeOutdated(of: bundle.name)
   }
 
   /// Falls back from a version that does not work, and reports the reason with the next sync. The
@@ -284,6 +285,8 @@ public final class Bundles: Sendable {
     _ name: BundleName, _ key: BundleKey, isConfirmed: Bool
   ) async throws(BundleError) -> ActiveBundle? {
     let mission = BundleID(name, key.version).mission
+    // Before the look at the files: they stay from then on.
+    let lease = await lease(of: mission)
     do throws(MissionError) {
       guard try await missions.heldManifest(mission) == key.manifest else { return nil }
       let manifest = try await missions.manifest(mission)
@@ -293,13 +296,30 @@ public final class Bundles: Sendable {
       let folder = missions.files.isSealed ? nil : try await missions.path(mission)
       return ActiveBundle(
         manifest, declared, key: key, isConfirmed: isConfirmed, folder: folder,
-        missions: missions)
+        missions: missions, lease: lease)
     } catch  where error.kind == .notFound {
       return nil
     } catch {
       throw BundleError(error)
     }
   }
+
+  /// Keeps the files of a version until the lock is released. Returns `nil` if no lock can be made,
+  /// as on a full disk, or if another process does not end its removal of the files.
+  private func lease(of mission: MissionID) async -> FileLock? {
+    for _ in 0..<Self.leaseAttemptsMax {
+      do throws(MissionError) {
+        if let lease = try missions.files.share(.use(mission)) { return lease }
+      } catch {
+        return nil
+      }
+      // A removal takes milliseconds, or ends at once since the version is in use again.
+      do { try await Task.sleep(for: .milliseconds(10)) } catch { return nil }
+    }
+    return nil
+  }
+
+  private static let leaseAttemptsMax = 500
 
   @discardableResult
   private func leave(
@@ -317,15 +337,18 @@ public final class Bundles: Sendable {
     }
   }
 
-  /// Removes the files of versions other than the one in use, the last good one, and later ones.
-  private func removeOutdated(
-    of name: BundleName, _ state: BundleState
-  ) async throws(MissionError) {
-    guard let active = state.active else { return }
-    for key in try await missions.heldBundles(of: name)
-    where key != active && key != state.previous {
-      guard key.version < active.version || state.isBlocked(key) else { continue }
-      try? await missions.remove(BundleID(name, key.version).mission)
+  /// Removes the files of outdated versions that no process reads.
+  package func removeOutdated(of name: BundleName) async {
+    guard let held = try? await missions.heldBundles(of: name),
+      let state = try? await store.state(of: name)
+    else { return }
+    for key in held where state.isOutdated(key) {
+      let mission = BundleID(name, key.version).mission
+      guard let lock = try? missions.files.lock(.use(mission)) else { continue }
+      defer { lock.release() }
+      // Another program may have put it in use before the lock.
+      guard let state = try? await store.state(of: name), state.isOutdated(key) else { continue }
+      try? await missions.remove(mission)
     }
   }
 }

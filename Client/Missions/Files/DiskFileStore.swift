@@ -161,15 +161,25 @@ public final class DiskFileStore: MissionFiles {
 
   public func lock(_ name: LockName) throws(MissionError) -> FileLock? {
     try MissionError.converting {
-      switch name {
-      case .mission(let id):
-        return try FileLock.take("\(root)/locks/mission-\(id)", folders.system)
-      case .content(let hash):
-        // Two contents with the same beginning of their hashes wait for each other now and then.
-        return try FileLock.take(
-          "\(root)/locks/content",
-          byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max, folders.system)
+      guard case .content(let hash) = name else {
+        return try FileLock.take(lockPath(name), folders.system)
       }
+      // Two contents with the same beginning of their hashes wait for each other now and then.
+      return try FileLock.take(
+        lockPath(name), byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max,
+        folders.system)
+    }
+  }
+
+  public func share(_ name: LockName) throws(MissionError) -> FileLock? {
+    try MissionError.converting { try FileLock.share(lockPath(name), folders.system) }
+  }
+
+  private func lockPath(_ name: LockName) -> String {
+    switch name {
+    case .mission(let id): "\(root)/locks/mission-\(id)"
+    case .content: "\(root)/locks/content"
+    case .use(let id): "\(root)/locks/use-\(id)"
     }
   }
 

@@ -83,6 +83,9 @@ public protocol MissionFiles: Sendable {
   /// Takes a lock by name; `nil` if it is taken.
   func lock(_ name: LockName) throws(MissionError) -> FileLock?
 
+  /// Takes a lock together with all others that share it; `nil` if one owner has it alone.
+  func share(_ name: LockName) throws(MissionError) -> FileLock?
+
   /// Removes unneeded files from the folders. It calls `needed` after it has listed the folders,
   /// because a download notes its files before it creates them.
   func collect(
@@ -175,10 +178,12 @@ public struct MissionVersion: Sendable, Hashable, Comparable {
   }
 }
 
-/// An activity that only one process at a time may do.
+/// An activity that only one process at a time may do, or that some may share.
 public enum LockName: Sendable, Hashable {
   /// Fetch, put in use or remove this mission.
   case mission(MissionID)
   /// Fetch this content.
   case content(ContentHash)
+  /// Read this mission's files (shared), or remove them since nobody reads them (alone).
+  case use(MissionID)
 }

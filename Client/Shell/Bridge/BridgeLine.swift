@@ -5,7 +5,7 @@ enum BridgeLine {
   /// The page's version has failed: the page loads again.
   static let reload = object { $0.member("reload", true) }
   /// The stream is open.
-  static let hello = object { $0.member("shell", Shell.version) }
+  static let hello = object { $0.member("shell", Shell.version.description) }
 
   /// A result of a live query.
   static func value(_ value: ServiceValue, watch: Int64) -> [UInt8] {

@@ -8,7 +8,6 @@ extension ShellCore {
     switch call {
     case .events:
       guard let channel = page.open() else { return .empty(403) }
-      channel.send(BridgeLine.hello)
       await note(.connected, of: page.number)
       return ShellResponse(
         status: 200, fields: [("Content-Type", "application/x-ndjson")], body: .lines(channel),

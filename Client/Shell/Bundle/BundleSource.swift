@@ -72,12 +72,15 @@ public struct BundleSourceError: Error, Sendable, Equatable, CustomStringConvert
 /// The versions of one bundle on this device.
 public protocol BundleSource: Sendable {
   /// Returns the version for the page load that begins now: the newest one that has not failed, or
-  /// else the last good one.
+  /// else the last good one. Its files stay until ``left(_:)`` was called once for each such call.
   func next() async throws(BundleSourceError) -> PageVersion
 
   /// Returns a file of a version, checked; `nil` if the version has no such file.
   func file(_ path: BundlePath, of version: PageVersion) async throws(BundleSourceError)
     -> ServedContent?
+
+  /// Notes that a page load is over. The files of its version may go if no other page has it.
+  func left(_ version: PageVersion) async
 
   /// Notes that a page of a version works.
   func confirm(_ version: PageVersion) async

@@ -21,11 +21,14 @@ public actor DirectoryBundle: BundleSource {
   private let executor = ThreadExecutor(name: "ferry-bundle")
   /// The contents that page loads may still read, newest last.
   private var snapshots: [Snapshot] = []
+  /// How many page loads have a content.
+  private var loads: [PageVersion: Int] = [:]
   /// Contents that have worked, the latest one last.
   private var worked: [PageVersion] = []
   private var failed: [PageVersion: PageFailure] = [:]
   private let report: @Sendable (String) -> Void
 
+  /// The most contents, beside those that page loads have.
   private static let snapshotsMax = 4
 
   /// Names a folder with a `ferry-bundle.json`.
@@ -46,12 +49,20 @@ public actor DirectoryBundle: BundleSource {
           next: "correct the files; the next page load reads them again")
       }
       remember(snapshot)
+      loads[version, default: 0] += 1
       return version
     } catch {
       guard let good = worked.last else { throw error }
       report("\(error.event): \(error.reason); version \(good.version) is shown")
+      loads[good, default: 0] += 1
       return good
     }
+  }
+
+  public func left(_ version: PageVersion) async {
+    guard let count = loads[version] else { return }
+    loads[version] = count > 1 ? count - 1 : nil
+    dropOldest()
   }
 
   public func file(
@@ -80,12 +91,19 @@ public actor DirectoryBundle: BundleSource {
     return !worked.isEmpty
   }
 
-  /// Keeps a content. The last two that worked stay however many follow.
   private func remember(_ snapshot: Snapshot) {
     snapshots.removeAll { $0.version == snapshot.version }
     snapshots.append(snapshot)
-    while snapshots.count > Self.snapshotsMax,
-      let oldest = snapshots.firstIndex(where: { !worked.suffix(2).contains($0.version) })
+    dropOldest()
+  }
+
+  /// Drops contents that are too many. The last two that worked stay however many follow, and so do
+  /// those of page loads.
+  private func dropOldest() {
+    while snapshots.count(where: { loads[$0.version] == nil }) > Self.snapshotsMax,
+      let oldest = snapshots.firstIndex(where: {
+        loads[$0.version] == nil && !worked.suffix(2).contains($0.version)
+      })
     {
       snapshots.remove(at: oldest)
     }
@@ -113,11 +131,10 @@ public actor DirectoryBundle: BundleSource {
       throw fault("the folder \(directory.path) has no \(FolderDeclaration.fileName)")
     }
     let description = try FolderDeclaration(json: json)
-    guard description.minShell <= Shell.version else {
+    if let minShell = description.minShell, minShell > Shell.version {
       throw BundleSourceError(
         "version \(description.version) needs another program",
-        reason:
-          "it runs on shells from \(description.minShell) on, and this one is \(Shell.version)",
+        reason: "it runs on shells from \(minShell) on, and this one is \(Shell.version)",
         next: "update the program")
     }
     guard files[description.entry] != nil else {
@@ -129,8 +146,9 @@ public actor DirectoryBundle: BundleSource {
       hash.update(bytes)
     }
     let version = PageVersion(
-      name: description.name, version: description.version, entry: description.entry,
-      services: description.services, content: Base64URL.encode(hash.finish()))
+      name: description.name.value, version: description.version.description,
+      entry: description.entry, services: description.services,
+      content: Base64URL.encode(hash.finish()))
     return Snapshot(version: version, files: files)
   }
 

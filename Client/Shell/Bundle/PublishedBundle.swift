@@ -11,13 +11,19 @@ import FerryProtocol
 /// let shell = try Shell.start(PublishedBundle(name, in: bundles), services: registry)
 /// ```
 public actor PublishedBundle: BundleSource {
-  /// The versions that open pages may still read: the one in use, and some before it.
-  private static let servedMax = 4
+  /// Versions without a page that are remembered, since a failure may be reported after the page.
+  private static let leftMax = 4
 
   private let name: BundleName
   private let bundles: Bundles
+  private struct Served {
+    let version: PageVersion
+    var bundle: ActiveBundle
+    /// How many page loads have it. Its files stay as long as there is one.
+    var loads: Int
+  }
   /// The last one is the newest.
-  private var served: [(version: PageVersion, bundle: ActiveBundle)] = []
+  private var served: [Served] = []
 
   /// Names a bundle of a replica.
   public init(_ name: BundleName, in bundles: Bundles) {
@@ -43,10 +49,25 @@ public actor PublishedBundle: BundleSource {
         next: "fetch one with `ferry bundle fetch \(name)`")
     }
     let version = try version(of: active)
+    let loads = served.first { $0.version == version }?.loads ?? 0
     served.removeAll { $0.version == version }
-    served.append((version, active))
-    if served.count > Self.servedMax { served.removeFirst() }
+    served.append(Served(version: version, bundle: active, loads: loads + 1))
     return version
+  }
+
+  public func left(_ version: PageVersion) async {
+    guard let place = served.firstIndex(where: { $0.version == version && $0.loads > 0 }) else {
+      return
+    }
+    served[place].loads -= 1
+    guard served[place].loads == 0 else { return }
+    served[place].bundle = served[place].bundle.released()
+    if served.count(where: { $0.loads == 0 }) > Self.leftMax,
+      let oldest = served.firstIndex(where: { $0.loads == 0 })
+    {
+      served.remove(at: oldest)
+    }
+    await bundles.removeOutdated(of: name)
   }
 
   public func file(
@@ -94,7 +115,7 @@ public actor PublishedBundle: BundleSource {
     }
     // A service whose name this shell does not know is granted to nobody.
     let services = active.services.compactMap { service in
-      ServicePattern(service.name, version: service.version?.numbers[0] ?? 1)
+      ServicePattern(service.name, version: service.version ?? .first)
     }
     return PageVersion(
       name: name.value, version: active.version.description, entry: entry, services: services,

@@ -19,6 +19,8 @@ final class Page: Sendable {
 
   private struct State {
     var isEntryServed = false
+    /// Whether it has to load again, since its version has failed.
+    var isReplaced = false
     var channel: LineChannel?
     var watches: [Int64: Task<Void, Never>] = [:]
     var calls = 0
@@ -47,8 +49,10 @@ final class Page: Sendable {
   /// Opens the page's stream; `nil` if the page is over. A second stream replaces the first one.
   func open() -> LineChannel? {
     let channel = LineChannel()
+    channel.send(BridgeLine.hello)
     let former = state.withLock { state -> LineChannel?? in
       if state.isOver { return nil }
+      if state.isReplaced { channel.send(BridgeLine.reload) }
       defer { state.channel = channel }
       return .some(state.channel)
     }
@@ -57,11 +61,18 @@ final class Page: Sendable {
     return channel
   }
 
+  /// Has the page load again. A browser may report a violation before the page has its stream; then
+  /// the page learns of it by the first lines of the stream.
+  func replace() {
+    let channel = state.withLock { state in
+      state.isReplaced = true
+      return state.channel
+    }
+    channel?.send(BridgeLine.reload)
+  }
+
   /// Returns whether a channel is the page's stream.
   func has(_ channel: LineChannel) -> Bool { state.withLock { $0.channel === channel } }
-
-  /// The page's stream, if it is open.
-  var channel: LineChannel? { state.withLock { $0.channel } }
 
   /// Begins a call; returns whether the page may have one more.
   func beginCall() -> Bool {

@@ -21,8 +21,9 @@ public struct Service: Sendable {
 
   /// The group and the name, such as `tasks.list`.
   public let name: ServiceName
-  /// The version of the service's form; another version is another service.
-  public let version: Int
+  /// The version of the service's form. With another first number it is another service; otherwise
+  /// a later version serves pages that declare an earlier one.
+  public let version: BundleVersion
   /// The permission in words that complete "The page ", such as `reads the tasks`.
   public let permission: String
   /// The form of arguments.
@@ -36,7 +37,7 @@ public struct Service: Sendable {
   ///
   /// - Parameter feed: Answers `ferry.watch` as well.
   public init(
-    _ name: ServiceName, version: Int = 1, permission: String, argument: ValueSchema,
+    _ name: ServiceName, version: BundleVersion = .first, permission: String, argument: ValueSchema,
     result: ValueSchema, feed: Feed? = nil, handler: @escaping Handler
   ) {
     self.init(name, version, permission, argument, result, handler, feed)
@@ -44,14 +45,15 @@ public struct Service: Sendable {
 
   /// Creates a service that only `ferry.watch` may use.
   public init(
-    watching name: ServiceName, version: Int = 1, permission: String, argument: ValueSchema,
+    watching name: ServiceName, version: BundleVersion = .first, permission: String,
+    argument: ValueSchema,
     result: ValueSchema, feed: @escaping Feed
   ) {
     self.init(name, version, permission, argument, result, nil, feed)
   }
 
   private init(
-    _ name: ServiceName, _ version: Int, _ permission: String, _ argument: ValueSchema,
+    _ name: ServiceName, _ version: BundleVersion, _ permission: String, _ argument: ValueSchema,
     _ result: ValueSchema, _ handler: Handler?, _ feed: Feed?
   ) {
     (self.name, self.version, self.permission) = (name, version, permission)
@@ -119,7 +121,8 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
 
 /// Services that a bundle declares or an app grants: `tasks.list`, or `tasks` for all of a group.
 ///
-/// `tasks.list@2` is version 2 of the service. Without a version, it is version 1.
+/// `tasks.list@2` is version 2 of the service, or a later one such as 2.1. Without a version, it is
+/// version 1.
 public struct ServicePattern: Sendable, Hashable, CustomStringConvertible,
   ExpressibleByStringLiteral
 {
@@ -127,25 +130,24 @@ public struct ServicePattern: Sendable, Hashable, CustomStringConvertible,
   public let group: String
   /// `nil` for all of the group.
   private let member: String?
-  private let version: Int
+  /// The oldest version that is sufficient; see ``BundleVersion/serves(_:)``.
+  let version: BundleVersion
 
   /// Reads a pattern; `nil` if it has another form.
   public init?(_ text: String) {
     let parts = text.split(separator: "@", omittingEmptySubsequences: false)
     guard parts.count <= 2 else { return nil }
-    var version = 1
+    var version = BundleVersion.first
     if parts.count == 2 {
-      guard parts[1].utf8.count <= 4, parts[1].utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
-        let number = Int(parts[1])
-      else { return nil }
-      version = number
+      guard let named = BundleVersion(String(parts[1])) else { return nil }
+      version = named
     }
     self.init(String(parts[0]), version: version)
   }
 
   /// Creates a pattern of a service or a group; `nil` if the name or the version has another form.
-  public init?(_ name: String, version: Int) {
-    guard version >= 1 else { return nil }
+  public init?(_ name: String, version: BundleVersion) {
+    guard version >= .first else { return nil }
     self.version = version
     if ServiceName.isPart(name[...]) {
       (group, member) = (name, nil)
@@ -165,19 +167,22 @@ public struct ServicePattern: Sendable, Hashable, CustomStringConvertible,
   }
 
   public var description: String {
-    group + (member.map { ".\($0)" } ?? "") + (version == 1 ? "" : "@\(version)")
+    group + (member.map { ".\($0)" } ?? "") + (version == .first ? "" : "@\(version)")
   }
 
   /// Whether a service is one of them.
-  public func matches(_ name: ServiceName, version: Int) -> Bool {
-    group == name.group && self.version == version && (member == nil || member == name.member)
+  public func matches(_ name: ServiceName, version: BundleVersion) -> Bool {
+    names(name) && version.serves(self.version)
   }
 
-  /// The version that calls of a service use; `nil` if it is not one of them.
-  func version(of name: ServiceName) -> Int? { matches(name, version: version) ? version : nil }
+  /// Whether a service is one of them in some version.
+  func names(_ name: ServiceName) -> Bool {
+    group == name.group && (member == nil || member == name.member)
+  }
 
   /// Whether all services of another pattern are among these.
   public func covers(_ other: ServicePattern) -> Bool {
-    group == other.group && version == other.version && (member == nil || member == other.member)
+    group == other.group && other.version.serves(version)
+      && (member == nil || member == other.member)
   }
 }

@@ -1,3 +1,5 @@
+import FerryProtocol
+
 /// The services of an app, and those that it grants to bundles.
 ///
 /// A page may call a service that its bundle declares *and* the app grants, and no other.
@@ -9,7 +11,7 @@
 public struct ServiceRegistry: Sendable {
   private struct Key: Hashable {
     let name: ServiceName
-    let version: Int
+    let version: BundleVersion
   }
 
   private let services: [Key: Service]
@@ -47,17 +49,21 @@ public struct ServiceRegistry: Sendable {
     guard let parsed = ServiceName(name) else {
       throw ServiceError("unknown_service", "“\(name.prefix(80))” is no name of a service")
     }
-    guard let version = declared.compactMap({ $0.version(of: parsed) }).max() else {
+    guard let version = declared.filter({ $0.names(parsed) }).map(\.version).max() else {
       throw ServiceError("not_declared", "the bundle does not declare the service \(parsed)")
     }
-    guard granted.contains(where: { $0.matches(parsed, version: version) }) else {
+    let found = services.values.filter { $0.name == parsed && $0.version.serves(version) }
+    let open = found.filter { isGranted(parsed, $0.version) }
+    if let latest = open.max(by: { $0.version < $1.version }) { return latest }
+    guard found.isEmpty, isGranted(parsed, version) else {
       throw ServiceError("not_granted", "the app does not grant the service \(parsed)")
     }
-    guard let service = services[Key(name: parsed, version: version)] else {
-      throw ServiceError(
-        "unknown_service", "this app has no service \(parsed) in version \(version)")
-    }
-    return service
+    throw ServiceError(
+      "unknown_service", "this app has no service \(parsed) in version \(version)")
+  }
+
+  private func isGranted(_ name: ServiceName, _ version: BundleVersion) -> Bool {
+    granted.contains { $0.matches(name, version: version) }
   }
 
   /// Returns the declared services that the app does not grant.

@@ -37,8 +37,13 @@ public struct BundleVersion: Hashable, Sendable, Comparable, CustomStringConvert
   /// The largest number in a version.
   public static let numberMax = 999_999_999
 
+  /// Version 1.
+  public static let first = BundleVersion(numbers: [1])
+
   /// The numbers, the most significant one first.
   public let numbers: [Int]
+
+  private init(numbers: [Int]) { self.numbers = numbers }
 
   /// Reads a version; `nil` for anything else. A number has no leading zero.
   public init?(_ text: String) {
@@ -57,6 +62,12 @@ public struct BundleVersion: Hashable, Sendable, Comparable, CustomStringConvert
   public init?(_ number: Int) { self.init("\(number)") }
 
   public var description: String { numbers.map(String.init).joined(separator: ".") }
+
+  /// Whether a service of this version serves a page that declares another version: the first numbers
+  /// are equal, and this version is not older.
+  public func serves(_ declared: BundleVersion) -> Bool {
+    numbers[0] == declared.numbers[0] && declared <= self
+  }
 
   public static func < (left: Self, right: Self) -> Bool {
     left.numbers.lexicographicallyPrecedes(right.numbers)

@@ -199,6 +199,10 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
     perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor) }
   }
 
+  package func share(_ descriptor: Int32) -> Int32 {
+    perform { () throws(SimulatedFolders.Failure) in try folders.share(descriptor) }
+  }
+
   package func lock(_ descriptor: Int32, byte: Int64) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor, byte: byte) }
   }

@@ -8,6 +8,7 @@ final class MemoryFiles: MissionFiles {
     var objects: [ContentHash: [UInt8]] = [:]
     var bundles: Set<MissionVersion> = []
     var locks: Set<LockName> = []
+    var sharers: [LockName: Int] = [:]
   }
 
   private let folder: String
@@ -94,8 +95,21 @@ final class MemoryFiles: MissionFiles {
   }
 
   func lock(_ name: LockName) throws(MissionError) -> FileLock? {
-    guard state.withLock({ $0.locks.insert(name).inserted }) else { return nil }
+    let isFree = state.withLock { state in
+      state.sharers[name, default: 0] == 0 && state.locks.insert(name).inserted
+    }
+    guard isFree else { return nil }
     return FileLock { [weak self] in self?.state.withLock { _ = $0.locks.remove(name) } }
+  }
+
+  func share(_ name: LockName) throws(MissionError) -> FileLock? {
+    let isFree = state.withLock { state in
+      guard !state.locks.contains(name) else { return false }
+      state.sharers[name, default: 0] += 1
+      return true
+    }
+    guard isFree else { return nil }
+    return FileLock { [weak self] in self?.state.withLock { $0.sharers[name, default: 1] -= 1 } }
   }
 
   func collect(
