@@ -9,6 +9,7 @@ not null, which is printed as a line of JSON. Other steps:
     @picture FILE   writes a picture of the page (PNG)
     @wait FILE      waits until the file exists
     @reload         loads the page again
+    @crash          kills the process of the page; @reload loads it in another tab
     @size W H       gives the window a size
     @dark           prefers dark colours
 
@@ -19,6 +20,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,12 @@ class Browser:
         os.close(to_write)
         self.rest = b""
         self.last = 0
+        # The address of a page whose process was killed.
+        self.lost = None
+        self.open()
+
+    def open(self):
+        """Goes on in another tab."""
         self.session = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -117,6 +125,41 @@ def until(limit, poll):
         time.sleep(0.05)
 
 
+def crash(browser):
+    """Kills the processes of pages; there is one. Returns their number."""
+    browser.lost = browser.evaluate("return location.href")
+    pages = [child for child in descendants(browser.process.pid) if "--type=renderer" in command(child)]
+    for page in pages:
+        os.kill(page, signal.SIGKILL)
+    browser.open()
+    return len(pages) or None
+
+
+def command(process):
+    try:
+        with open(f"/proc/{process}/cmdline", "rb") as file:
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def descendants(process):
+    found = []
+    try:
+        tasks = os.listdir(f"/proc/{process}/task")
+    except OSError:
+        return found
+    for task in tasks:
+        try:
+            with open(f"/proc/{process}/task/{task}/children", encoding="ascii") as file:
+                children = [int(child) for child in file.read().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child] + descendants(child)
+    return found
+
+
 def take(browser, step, limit):
     word, _, rest = step.partition(" ")
     if word == "@picture":
@@ -127,8 +170,14 @@ def take(browser, step, limit):
     if word == "@wait":
         return until(limit, lambda: rest if os.path.exists(rest) else None)
     if word == "@reload":
-        browser.send("Page.reload")
+        if browser.lost:
+            browser.send("Page.navigate", url=browser.lost)
+            browser.lost = None
+        else:
+            browser.send("Page.reload")
         return "reloaded"
+    if word == "@crash":
+        return crash(browser)
     if word == "@dark":
         browser.send("Emulation.setEmulatedMedia",
                      features=[{"name": "prefers-color-scheme", "value": "dark"}])

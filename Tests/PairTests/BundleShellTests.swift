@@ -13,6 +13,7 @@ struct BundleShellTests {
 
   private func publish(_ version: String, on server: Server) async throws {
     try draft.write("index.html", Array("<h1>\(version)</h1>".utf8))
+    try draft.write("late.js", Array("late = \(version)".utf8))
     try draft.write(
       "ferry-bundle.json",
       Array(
@@ -60,6 +61,94 @@ struct BundleShellTests {
     try await replica.sync()
     let shown = try await server.ferryd("bundle", "show", "board", "--space", Device.space)
     #expect(shown.output.contains("silent: no answer"), "\(shown.output)\(shown.error)")
+    await replica.close()
+  }
+
+  /// Returns the versions whose files a device has.
+  private func here(_ device: Device) async throws -> [String?] {
+    let listed = try JSONLine.all(try await device.ferry("bundle", "list", "--json").output)
+    return listed.filter { $0.members["here"] as? Bool == true }.map { $0.text("version") }
+  }
+
+  /// Has another process publish, activate and confirm versions.
+  private func confirm(_ versions: [String], on server: Server, _ device: Device) async throws {
+    for version in versions {
+      try await publish(version, on: server)
+      try await device.ferry("bundle", "fetch", "board", "--activate")
+      try await device.ferry("bundle", "confirm", "board")
+    }
+  }
+
+  @Test("an open page keeps its files while another process confirms later versions")
+  func leases() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    let replica = try await device.open()
+    let bundles = try await replica.bundles()
+    let source = PublishedBundle(try #require(BundleName("board")), in: bundles)
+    let late = try #require(BundlePath("late.js"))
+    try await confirm(["1"], on: server, device)
+    let first = try await source.next()
+    #expect(try await source.next() == first)
+    try await confirm(["2", "3"], on: server, device)
+    #expect(try await source.file(late, of: first)?.readAll() == Array("late = 1".utf8))
+    #expect(try await here(device) == ["1", "2", "3"])
+    // Two loads had it: the second end removes it.
+    await source.left(first)
+    #expect(try await source.file(late, of: first) != nil)
+    await source.left(first)
+    #expect(try await here(device) == ["2", "3"])
+    // More versions than a shell remembers are open at once.
+    var open: [PageVersion] = []
+    for version in ["4", "5", "6", "7", "8"] {
+      try await confirm([version], on: server, device)
+      open.append(try await source.next())
+    }
+    for version in open {
+      let content = try await source.file(late, of: version)?.readAll()
+      #expect(content == Array("late = \(version.version)".utf8))
+    }
+    for version in open { await source.left(version) }
+    #expect(try await here(device) == ["7", "8"])
+    await replica.close()
+  }
+
+  @Test("a killed shell keeps no files, and a page of a running one gets late files")
+  func killedShell() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await confirm(["1"], on: server, device)
+    let shell = try device.start("shell", "board", "--no-open", "--json")
+    let line = try await shell.line { $0.contains("started") }
+    let address = try #require(try JSONLine.all(line).first?.text("address"))
+    let page = try await BridgePage.open(address)
+    try await confirm(["2", "3"], on: server, device)
+    let late = try await page.get("late.js")
+    #expect(late.status == 200 && late.text == "late = 1")
+    #expect(try await page.loadAgain().get("late.js").text == "late = 3")
+    #expect(try await here(device) == ["1", "2", "3"])
+    shell.send(SIGKILL)
+    _ = try await shell.exitStatus()
+    try await device.ferry("bundle", "confirm", "board")
+    #expect(try await here(device) == ["2", "3"])
+  }
+
+  @Test("a page that the user leaves gives its files up")
+  func closing() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await confirm(["1"], on: server, device)
+    let replica = try await device.open()
+    let source = PublishedBundle(
+      try #require(BundleName("board")), in: try await replica.bundles())
+    let shell = try Shell.start(source, services: ServiceRegistry([], granting: []))
+    let page = try await BridgePage.open(shell.makeAddress())
+    try await confirm(["2", "3"], on: server, device)
+    #expect(try await page.get("late.js").status == 200)
+    try await page.post("closed")
+    #expect(try await here(device) == ["2", "3"])
+    #expect(try await page.get("late.js").status == 404)
+    shell.stop()
     await replica.close()
   }
 

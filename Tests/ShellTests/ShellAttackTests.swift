@@ -62,6 +62,54 @@ struct ShellAttackTests {
     }
   }
 
+  @Test("the browser's report of a violation fails the page, and one of an extension does not")
+  func report() async throws {
+    func report(_ members: String) -> PageFailure? {
+      BridgeRequest.report(Array(#"{"csp-report":{\#(members)}}"#.utf8))
+    }
+    #expect(
+      report(#""effective-directive":"style-src-attr","blocked-uri":"inline""#)
+        == PageFailure(.violated, "style-src-attr inline"))
+    #expect(
+      report(#""violated-directive":"img-src","blocked-uri":"https://evil.example/a.png""#)
+        == PageFailure(.violated, "img-src https://evil.example/a.png"))
+    #expect(report("") == PageFailure(.violated, " "))
+    let long = String(repeating: "a", count: 2_000)
+    #expect(report(#""effective-directive":"\#(long)""#)?.detail.count == 500)
+    for address in ["moz-extension://a/b.js", "chrome-extension", "safari-web-extension://x"] {
+      #expect(report(#""effective-directive":"script-src","blocked-uri":"\#(address)""#) == nil)
+      #expect(report(#""blocked-uri":"inline","source-file":"\#(address)""#) == nil)
+    }
+    for bad in ["", "{", "[]", "1", #"{"other":1}"#] {
+      #expect(BridgeRequest.report(Array(bad.utf8)) == nil, "\(bad)")
+    }
+  }
+
+  @Test("a report needs the page's origin and cookie, and no more than 64 KiB")
+  func reporting() async throws {
+    let visitor = try await visitor()
+    let body = #"{"csp-report":{"effective-directive":"style-src-attr","blocked-uri":"inline"}}"#
+    // Browsers send it without the secret.
+    let changes: [String: String?] = ["Ferry-Page": nil, "Content-Type": "application/csp-report"]
+    for (name, value) in [
+      ("Cookie", nil), ("Origin", nil), ("Origin", "http://evil.example"),
+      ("Sec-Fetch-Site", "cross-site"),
+    ] as [(String, String?)] {
+      let refused = try await visitor.post("report", body, changes.merging([name: value]) { $1 })
+      #expect(refused.status == 403 && refused.body.isEmpty, "\(name)")
+    }
+    let large = String(repeating: " ", count: 64 << 10) + body
+    #expect(try await visitor.post("report", large, changes).status == 413)
+    #expect(visitor.failures().isEmpty)
+    #expect(try await visitor.post("report", "{", changes).status == 204)
+    #expect(visitor.failures().isEmpty)
+    #expect(try await visitor.post("report", body, changes).status == 204)
+    #expect(visitor.failures() == ["violated: style-src-attr inline"])
+    // The page does not confirm its version after that.
+    _ = try await visitor.post("ready", "{}")
+    #expect(visitor.confirmations == 0)
+  }
+
   @Test("every answer keeps other pages out")
   func fields() async throws {
     let visitor = try await visitor()

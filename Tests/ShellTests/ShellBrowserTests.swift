@@ -251,13 +251,15 @@ struct ShellBrowserTests {
   @Test(
     "a page that crashes, stays silent or violates its policy is replaced by the last good version",
     arguments: [
-      ("throw new Error('broken')", "crashed"), ("import './none.js'", "crashed"),
-      ("let = 1", "crashed"),
-      ("export const nothing = 1", "silent"),
-      ("await ferry.ready(); fetch('http://127.0.0.1:9/')", "violated"),
-      ("document.body.innerHTML += '<p style=\"color:red\">x</p>'", "violated"),
+      ("throw new Error('broken')", "", "crashed"), ("import './none.js'", "", "crashed"),
+      ("let = 1", "", "crashed"),
+      ("export const nothing = 1", "", "silent"),
+      ("await ferry.ready(); fetch('http://127.0.0.1:9/')", "", "violated"),
+      ("document.body.innerHTML += '<p style=\"color:red\">x</p>'", "", "violated"),
+      // The browser reports it before the page has its stream.
+      ("await ferry.ready()", "style=\"color:red\"", "violated"),
     ])
-  func fallback(script: String, kind: String) async throws {
+  func fallback(script: String, attribute: String, kind: String) async throws {
     // The ten seconds of the second load pass at once, if the page has to stay silent.
     let (loads, isOver) = (SharedCount(), SharedFlag())
     let surroundings = ShellSurroundings(now: { .seconds(isOver.isSet ? 11 : 0) }) { duration in
@@ -276,11 +278,46 @@ struct ShellBrowserTests {
       "document.body.dataset.state = ''; return 'left'", "@reload",
       "return document.title === 'good' && document.body.dataset.state || null")
     #expect(try await visit.result(of: 0) == "ready")
-    try stage.publish(2, ["index.html": Self.page("broken"), "app.js": script])
+    let page = Self.page("broken").replacingOccurrences(of: "<html ", with: "<html \(attribute) ")
+    try stage.publish(2, ["index.html": page, "app.js": script])
     try Data().write(to: URL(filePath: mark))
     #expect(try await visit.result(of: 4) == "ready")
     try await visit.finish()
     #expect(stage.failures() == ["2 \(kind) true"])
+  }
+
+  @Test("a version whose tab crashes twice before it is ready gives way to the last good one")
+  func crashedTab() async throws {
+    // No time passes for pages: none of them is silent.
+    let surroundings = ShellSurroundings(now: { .zero }) { duration in
+      try await Task.sleep(for: duration == PageWatch.patience ? .seconds(3_600) : duration)
+    }
+    let stage = try Stage([], surroundings)
+    let works = "await ferry.ready(); document.body.dataset.state = 'ready';"
+    try stage.publish(1, ["index.html": Self.page("good"), "app.js": works])
+    let marks = ["one", "two", "three"].map { stage.folder.file(".\($0)").path }
+    let shown = "return document.title === 'busy' && window.ferry ? document.title : null"
+    let visit = try PageBrowser.visit(
+      stage.shell.makeAddress(), "return document.body?.dataset.state ?? null",
+      "@wait \(marks[0])", "@reload", shown, "@crash", "@wait \(marks[1])", "@reload", shown,
+      "@crash", "@wait \(marks[2])", "@reload",
+      "return document.title === 'good' && document.body.dataset.state || null")
+    func goOn(_ mark: Int) throws { try Data().write(to: URL(filePath: marks[mark])) }
+    #expect(try await visit.result(of: 0) == "ready")
+    try stage.publish(
+      2, ["index.html": Self.page("busy"), "app.js": "await new Promise(() => {});"])
+    try goOn(0)
+    #expect(try await visit.result(Int.self, of: 4) == 1)
+    // One crash proves nothing: the next load shows the version again.
+    try goOn(1)
+    #expect(try await visit.result(of: 7) == "busy")
+    #expect(stage.failures().isEmpty)
+    #expect(try await visit.result(Int.self, of: 8) == 1)
+    while stage.failures().isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+    try goOn(2)
+    #expect(try await visit.result(of: 11) == "ready")
+    try await visit.finish()
+    #expect(stage.failures() == ["2 crashed true"])
   }
 
   @Test("a page of another origin reaches nothing")

@@ -79,6 +79,71 @@ struct ShellCommandTests {
     _ = try await shell.exitStatus()
   }
 
+  /// Starts a shell that opens a browser, with programs of its own first on the PATH.
+  private func start(_ folder: TemporaryDirectory, path: String) throws -> ChildProcess {
+    try ChildProcess(
+      try Executables.ferry(),
+      ["shell", Self.root.appending(path: "Examples/Board/app").path, "--json"],
+      environment: ["PATH": path, "TMPDIR": folder.file("tmp").path], directory: folder.url)
+  }
+
+  @Test("the browser gets a file that only the user can read, never the address itself")
+  func opening() async throws {
+    let folder = try TemporaryDirectory()
+    try FileManager.default.createDirectory(
+      at: folder.file("tmp"), withIntermediateDirectories: false)
+    let program = folder.file("xdg-open")
+    let script = """
+      #!/bin/sh
+      cp "$1" '\(folder.file("page").path)'
+      stat -c '%a %n' "$1" "${1%/*}" > '\(folder.file("draft").path)'
+      mv '\(folder.file("draft").path)' '\(folder.file("log").path)'
+      """
+    try Data(script.utf8).write(to: program)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    let shell = try start(folder, path: "relative:\(folder.url.path):\(path)")
+    while !FileManager.default.fileExists(atPath: folder.file("log").path) {
+      if shell.endedWith != nil { throw TestSupportError("the shell has ended: \(shell.error)") }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    let log = try String(contentsOf: folder.file("log"), encoding: .utf8)
+    let lines = log.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+    try #require(lines.map(\.count) == [2, 2], "\(log)")
+    #expect(lines.map(\.[0]) == ["600", "700"])
+    #expect(lines[0][1].hasSuffix("/open.html"))
+    // The file leads to an address that opens the page once, and that no process has as an argument.
+    let page = try String(contentsOf: folder.file("page"), encoding: .utf8)
+    let found = try #require(
+      page.firstMatch(of: /url=http:\/\/(127\.0\.0\.1:(\d+))(\/-\/open\/[^"]+)"/))
+    for process in try FileManager.default.contentsOfDirectory(atPath: "/proc") {
+      let line = try? String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8)
+      #expect(line?.contains(found.3) != true)
+    }
+    let client = RawClient(port: try #require(UInt16(found.2)))
+    let request = ShellVisitor.request("GET", String(found.3), ["Host": String(found.1)])
+    let opened = try await client.exchange(request)
+    #expect(opened.status == 200 && opened.fields["set-cookie"] != nil)
+    #expect(try await client.exchange(request).fields["set-cookie"] == nil)
+    shell.send(SIGTERM)
+    _ = try await shell.exitStatus()
+    #expect(!FileManager.default.fileExists(atPath: lines[1][1]))
+  }
+
+  @Test("without a program that opens a browser, the command says so and leaves no file")
+  func unopened() async throws {
+    let folder = try TemporaryDirectory()
+    try FileManager.default.createDirectory(
+      at: folder.file("tmp"), withIntermediateDirectories: false)
+    let shell = try start(folder, path: "/nonexistent")
+    _ = try await shell.line { $0.contains("xdg-open is not on the PATH") }
+    _ = try await shell.line { $0.contains("open the printed address yourself") }
+    let left = try FileManager.default.contentsOfDirectory(atPath: folder.file("tmp").path)
+    #expect(!left.contains { $0.hasPrefix("ferry-shell") })
+    shell.send(SIGTERM)
+    _ = try await shell.exitStatus()
+  }
+
   @Test("the board shows its versions, a film and a conflict, and survives a broken version")
   func board() async throws {
     let pictures = try TemporaryDirectory()

@@ -1,5 +1,6 @@
 import FerryTestSupport
 import Foundation
+import Synchronization
 
 @testable import FerryShell
 
@@ -13,6 +14,23 @@ final class ShellVisitor: Sendable {
   let base: String
   let cookie: String
   let secret: String
+  private let events: EventList
+
+  private final class EventList: Sendable {
+    let all = Mutex<[ShellEvent]>([])
+  }
+
+  /// The failures in the shell's log.
+  func failures() -> [String] {
+    events.all.withLock { $0 }.compactMap { event in
+      if case .failed(_, let failure, _) = event { "\(failure)" } else { nil }
+    }
+  }
+
+  /// How many versions the shell's log has as confirmed.
+  var confirmations: Int {
+    events.all.withLock { $0 }.count { if case .confirmed = $0 { true } else { false } }
+  }
 
   static let document = "<!doctype html><html><head><title>t</title></head><body></body></html>"
 
@@ -30,9 +48,12 @@ final class ShellVisitor: Sendable {
     let json =
       #"{"name":"probe","version":"1","entry":"index.html","services":[\#(names)]}"#
     try Data(json.utf8).write(to: folder.file(FolderDeclaration.fileName))
+    let events = EventList()
+    self.events = events
     shell = try Shell.start(
       DirectoryBundle(folder.url.path),
-      services: ServiceRegistry(services, granting: granted), limits: limits, in: .system)
+      services: ServiceRegistry(services, granting: granted),
+      log: { event in events.all.withLock { $0.append(event) } }, limits: limits, in: .system)
     client = RawClient(port: shell.port)
     let authority = "127.0.0.1:\(shell.port)"
     let address = shell.makeAddress()

@@ -5,91 +5,39 @@ import Testing
 /// The window of Client/Window under a display without a screen.
 @Suite("The window of `ferry shell`", .serialized, .hangLimit)
 struct WindowTests {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
-    .appending(path: "../..").standardized
-
-  /// A display, the window's program, and a folder with a bundle.
-  private final class Stage: Sendable {
-    let folder: TemporaryDirectory
-    let programs: TemporaryDirectory
-    private let display: ChildProcess
-    let environment: [String: String]
-
-    init() async throws {
-      folder = try TemporaryDirectory()
-      programs = try TemporaryDirectory()
-      let source = WindowTests.root.appending(path: "Client/Window/Sources/ferry-window/main.c")
-      let built = try await ChildProcess.run(
-        URL(filePath: "/bin/sh"),
-        [
-          "-c",
-          "cc -Wall -Wextra -Werror -o ferry-window '\(source.path)' "
-            + "$(pkg-config --cflags --libs webkit2gtk-4.1)",
-        ], directory: programs.url)
-      guard built.status == .exited(0) else {
-        throw TestSupportError("the window was not built: \(built.error)")
-      }
-      // It prints its number when it is ready.
-      display = try ChildProcess(
-        URL(filePath: "/bin/sh"),
-        ["-c", "exec Xvfb -displayfd 1 -screen 0 1200x900x24 2>/dev/null"])
-      let number = try await display.line { !$0.isEmpty }
-      let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-      environment = [
-        "DISPLAY": ":\(number)", "PATH": "\(programs.url.path):\(path)",
-        "GIO_USE_VFS": "local", "NO_AT_BRIDGE": "1",
-      ]
-    }
-
-    func publish(_ version: Int) throws {
-      let page = """
-        <!doctype html><html lang="en"><head><title>Window \(version)</title></head>
-        <body><script type="module" src="app.js"></script></body></html>
-        """
-      let script = """
-        await ferry.call("data.write", {changes: [{table: "visits", action: "insert",
-          values: {id: crypto.randomUUID(), version: \(version)}}]});
-        await ferry.ready();
-        """
-      let json = #"{"name":"probe","version":"\#(version)","services":[{"name":"data"}]}"#
-      try Data(page.utf8).write(to: folder.file("index.html"))
-      try Data(script.utf8).write(to: folder.file("app.js"))
-      try Data(json.utf8).write(to: folder.file("ferry-bundle.json"))
-    }
-
-    func run(_ program: String, _ arguments: String...) async throws -> ChildProcess.Finished {
-      try await ChildProcess.run(
-        URL(filePath: "/usr/bin/env"), [program] + arguments, environment: environment,
-        directory: programs.url)
-    }
-
-    func ferry(_ arguments: String...) async throws -> ChildProcess.Finished {
-      try await ChildProcess.run(
-        try Executables.ferry(), ["-r", programs.file("a.db").path] + arguments)
-    }
+  private func publish(_ version: Int, _ stage: WindowStage) throws {
+    let page = """
+      <!doctype html><html lang="en"><head><title>Window \(version)</title></head>
+      <body><script type="module" src="app.js"></script></body></html>
+      """
+    let script = """
+      await ferry.call("data.write", {changes: [{table: "visits", action: "insert",
+        values: {id: crypto.randomUUID(), version: \(version)}}]});
+      await ferry.ready();
+      """
+    let json = #"{"name":"probe","version":"\#(version)","services":[{"name":"data"}]}"#
+    try Data(page.utf8).write(to: stage.folder.file("index.html"))
+    try Data(script.utf8).write(to: stage.folder.file("app.js"))
+    try Data(json.utf8).write(to: stage.folder.file("ferry-bundle.json"))
   }
 
   @Test("a page works in the window, and a page whose process ends gives way to the last good one")
   func window() async throws {
-    let stage = try await Stage()
-    _ = try await stage.ferry("sql", "CREATE TABLE visits(id TEXT PRIMARY KEY, version INTEGER)")
-    _ = try await stage.ferry("track", "visits")
-    try stage.publish(1)
+    let stage = try await WindowStage()
+    try await stage.ferry("sql", "CREATE TABLE visits(id TEXT PRIMARY KEY, version INTEGER)")
+    try await stage.ferry("track", "visits")
+    try publish(1, stage)
     let shell = try ChildProcess(
       try Executables.ferry(),
-      [
-        "-r", stage.programs.file("a.db").path, "shell", stage.folder.url.path, "--grant", "data",
-        "--window", "--json",
-      ], environment: stage.environment)
+      stage.replica + ["shell", stage.folder.url.path, "--grant", "data", "--window", "--json"],
+      environment: stage.environment)
     _ = try await shell.line { $0.contains("confirmed") && $0.contains("\"version\":\"1\"") }
     let rows = try await stage.ferry("sql", "SELECT version FROM visits", "--json")
-    #expect(rows.output.contains("{\"version\":1}"))
-    let found = try await stage.run("xdotool", "search", "--sync", "--name", "^Window 1$")
-    let window = try #require(found.output.split(separator: "\n").first)
+    #expect(rows.contains("{\"version\":1}"))
 
     // The next load shows version 2, whose process ends.
-    try stage.publish(2)
-    _ = try await stage.run("xdotool", "windowfocus", String(window), "key", "ctrl+r")
+    try publish(2, stage)
+    try await stage.press("ctrl+r", in: "Window 1")
     _ = try await shell.line { $0.contains("confirmed") && $0.contains("\"version\":\"2\"") }
     let before = shell.lineCount
     try endPage(of: shell)
@@ -100,7 +48,7 @@ struct WindowTests {
     _ = try await shell.line(after: before) {
       $0.contains("confirmed") && $0.contains("\"version\":\"1\"")
     }
-    _ = try await stage.run("xdotool", "windowfocus", String(window), "key", "ctrl+q")
+    try await stage.press("ctrl+q", in: "Window 1")
     #expect(try await shell.exitStatus() == .exited(0), "\(shell.error)")
   }
 
@@ -129,7 +77,7 @@ struct WindowTests {
 
   @Test("the window needs the address of a shell and a display")
   func errors() async throws {
-    let stage = try await Stage()
+    let stage = try await WindowStage()
     let program = stage.programs.file("ferry-window")
     let other = try await ChildProcess.run(
       program, environment: stage.environment, input: "https://example.org/\n")

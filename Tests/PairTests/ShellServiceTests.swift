@@ -1,0 +1,201 @@
+import Ferry
+import FerryShell
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// The services of a shell by its bridge, with a real server and another device.
+@Suite("Services of a shell with a server", .hangLimit)
+struct ShellServiceTests {
+  private static let cards = "CREATE TABLE cards(id TEXT PRIMARY KEY, title TEXT)"
+
+  /// A server, two devices, and a page on the first one.
+  private struct Stage {
+    let server: Server
+    let other: Device
+    let replica: Replica
+    let shell: Shell
+    let page: BridgePage
+    private let folder: TemporaryDirectory
+
+    init() async throws {
+      server = try await Server.start()
+      let device = try await Self.joined(server)
+      other = try await Self.joined(server)
+      replica = try await device.open()
+      folder = try TemporaryDirectory()
+      try Data("<!doctype html><title>t</title>".utf8).write(to: folder.file("index.html"))
+      let json =
+        #"{"name":"probe","version":"1.2","services":[{"name":"data"},{"name":"missions"},{"name":"device"}]}"#
+      try Data(json.utf8).write(to: folder.file("ferry-bundle.json"))
+      let services =
+        DataServices(replica).all
+        + MissionServices(try await replica.missionManager(), replica: replica).all
+        + DeviceServices(app: "probe", version: "7.1").all
+      shell = try Shell.start(
+        DirectoryBundle(folder.url.path),
+        services: ServiceRegistry(services, granting: ["data", "missions", "device"]))
+      page = try await BridgePage.open(shell.makeAddress())
+    }
+
+    private static func joined(_ server: Server) async throws -> Device {
+      try await Device.joined(server.url, schema: ShellServiceTests.cards, tracking: ["cards"])
+    }
+
+    func end() async {
+      shell.stop()
+      await replica.close()
+    }
+  }
+
+  private func write(_ page: BridgePage, _ id: String, _ title: String) async throws {
+    _ = try await page.call(
+      "data.write",
+      [
+        "changes": [["table": "cards", "action": "upsert", "values": ["id": id, "title": title]]]
+      ])
+  }
+
+  @Test("a page syncs, lists conflicts with another device, and answers them in three ways")
+  func conflicts() async throws {
+    let stage = try await Stage()
+    let page = stage.page
+    for number in 1...3 { try await write(page, "c\(number)", "first") }
+    let sent = try await page.object("data.sync")
+    #expect(sent.number("pushed") == 3 && sent.number("conflicts") == 0)
+    try await stage.other.exchange()
+    // Both devices change all cards, and the other one is the last.
+    for number in 1...3 { try await write(page, "c\(number)", "mine") }
+    #expect(try await page.object("data.status").number("pending") == 3)
+    try await stage.other.write("UPDATE cards SET title = 'theirs'")
+    try await stage.other.exchange()
+    let met = try await page.object("data.sync")
+    #expect(met.number("conflicts") == 3 && met.number("left") == 0)
+    #expect(try await page.object("data.status").number("questions") == 3)
+    let asked = try await page.list("data.conflicts", ["openOnly": true])
+    #expect(asked.map { $0.text("record") }.sorted { $0 ?? "" < $1 ?? "" } == ["c1", "c2", "c3"])
+    for conflict in asked {
+      #expect(conflict.text("lost") == "mine" && conflict.text("present") == "theirs")
+      #expect(conflict.text("table") == "cards" && conflict.text("column") == "title")
+      #expect(conflict.object("loser").members["isOwn"] as? Bool == true)
+      #expect(conflict.object("winner").members["isOwn"] as? Bool == false)
+    }
+    #expect(try await page.list("data.conflicts", ["limit": 1]).count == 1)
+    func number(_ record: String) throws -> Int {
+      try #require(asked.first { $0.text("record") == record }?.number("conflict"))
+    }
+    let (one, two, three) = (try number("c1"), try number("c2"), try number("c3"))
+    let answers: [[String: Any]] = [
+      ["conflict": one], ["conflict": one, "keep": "local", "set": ["title": "x"]],
+      ["conflict": one, "keep": "both"],
+    ]
+    for answer in answers {
+      #expect(try await page.code("data.resolve", answer) == "invalid_argument", "\(answer)")
+    }
+    #expect(try await page.code("data.resolve", ["conflict": 99, "keep": "local"]) == "not_found")
+    _ = try await page.call("data.resolve", ["conflict": one, "keep": "local"])
+    #expect(try await page.list("data.conflicts", ["openOnly": true]).count == 2)
+    _ = try await page.call("data.resolve", ["conflict": two, "keep": "remote"])
+    _ = try await page.call("data.resolve", ["conflict": three, "set": ["title": "both"]])
+    #expect(try await page.list("data.conflicts", ["openOnly": true]).isEmpty)
+    let all = try await page.list("data.conflicts")
+    #expect(all.count == 3 && all.allSatisfy { $0.number("resolvedAt") != nil })
+    let rows = try await page.list("data.query", ["table": "cards", "order": ["id"]])
+    #expect(rows.map { $0.text("title") } == ["mine", "theirs", "both"])
+    _ = try await page.call("data.sync")
+    try await stage.other.exchange()
+    let titles = try await stage.other.rows("SELECT title FROM cards ORDER BY id").map(\.first)
+    #expect(titles == [.text("mine"), .text("theirs"), .text("both")])
+    // Without its server, a page learns that it is offline.
+    try await stage.server.stop()
+    #expect(try await page.code("data.sync") == "offline")
+    await stage.end()
+  }
+
+  /// Returns the state of a mission in the page's list; "" if it has none.
+  private func state(_ mission: String, _ page: BridgePage) async throws -> String? {
+    let found = try await page.list("missions.list").first { $0.text("mission") == mission }
+    return found.map { $0.text("state") ?? "" }
+  }
+
+  @Test(
+    "a page downloads, pauses, resumes, cancels and removes missions, and reads their files in parts"
+  )
+  func missions() async throws {
+    let stage = try await Stage()
+    let page = stage.page
+    let draft = try Draft()
+    let text = String(repeating: "0123456789", count: 20_000)
+    try draft.write("notes/film.txt", Array(text.utf8))
+    try await stage.server.publish(draft.path, as: "film")
+    try draft.write("notes/film.txt", Array(text.reversed().map(\.utf8).joined()))
+    try await stage.server.publish(draft.path, as: "second")
+    _ = try await page.call("data.sync")
+    let listed = try await page.list("missions.list")
+    #expect(listed.map { $0.text("mission") }.sorted { $0 ?? "" < $1 ?? "" } == ["film", "second"])
+    #expect(listed.allSatisfy { $0.members["isDownloaded"] as? Bool == false })
+    let film = ["mission": "film"]
+    #expect(try await page.code("missions.files", film) == "not_found")
+    // A server that does not answer keeps the download where it is.
+    stage.server.send(SIGSTOP)
+    _ = try await page.call("missions.download", film)
+    try await eventually("the download") { try await state("film", page) == "downloading" }
+    _ = try await page.call("missions.pause", film)
+    try await eventually("the pause") { try await state("film", page) == "paused" }
+    _ = try await page.call("missions.download", ["mission": "second"])
+    _ = try await page.call("missions.cancel", ["mission": "second"])
+    try await eventually("the cancellation") { try await state("second", page) == "cancelled" }
+    stage.server.send(SIGCONT)
+    _ = try await page.call("missions.resume", film)
+    try await eventually("the film") { try await state("film", page) == "done" }
+    let file = try #require(try await page.list("missions.files", film).first)
+    #expect(file.text("path") == "notes/film.txt" && file.text("type") == "text/plain")
+    #expect(file.number("size") == text.utf8.count)
+    let address = try #require(file.text("file"))
+    let whole = try await page.get(address)
+    #expect(whole.status == 200 && whole.text == text)
+    let part = try await page.get(address, range: "bytes=123456-123465")
+    #expect(part.status == 206 && part.text == "6789012345")
+    #expect(part.headers["Content-Range"] == "bytes 123456-123465/\(text.utf8.count)")
+    let end = try await page.get(address, range: "bytes=-3")
+    #expect(end.status == 206 && end.text == "789")
+    #expect(try await page.get(address, range: "bytes=200000-").status == 416)
+    // Another load of the page has addresses of its own.
+    let later = try await page.loadAgain()
+    #expect(
+      try await later.get(address.replacingOccurrences(of: page.base, with: later.base)).status
+        == 404)
+    _ = try await page.call("missions.remove", film)
+    #expect(try await page.code("missions.files", film) == "not_found")
+    #expect(try await page.get(address).status != 206)
+    await stage.end()
+  }
+
+  @Test(
+    "a service about missions explains a name that is none, and one that is not there",
+    arguments: ["download", "pause", "resume", "cancel", "remove", "files"])
+  func missionCodes(service: String) async throws {
+    let stage = try await Stage()
+    _ = try await stage.page.call("data.sync")
+    let name = "missions.\(service)"
+    #expect(try await stage.page.code(name, ["mission": "../x"]) == "invalid_argument")
+    #expect(try await stage.page.code(name, ["mission": 1]) == "invalid_argument")
+    #expect(try await stage.page.code(name) == "invalid_argument")
+    #expect(try await stage.page.code(name, ["mission": "none"]) == "not_found")
+    await stage.end()
+  }
+
+  @Test("a page learns the program, its version, the kind of system and its own bundle")
+  func device() async throws {
+    let stage = try await Stage()
+    let facts = try await stage.page.object("device.info").members as? [String: String]
+    #if os(Linux)
+      #expect(facts?["system"] == "linux")
+    #endif
+    #expect(facts?["app"] == "probe" && facts?["appVersion"] == "7.1")
+    #expect(facts?["shell"] == Shell.version.description)
+    #expect(facts?["bundle"] == "probe" && facts?["bundleVersion"] == "1.2")
+    #expect(facts?.count == 6)
+    await stage.end()
+  }
+}
