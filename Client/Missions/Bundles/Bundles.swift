@@ -314,7 +314,7 @@ public final class Bundles: Sendable {
         return nil
       }
       // A removal takes milliseconds, or ends at once since the version is in use again.
-      do { try await Task.sleep(for: .milliseconds(10)) } catch { return nil }
+      do { try await missions.surroundings.sleep(.milliseconds(10)) } catch { return nil }
     }
     return nil
   }

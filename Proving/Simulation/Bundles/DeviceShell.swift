@@ -115,8 +115,13 @@ final class DeviceShell: @unchecked Sendable {
       return note("\(error)")
     }
     look()
-    guard isAlive, let number = BundleVersion(version.version) else { return }
-    let id = BundleID(name, number)
+    if isAlive, let number = BundleVersion(version.version) {
+      await visit(BundleID(name, number), version)
+    }
+    if isAlive { await source.left(version) }
+  }
+
+  private func visit(_ id: BundleID, _ version: PageVersion) async {
     pages += 1
     let page = pages
     do {
@@ -235,6 +240,8 @@ private final class Source: BundleSource, @unchecked Sendable {
   ) async throws(BundleSourceError) -> ServedContent? {
     try await published.file(path, of: version)
   }
+
+  func left(_ version: PageVersion) async { await published.left(version) }
 
   func confirm(_ version: PageVersion) async {
     guard isAlive, let id = id(of: version) else { return }
