@@ -56,7 +56,7 @@ final class ListenerDouble: HeadListener {
 @Suite(.hangLimit)
 struct ServiceEventsTests {
   let store = ServiceStoreDouble(spaces: ["notes", "other"])
-  let hub = HeadHub(window: .zero, sleep: { _ in })
+  let hub = HeadHub(turn: .zero, sleep: { _ in })
 
   func listen(_ listener: ListenerDouble, heard: SequenceNumber? = nil) async throws {
     let name = try #require(SpaceName("notes"))

@@ -55,7 +55,7 @@ struct ServiceFixture {
   let store: ServiceStoreDouble
   let clock: ServiceClockDouble
   let recorder = LogRecorder()
-  let hub = HeadHub(window: .zero, sleep: { _ in })
+  let hub = HeadHub(turn: .zero, sleep: { _ in })
   let service: SyncService
 
   init(

@@ -5,9 +5,11 @@ extension Benchmark {
   /// Devices that only wait.
   static let listeners = Benchmark(
     name: "listeners",
-    summary: "The cost of 1,000 idle listeners for ferryd, and the time to notify all of them."
+    summary: """
+      The cost of 5,000 listeners for ferryd: idle, and with 50 packets a second into their space.
+      """
   ) { context in
-    let count = context.size(1_000, quick: 200)
+    let count = context.size(5_000, quick: 200)
     let seconds = context.size(10, quick: 3)
     let daemon = try await Daemon.start(database: try context.makeDatabase())
     guard let port = daemon.url.split(separator: ":").last.flatMap({ UInt16($0) }) else {
@@ -38,6 +40,9 @@ extension Benchmark {
       last.append(times.percentile(100))
       middle.append(times.percentile(50))
     }
+    let busy = try await Self.tell(
+      crowd, packets: context.size(500, quick: 50), from: Int64(last.count) + 2, by: &device,
+      with: client, daemon)
     try await daemon.stop()
     let share = (end.processorTime - start.processorTime) / Double(seconds) * 100
     let each = max(0, end.resident - before.resident) / count
@@ -54,7 +59,49 @@ extension Benchmark {
           "from the packet to the event of the last of \(count) listeners; half of them within "
             + "\(middle.percentile(50).rounded(to: 1)) ms"
         ]),
+      Measurement(
+        name: "listeners, 50 packets a second",
+        figure: Amount(busy.lateness.percentile(99), .milliseconds),
+        notes: [
+          "from a packet to an event that covers it, 99 % of \(count) listeners; ferryd used "
+            + "\((busy.share * 100).rounded(to: 1)) % of one processor, with the packets"
+        ]),
     ]
+  }
+
+  /// Sends a packet each 20 ms. Returns how late each listener learnt of each packet, in
+  /// milliseconds, and the server's share of one processor.
+  private static func tell(
+    _ crowd: ListenerCrowd, packets: Int, from first: SequenceNumber, by device: inout DeviceLoad,
+    with client: LoadClient, _ daemon: Daemon
+  ) async throws -> (lateness: [Double], share: Double) {
+    let watch = Stopwatch()
+    let before = try ProcessFigures.read(daemon.processID)
+    let bodies = (0..<packets).map { _ in device.packet(of: 1).encoded() }
+    async let sending = Self.send(bodies, watch, with: client)
+    let arrivals = try crowd.follow(
+      from: first, to: first + SequenceNumber(packets) - 1, watch, within: 120)
+    let sent = try await sending
+    let after = try ProcessFigures.read(daemon.processID)
+    let share = (after.processorTime - before.processorTime) / watch.seconds
+    let lateness = arrivals.flatMap { listener in
+      listener.flatMap { arrival in arrival.covered.map { arrival.time - sent[$0] } }
+    }
+    return (lateness, share)
+  }
+
+  /// Returns the time of each packet, in milliseconds.
+  private static func send(
+    _ bodies: [[UInt8]], _ watch: Stopwatch, with client: LoadClient
+  ) async throws -> [Double] {
+    var sent: [Double] = []
+    for (index, body) in bodies.enumerated() {
+      let wait = Double(index) * 0.02 - watch.seconds
+      if wait > 0 { try await Task.sleep(for: .seconds(wait)) }
+      sent.append(watch.milliseconds)
+      try await client.send(body, to: "crowd")
+    }
+    return sent
   }
 
   private static func raiseDescriptorLimit(to wanted: Int) throws {

@@ -58,6 +58,36 @@ final class ListenerCrowd {
     return times
   }
 
+  /// The arrival of an event at a listener.
+  struct Arrival {
+    /// In milliseconds.
+    let time: Double
+    /// The packets, counted from 0, that it is the first to cover.
+    let covered: Range<Int>
+  }
+
+  /// Reads all events until every listener has received `last`. Each packet is one sequence.
+  func follow(
+    from first: SequenceNumber, to last: SequenceNumber, _ watch: Stopwatch, within seconds: Double
+  ) throws -> [[Arrival]] {
+    var arrivals = [[Arrival]](repeating: [], count: listeners.count)
+    while listeners.contains(where: { $0.head < last }) {
+      guard watch.seconds < seconds else { throw BenchError("listeners received no event") }
+      var polled = listeners.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
+      guard poll(&polled, nfds_t(polled.count), 1_000) > 0 else { continue }
+      for index in polled.indices where polled[index].revents != 0 {
+        let before = max(listeners[index].head, first - 1)
+        try read(index)
+        let now = listeners[index].head
+        guard now > before else { continue }
+        arrivals[index].append(
+          Arrival(
+            time: watch.milliseconds, covered: Int(before - first + 1)..<Int(now - first + 1)))
+      }
+    }
+    return arrivals
+  }
+
   private func read(_ index: Int) throws {
     var buffer = [UInt8](repeating: 0, count: 4_096)
     let count = Foundation.read(listeners[index].socket, &buffer, buffer.count)

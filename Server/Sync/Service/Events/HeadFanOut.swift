@@ -2,9 +2,17 @@ import FerryProtocol
 
 /// The fan-out of head moves: the head of each space, its listeners, and the events to send; pure.
 ///
-/// Heads supersede each other. The first move of a space is passed on at once and opens a window.
-/// Moves within the window are passed on when it ends, as one event.
+/// Heads supersede each other. The first move of a space is passed on at once and opens the space's
+/// window. Moves within the window are passed on when it ends, as one event.
+///
+/// A window is some turns of one timer long: the more listeners the space has, the more turns, so
+/// that all busy spaces together send about ``eventsOfTurn`` events in a turn. A small space beside
+/// a large one keeps a short window.
 struct HeadFanOut<Listener> {
+  /// Events that one turn of the timer is for. At turns of 10 ms it is 16,000 a second, which takes
+  /// about a quarter of a core.
+  static var eventsOfTurn: Int { 160 }
+
   /// Bytes for some listeners.
   struct Delivery {
     var bytes: [UInt8]
@@ -14,8 +22,8 @@ struct HeadFanOut<Listener> {
   /// The result of a move.
   struct Step {
     var delivery: Delivery?
-    /// Call ``endWindow()`` a little later.
-    var opensWindow = false
+    /// Call ``endTurn()`` a little later.
+    var startsTurns = false
     /// The head went back: look this space up and ``replace(_:)`` it.
     var suspect: SpaceName?
   }
@@ -27,6 +35,13 @@ struct HeadFanOut<Listener> {
     var isGreeted = false
   }
 
+  private struct Window {
+    /// The turn that ends it.
+    let end: Int
+    /// Its part of ``load``.
+    let share: Int
+  }
+
   private struct Channel {
     let name: SpaceName
     var epoch: Epoch
@@ -34,7 +49,9 @@ struct HeadFanOut<Listener> {
     var head: SequenceNumber?
     /// Encoded once for all listeners.
     var event: [UInt8] = []
-    var sentInWindow = false
+    /// The open window; `nil` if the space is quiet.
+    var window: Window?
+    /// Whether the head has moved within the window.
     var isDirty = false
     /// By number: the order in which they came.
     var members: [Member] = []
@@ -52,7 +69,13 @@ struct HeadFanOut<Listener> {
 
   private var channels: [Int64: Channel] = [:]
   private var nextListener = 0
-  private var isWindowOpen = false
+  /// Spaces whose window is open.
+  private var busy: Set<Int64> = []
+  /// The events that busy spaces would send in each turn if no window were longer than one.
+  private var load = 0
+  private var turn = 0
+  /// Whether the timer runs.
+  private var isTurning = false
 
   /// Listeners of all spaces.
   var listenerCount: Int { channels.values.reduce(0) { $0 + $1.members.count } }
@@ -82,7 +105,9 @@ struct HeadFanOut<Listener> {
     if let index = channels[space]?.index(of: listener) {
       channels[space]?.members.remove(at: index)
     }
-    if channels[space]?.members.isEmpty == true { channels[space] = nil }
+    guard channels[space]?.members.isEmpty == true else { return }
+    closeWindow(of: space)
+    channels[space] = nil
   }
 
   /// Takes a move from the store's feed. It has no effect before the first look-up of the head.
@@ -107,18 +132,43 @@ struct HeadFanOut<Listener> {
     advance(space.id, epoch: space.epoch, head: space.head)
   }
 
-  /// Passes on the moves within the window. Reports whether another window was opened.
-  mutating func endWindow() -> (deliveries: [Delivery], opensWindow: Bool) {
+  /// Passes on the moves within the windows that end now. Reports whether a window is open still.
+  mutating func endTurn() -> (deliveries: [Delivery], goesOn: Bool) {
+    turn += 1
     var deliveries: [Delivery] = []
-    for id in channels.keys.sorted() {
-      guard var channel = channels[id] else { continue }
-      if channel.isDirty { deliveries.append(channel.delivery) }
-      channel.sentInWindow = channel.isDirty
-      channel.isDirty = false
-      channels[id] = channel
+    for id in busy.sorted() {
+      guard let channel = channels[id], let window = channel.window, window.end <= turn else {
+        continue
+      }
+      closeWindow(of: id)
+      guard channel.isDirty else { continue }
+      channels[id]?.isDirty = false
+      deliveries.append(channel.delivery)
+      openWindow(of: id)
     }
-    isWindowOpen = !deliveries.isEmpty
-    return (deliveries, isWindowOpen)
+    isTurning = !busy.isEmpty
+    return (deliveries, isTurning)
+  }
+
+  /// Opens a window that is as long as the events just sent are worth.
+  private mutating func openWindow(of id: Int64) {
+    guard let count = channels[id]?.members.count else { return }
+    let share = min(count, Self.eventsOfTurn)
+    load += share
+    busy.insert(id)
+    // All busy spaces have equal parts of the events: each turn is for one with many listeners, or for
+    // some with few.
+    let part = Self.eventsOfTurn * Self.eventsOfTurn
+    let events = max(count, Self.eventsOfTurn) * max(load, Self.eventsOfTurn)
+    let window = Window(end: turn + (events + part / 2) / part, share: share)
+    channels[id]?.window = window
+  }
+
+  private mutating func closeWindow(of id: Int64) {
+    guard let window = channels[id]?.window else { return }
+    load -= window.share
+    busy.remove(id)
+    channels[id]?.window = nil
   }
 
   private mutating func advance(_ id: Int64, epoch: Epoch, head: SequenceNumber) -> Step {
@@ -128,15 +178,13 @@ struct HeadFanOut<Listener> {
     channel.epoch = epoch
     channel.head = head
     channel.event = HeadEvent.encode(epoch: epoch, head: head)
-    defer { channels[id] = channel }
-    guard channel.members.contains(where: \.isGreeted) else { return Step() }
-    if channel.sentInWindow {
-      channel.isDirty = true
-      return Step()
-    }
-    channel.sentInWindow = true
-    let opensWindow = !isWindowOpen
-    isWindowOpen = true
-    return Step(delivery: channel.delivery, opensWindow: opensWindow)
+    let isHeard = channel.members.contains(where: \.isGreeted)
+    if isHeard && channel.window != nil { channel.isDirty = true }
+    channels[id] = channel
+    guard isHeard, channel.window == nil else { return Step() }
+    let startsTurns = !isTurning
+    isTurning = true
+    openWindow(of: id)
+    return Step(delivery: channel.delivery, startsTurns: startsTurns)
   }
 }

@@ -15,20 +15,20 @@ package final class HeadHub: Sendable {
   /// Held while bytes are handed out, so that each listener gets events in their order. `state` is
   /// never held then: a server's thread that reports a closed stream takes it.
   private let sending = Mutex(())
-  private let window: Duration
+  private let turn: Duration
   private let sleep: @Sendable (Duration) async throws -> Void
   private let executor: (any TaskExecutor)?
 
   /// - Parameters:
-  ///   - window: The time between two events of one space, at least.
+  ///   - turn: The time between two events of one space, at least; more with many listeners.
   ///   - sleep: Waits; throws when it is to stop.
   ///   - executor: Runs its timer; `nil` for the shared pool.
   package init(
-    window: Duration = .milliseconds(10),
+    turn: Duration = .milliseconds(10),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
     executor: (any TaskExecutor)? = nil
   ) {
-    self.window = window
+    self.turn = turn
     self.sleep = sleep
     self.executor = executor
   }
@@ -110,22 +110,22 @@ package final class HeadHub: Sendable {
       if let delivery = done.delivery { Self.deliver(delivery) }
       return done
     }
-    if done.opensWindow {
-      Task(executorPreference: executor) { await self.endWindows() }
+    if done.startsTurns {
+      Task(executorPreference: executor) { await self.endTurns() }
     }
     return done.suspect
   }
 
-  /// Ends the open window, and the windows that this opens.
-  private func endWindows() async {
-    var isOpen = true
-    while isOpen {
-      // Cancelled or not, the window has to end.
-      try? await sleep(window)
-      isOpen = sending.withLock { _ in
-        let end = state.withLock { $0.board.endWindow() }
+  /// Ends turns as long as a window is open.
+  private func endTurns() async {
+    var goesOn = true
+    while goesOn {
+      // Cancelled or not, the windows have to end.
+      try? await sleep(turn)
+      goesOn = sending.withLock { _ in
+        let end = state.withLock { $0.board.endTurn() }
         for delivery in end.deliveries { Self.deliver(delivery) }
-        return end.opensWindow
+        return end.goesOn
       }
     }
   }
