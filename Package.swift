@@ -288,7 +288,7 @@ let package = Package(
       "ShellTests",
       needs: [
         "FerryShell", "FerrySyncClient", "FerryPersistence", "FerryProtocol", "FerryTestSupport",
-        "FerryCommand", "FerryDaemon",
+        "FerryCommand", "FerryDaemon", "FerryMissions",
       ]),
     tests(
       "MissionServerTests",

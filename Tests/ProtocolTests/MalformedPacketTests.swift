@@ -88,7 +88,7 @@ struct MalformedPacketTests {
       "no times of their own"),
     Case(
       "another effect", batch(",\"where\":[\"always\"],\"effect\":\"insert\""), "set or delete"),
-    Case("two predicates", batch(",\"where\":[\"always\"],\"where\":[\"always\"]"), "twice"),
+    Case("two predicates", batch(",\"where\":[\"always\"],\"where\":[\"always\"]"), "duplicate"),
     Case("a predicate that is none", batch(",\"where\":\"a = 1\""), "an array was expected"),
     Case(
       "an update with a predicate",

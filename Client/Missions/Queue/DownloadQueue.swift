@@ -231,10 +231,8 @@ public actor DownloadQueue {
     try checkOpen()
     try await store.set(priority: priority, of: download.id)
     download.set(priority: priority)
-    if isStarted { return await handle(.prioritise(download.id, priority)) }
-    // The first turns are given at the start, which no change of a priority brings about.
-    guard let index = held.firstIndex(where: { $0.id == download.id }) else { return }
-    held[index].priority = priority
+    // A queue that waits for its start keeps waiting.
+    await handle(.prioritise(download.id, priority))
   }
 
   private func change(_ event: DownloadLine.Event) async throws(DownloadError) {
