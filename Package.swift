@@ -266,6 +266,7 @@ let package = Package(
       ]),
     tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport", "FerryCompression"]),
     tests("PostgresTests", needs: ["FerryPostgres", "FerryTestSupport"]),
+    tests("MirrorTests", needs: ["FerryMirror", "FerryProtocol", "FerryTestSupport"]),
     tests("TableImportTests", needs: ["FerryTableImport", "FerryTestSupport", "FerryProtocol"]),
     tests(
       "SyncClientTests",

@@ -69,8 +69,8 @@ package final class Mirror: Sendable {
       let pool = try PostgresPool(url: configuration.database, connections: 1)
       try await pool.run { connection in
         try connection.transaction { connection in
-          let number = try enter(configuration, connection)
-          try make(plan, number, configuration.schema, connection, mustBeEmpty: true)
+          let tables = MirrorTables(connection: connection, configuration: configuration)
+          try tables.make(plan, try tables.enter(), mustBeEmpty: true)
         }
       }
       await pool.close()
@@ -80,57 +80,6 @@ package final class Mirror: Sendable {
       try? folder.remove()
       throw error
     }
-  }
-
-  private static func enter(
-    _ configuration: MirrorConfiguration, _ connection: PostgresConnection
-  ) throws -> Int64 {
-    // Two that begin at once would both create the schema.
-    try connection.execute("SELECT pg_advisory_xact_lock(7310593)")
-    try connection.execute(MirrorLedger.tables)
-    let made = try connection.query(
-      .once(
-        """
-        INSERT INTO ferry_mirror.mirrors(name, space, schema) VALUES ($1, $2, $3)
-        ON CONFLICT (name) DO NOTHING RETURNING number
-        """),
-      [.text(configuration.name), .text(configuration.space), .text(configuration.schema)])
-    guard let number = try made.first?.int8(0) else {
-      throw MirrorFault(
-        description: "the database has a mirror \(configuration.name) already; "
-          + "choose another name, or remove that one")
-    }
-    return number
-  }
-
-  /// Makes the tables as they should be, unless they are.
-  private static func make(
-    _ plan: MirrorPlan, _ number: Int64, _ schema: String, _ connection: PostgresConnection,
-    mustBeEmpty: Bool = false
-  ) throws {
-    let sql = plan.tables.map { MirrorSQL(table: $0, schema: schema, mirror: number) }
-    let statements =
-      ["CREATE SCHEMA IF NOT EXISTS \(MirrorSQL.quoted(schema))"]
-      + sql.flatMap(\.definition) + sql.flatMap(\.references) + sql.flatMap(\.capture)
-    let layout = statements.joined(separator: ";\n")
-    let known = try connection.query(
-      .once("SELECT FROM ferry_mirror.mirrors WHERE number = $1 AND layout = $2"),
-      [.int8(number), .text(layout)])
-    guard known.isEmpty else { return }
-    // Programs wait behind a statement that waits for a table.
-    try connection.execute("SET LOCAL lock_timeout = '2s'")
-    for statement in statements { try connection.execute(statement) }
-    if mustBeEmpty {
-      for sql in sql
-      where try !connection.query(.once("SELECT FROM \(sql.target) LIMIT 1")).isEmpty {
-        throw MirrorFault(
-          description: "table \(schema).\(sql.table.name) has rows; a mirror begins with tables "
-            + "that are empty or absent")
-      }
-    }
-    _ = try connection.query(
-      .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),
-      [.int8(number), .text(layout)])
   }
 
   /// Opens a mirror that was added.
@@ -167,7 +116,7 @@ package final class Mirror: Sendable {
     try await pool.run { connection in
       try connection.transaction { connection in
         try connection.execute(ledger.releaseAll)
-        for table in ["captured", "deferred"] {
+        for table in ["captured", "deferred", "unsent", "adopted"] {
           try connection.execute(
             "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(ledger.number)")
         }
@@ -237,6 +186,9 @@ package final class Mirror: Sendable {
   private struct RunState {
     var schema: Int64?
     var file: MirrorFile?
+    var isAdopting = false
+    /// Whether rows that the space lacks are to be tried again.
+    var retries = true
   }
 
   /// Carries all that there is: first the writes of programs, then the rows of the replica.
@@ -247,17 +199,67 @@ package final class Mirror: Sendable {
   }
 
   private func round(_ state: inout RunState) async throws {
-    let file = try await prepared(&state)
+    var file = try await prepared(&state)
+    if state.isAdopting {
+      try await upload(file).run { [log] in log("adopting", $0.shown) }
+      state = RunState()
+      file = try await prepared(&state)
+    }
     for _ in 0..<5 {
-      while try await takeWrites(file) {}
+      if try await intake(file).takeAll() { state.retries = true }
+      if state.retries, !configuration.adoptions.isEmpty {
+        state.retries = try await !upload(file).retry()
+      }
       do {
-        return try await bring(file)
+        guard try await output(file).bring() else { return }
+        state.retries = true
       } catch is WrittenMeanwhile {
         continue
       }
     }
     // Programs write to the same rows all the time: the next round goes on.
     throw MirrorFault(description: "programs keep writing to rows that have changed in the space")
+  }
+
+  /// Uploads the rows of adopted tables until all are in the space or noted, in this process.
+  ///
+  /// - Parameter onProgress: gets the progress of each table after each slice.
+  package func adoptRows(
+    _ onProgress: @escaping @Sendable ([AdoptionProgress]) -> Void
+  ) async throws {
+    var state = RunState()
+    let file = try await prepared(&state)
+    if state.isAdopting { try await upload(file).run(onProgress) }
+    // The triggers become the ordinary ones.
+    state = RunState()
+    _ = try await prepared(&state)
+  }
+
+  // MARK: Parts
+
+  private func intake(_ file: MirrorFile) -> MirrorIntake {
+    MirrorIntake(file: file, replica: replica, pool: pool, ledger: ledger, log: log)
+  }
+
+  private func output(_ file: MirrorFile) -> MirrorOutput {
+    MirrorOutput(
+      file: file, path: folder.replica, sql: statements(file), replica: replica, pool: pool,
+      ledger: ledger, log: log)
+  }
+
+  private func upload(_ file: MirrorFile) -> MirrorUpload {
+    MirrorUpload(intake: intake(file), sql: statements(file))
+  }
+
+  private func comparison(_ file: MirrorFile) -> MirrorComparison {
+    MirrorComparison(
+      file: file, path: folder.replica, sql: statements(file), pool: pool, replica: replica)
+  }
+
+  private func statements(_ file: MirrorFile) -> [MirrorSQL] {
+    file.plan.tables.map {
+      MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
+    }
   }
 
   // MARK: Preparing
@@ -282,25 +284,30 @@ package final class Mirror: Sendable {
     let plan = try configuration.plan(schema, here: here)
     for reason in plan.omitted { log("omitted", reason) }
     let file = MirrorFile(plan: plan)
-    let (ledger, name) = (ledger, configuration.schema)
+    let (ledger, configuration) = (ledger, configuration)
     let (identifier, ended) = try await replica.write { database in
       try file.addColumns(database)
       try file.prepare(database)
       return (try file.identifier(database), try file.ended(database))
     }
-    let turn = try await pool.run { connection in
+    let (turn, isAdopting) = try await pool.run { connection in
       try connection.transaction { connection in
-        try Self.make(plan, ledger.number, name, connection)
-        return try connection.query(
+        try MirrorTables(connection: connection, configuration: configuration)
+          .make(plan, ledger.number)
+        let turn = try connection.query(
           .once("SELECT turn, file FROM ferry_mirror.mirrors WHERE number = $1"),
           [.int8(ledger.number)]
         ).first.map { (try $0.int8(0), try $0.text(1)) }
+        return (turn, try ledger.isAdopting(connection))
       }
     }
     // Tables that another file filled, or that were restored from a backup, may lack anything.
-    if let (turn, former) = turn, !former.isEmpty, former != identifier || turn < ended {
+    // As long as rows are adopted, the space may lack them, and no row is brought.
+    if !isAdopting, let (turn, former) = turn, !former.isEmpty,
+      former != identifier || turn < ended
+    {
       log("compare", "the tables were filled from another file, or were restored")
-      _ = try await compare(file, repairing: .tables)
+      _ = try await comparison(file).compare(repairing: .tables)
     }
     try await pool.run { connection in
       _ = try connection.query(
@@ -308,108 +315,8 @@ package final class Mirror: Sendable {
           "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
         [.int8(ledger.number), .text(identifier), .int8(ended)])
     }
-    (state.file, state.schema) = (file, schema.version)
+    (state.file, state.schema, state.isAdopting) = (file, schema.version, isAdopting)
     return file
-  }
-
-  // MARK: In
-
-  /// Takes some captured writes into the space. Returns whether there were any.
-  private func takeWrites(_ file: MirrorFile) async throws -> Bool {
-    let ledger = ledger
-    try await settleRead(file)
-    let captured = try await pool.run { try ledger.captured($0) }
-    guard !captured.writes.isEmpty else { return false }
-    for failure in try await take(captured, file) {
-      let key = failure.write.key.map { $0 ?? "NULL" }.joined(separator: ", ")
-      log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
-    }
-    try await settleRead(file)
-    return true
-  }
-
-  private func take(
-    _ captured: CapturedWrites, _ file: MirrorFile
-  ) async throws -> [FailedWrite] {
-    do {
-      return try await replica.write { try file.take(captured, $0) }
-    } catch let error where error.isTooManyWrites {
-      guard let half = captured.half else { throw error }
-      return try await take(half, file)
-    } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
-      // A foreign key fails at the end of the transaction: it does not say for which write.
-      log("retry", "\(error)")
-    }
-    let transactions = captured.transactions
-    guard transactions.count == 1 else {
-      var failed: [FailedWrite] = []
-      for transaction in transactions { failed += try await take(transaction, file) }
-      return failed
-    }
-    return try await replica.write { try file.take(captured, $0, checksEach: true) }
-  }
-
-  /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
-  private func settleRead(_ file: MirrorFile) async throws {
-    let read = try await replica.read { try file.read($0) }
-    guard !read.isEmpty else { return }
-    repeat { _ = try await replica.sync() } while try await replica.status().pending > 0
-    let ledger = ledger
-    try await pool.run { try ledger.remove(read, $0) }
-    try await replica.write { try file.forgetRead($0) }
-  }
-
-  // MARK: Out
-
-  /// Brings the changed rows into the tables.
-  private func bring(_ file: MirrorFile) async throws {
-    guard try await replica.read({ try file.hasChanges($0) }) else { return }
-    let ledger = ledger
-    let deferred = try await pool.run { try ledger.deferred($0) }
-    let turn = try await replica.write { database in
-      // Each change may be what they wait for.
-      for row in deferred {
-        guard let table = file.plan.table(row.table), let key = try? table.values(ofKey: row.key)
-        else { continue }
-        try file.note(table, key, database)
-      }
-      return try file.beginTurn(database)
-    }
-    let count: Int
-    do {
-      count = try await bring(file, before: turn, isCareful: false)
-    } catch let error as PostgresError where error.isAboutRow {
-      count = try await bring(file, before: turn, isCareful: true)
-    }
-    try await replica.write { try file.endTurn(turn, $0) }
-    log("applied", "\(count) rows")
-  }
-
-  private func bring(
-    _ file: MirrorFile, before turn: Int64, isCareful: Bool
-  ) async throws -> Int {
-    let (ledger, path, sql) = (ledger, folder.replica, statements(file))
-    let ended = try await replica.read { try file.ended($0) }
-    return try await pool.run { connection in
-      let source = try SQLiteConnection(path: path, mode: .readOnly)
-      // One state of the file, whatever is written to it meanwhile.
-      return try source.transaction(.deferred) {
-        try connection.transaction { connection in
-          var step = try MirrorStep(connection, ledger, sql, isCareful: isCareful)
-          let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
-          try file.changes(before: turn, source) { try step.add($0) }
-          try step.finish()
-          try ledger.note(turn: turn, after: ended, applied: applied, connection)
-          return step.count
-        }
-      }
-    }
-  }
-
-  private func statements(_ file: MirrorFile) -> [MirrorSQL] {
-    file.plan.tables.map {
-      MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
-    }
   }
 
   // MARK: Looking
@@ -424,11 +331,18 @@ package final class Mirror: Sendable {
     /// Writes of programs that the space does not have.
     package var captured: Int64
     package var deferred: [DeferredRow]
+    /// Adopted tables.
+    package var adopted: [AdoptionProgress]
+    /// Rows of adopted tables that the space does not have, and that stay as they are.
+    package var unsent: [DeferredRow]
+    /// The number of all such rows; ``unsent`` has the first thousand.
+    package var unsentCount: Int64
   }
 
   package func status() async throws -> Status {
     let (ledger, head) = (ledger, try await replica.status().head)
-    let (applied, captured, deferred) = try await pool.run { connection in
+    let space = configuration.space
+    return try await pool.run { connection in
       let row = try connection.query(
         .once(
           """
@@ -436,11 +350,12 @@ package final class Mirror: Sendable {
           FROM ferry_mirror.mirrors WHERE number = $1
           """), [.int8(ledger.number)]
       ).first
-      return (try row?.int8(0) ?? 0, try row?.int8(1) ?? 0, try ledger.deferred(connection))
+      let unsent = try ledger.unsent(connection)
+      return Status(
+        space: space, applied: try row?.int8(0) ?? 0, head: head,
+        captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection),
+        adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count)
     }
-    return Status(
-      space: configuration.space, applied: applied, head: head, captured: captured,
-      deferred: deferred)
   }
 
   // MARK: Comparing
@@ -467,57 +382,8 @@ package final class Mirror: Sendable {
     _ = try await replica.sync()
     try await round(&state)
     guard let file = state.file else { return [] }
-    let found = try await compare(file, repairing: side)
+    let found = try await comparison(file).compare(repairing: side)
     if side != nil { try await round(&state) }
     return found
-  }
-
-  private func compare(
-    _ file: MirrorFile, repairing side: Side?
-  ) async throws -> [Difference] {
-    let (path, sql) = (folder.replica, statements(file))
-    var found: [Difference] = []
-    for (place, sql) in sql.enumerated() {
-      found += try await pool.run { connection in
-        let source = try SQLiteConnection(path: path, mode: .readOnly)
-        return try connection.transaction { connection in
-          try connection.execute(sql.makeCopy)
-          try MirrorCopy(connection, sql).fill { body in
-            try file.rows(of: place, source, body)
-          }
-          let rows = try connection.query(
-            .once(sql.differences(withDeferred: side == .tables)))
-          if side == .space {
-            // The trigger captures it as a write of a program.
-            for row in rows { try Self.rewrite(row, sql, connection) }
-          }
-          return try rows.map { row in
-            Difference(
-              table: sql.table.name, key: try row.array(0, of: String.self).map { $0 ?? "" },
-              isInTable: try row.bool(1), isInSpace: try row.bool(2))
-          }
-        }
-      }
-    }
-    if side == .tables, !found.isEmpty {
-      let differences = found
-      try await replica.write { database in
-        for difference in differences {
-          guard let table = file.plan.table(difference.table.text) else { continue }
-          let key = try table.values(ofKey: difference.key)
-          try file.note(table, key, database)
-        }
-      }
-    }
-    return found
-  }
-
-  /// Records a row of a table as a write of now.
-  private static func rewrite(
-    _ row: PostgresRow, _ sql: MirrorSQL, _ connection: PostgresConnection
-  ) throws {
-    let key = try row.array(0, of: String.self)
-    _ = try connection.query(
-      .once(sql.recapture(isInTable: try row.bool(1))), [.array(PostgresArray(key))])
   }
 }

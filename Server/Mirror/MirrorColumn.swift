@@ -5,7 +5,7 @@ import FerryProtocol
 package enum MirrorType: String, Sendable, CaseIterable {
   case bigint
   case double = "double precision"
-  case numeric, text, bytea, boolean, jsonb, timestamptz, date, uuid
+  case numeric, text, bytea, boolean, json, jsonb, timestamptz, timestamp, date, uuid
 
   /// The type of a column without an annotation.
   init(_ affinity: DeclaredColumn.Affinity) {
@@ -23,7 +23,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
   func suits(_ affinity: DeclaredColumn.Affinity) -> Bool {
     switch self {
     case .boolean: affinity == .integer || affinity == .numeric
-    case .jsonb, .timestamptz, .date, .uuid: affinity == .text
+    case .json, .jsonb, .timestamptz, .timestamp, .date, .uuid: affinity == .text
     case .numeric: affinity == .text || affinity == .numeric
     default: self == MirrorType(affinity)
     }
@@ -38,7 +38,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
   func size(_ value: String) -> String? {
     switch self {
     case .bytea: "octet_length(\(value))"
-    case .text, .jsonb: "octet_length(\(value)::text)"
+    case .text, .json, .jsonb: "octet_length(\(value)::text)"
     default: nil
     }
   }
@@ -49,10 +49,14 @@ package enum MirrorType: String, Sendable, CaseIterable {
     case .bytea: "encode(\(value), 'hex')"
     case .timestamptz:
       "to_char(\(value) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+    case .timestamp: "to_char(\(value), 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
     case .date: "to_char(\(value), 'YYYY-MM-DD')"
     default: "\(value)::text"
     }
   }
+
+  /// Returns the SQL of a value as it is compared: PostgreSQL compares no `json`.
+  func compared(_ value: String) -> String { self == .json ? "\(value)::text" : value }
 }
 
 /// The reason why one side cannot hold a value of the other.
@@ -78,6 +82,7 @@ package struct MirrorColumn: Sendable, Equatable {
     case .numeric: "length(\(value)::text) > 1000"
     // They travel in the form of ISO 8601.
     case .timestamptz: "NOT isfinite(\(value)) OR \(value) < '0001-01-02 00:00:00+00'"
+    case .timestamp: "NOT isfinite(\(value)) OR \(value) < '0001-01-01'"
     case .date: "NOT isfinite(\(value)) OR \(value) < '0001-01-01'"
     default: nil
     }
@@ -94,12 +99,13 @@ package struct MirrorColumn: Sendable, Equatable {
       return String(number)
     case (.double, .real(let number)), (.numeric, .real(let number)): return "\(number)"
     case (.bytea, .blob(let bytes)): return Hexadecimal.text(bytes)
-    case (.text, .text(let text)), (.jsonb, .text(let text)), (.timestamptz, .text(let text)),
-      (.date, .text(let text)), (.uuid, .text(let text)), (.numeric, .text(let text)):
+    case (.text, .text(let text)), (.json, .text(let text)), (.jsonb, .text(let text)),
+      (.timestamptz, .text(let text)), (.timestamp, .text(let text)), (.date, .text(let text)),
+      (.uuid, .text(let text)), (.numeric, .text(let text)):
       if text.utf8.contains(0) {
         throw MirrorFault(description: "column \(name): PostgreSQL cannot hold U+0000 in a text")
       }
-      if type == .date || type == .timestamptz, !Self.isISODate(text) {
+      if [.date, .timestamptz, .timestamp].contains(type), !Self.isISODate(text) {
         throw MirrorFault(
           description: "column \(name): “\(text.prefix(40))” does not begin as a date of ISO 8601")
       }
@@ -122,7 +128,8 @@ package struct MirrorColumn: Sendable, Equatable {
       if let number = Int64(text) { return .integer(number) }
       if let number = Double(text.lowercased()), !number.isNaN { return .real(number) }
     case .bytea: if let bytes = Self.bytes(text) { return .blob(bytes) }
-    case .text, .jsonb, .timestamptz, .date, .uuid, .numeric: return .text(text)
+    case .text, .json, .jsonb, .timestamptz, .timestamp, .date, .uuid, .numeric:
+      return .text(text)
     }
     throw MirrorFault(description: "column \(name): SQLite cannot hold “\(text.prefix(40))”")
   }

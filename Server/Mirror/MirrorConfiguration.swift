@@ -16,6 +16,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var tables: [String] = []
   /// PostgreSQL types by `table.column`.
   package var types: [String: String] = [:]
+  /// The tables of a company that are adopted, by name; empty if the mirror made its tables.
+  package var adoptions: [String: MirrorAdoption] = [:]
 
   package init(name: String, server: String, space: String, database: String, schema: String) {
     (self.name, self.server, self.space) = (name, server, space)
@@ -41,7 +43,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
     var space = space
     // One that the replica cannot create stops no other one.
     if let here { space.tables = space.tables.filter { here.contains($0.key) } }
-    return try MirrorPlan(space, chosen: tables.map { Name($0) }, types: annotations)
+    let plan = try MirrorPlan(space, chosen: tables.map { Name($0) }, types: annotations)
+    return plan.adopting(adoptions)
   }
 }
 

@@ -1,5 +1,6 @@
 import FerryPersistence
 import FerryProtocol
+import Foundation
 
 /// A transaction of a replica cannot hold so many writes.
 struct TooManyWrites: Error {}
@@ -19,6 +20,8 @@ struct FailedWrite: Sendable {
   /// Whether another write may be needed before it.
   var mayWait: Bool
   var isUnique = false
+  /// Whether it may succeed after another write.
+  var canRetry = false
 }
 
 extension MirrorFile {
@@ -36,11 +39,23 @@ extension MirrorFile {
     for row in try database.query("SELECT id FROM \"mirror.later\"") {
       if case .integer(let id) = row["id"] { found.later.append(id) }
     }
+    for row in try database.query("SELECT tab, key, reason, retry FROM \"mirror.unsent\"") {
+      guard case .text(let table) = row["tab"], case .text(let key) = row["key"],
+        case .text(let reason) = row["reason"]
+      else { continue }
+      found.unsent.append(
+        UnsentRow(
+          table: table, key: try JSONDecoder().decode([String?].self, from: Data(key.utf8)),
+          reason: reason, canRetry: row["retry"] == .integer(1)))
+    }
     return found
   }
 
   func forgetRead(_ database: Database) throws {
-    try database.execute("DELETE FROM \"mirror.read\"; DELETE FROM \"mirror.later\"")
+    try database.execute(
+      """
+      DELETE FROM "mirror.read"; DELETE FROM "mirror.later"; DELETE FROM "mirror.unsent"
+      """)
   }
 
   private func noteRead(_ read: [String: CapturedWrite], _ database: Database) throws {
@@ -84,8 +99,11 @@ extension MirrorFile {
       let writes = CapturedWrites(writes: failed.map(\.write)).transactions
       failed = try writes.flatMap { try takeExchanged($0.writes, failed, database) }
     }
+    try noteUnsent(failed, among: captured.writes, database)
     for failure in failed {
       guard let table = plan.table(failure.write.table) else { continue }
+      // A company's row stays as it is.
+      if table.adoption != nil, failure.write.kind != .delete { continue }
       for row in failure.write.rows {
         guard let key = try? table.values(ofKey: Array(row.dropFirst())) else { continue }
         try note(table, key, database)
@@ -93,6 +111,38 @@ extension MirrorFile {
     }
     try noteRead(captured.read, database)
     return failed
+  }
+
+  /// Notes rows of a company that stay as they are, unless a later write has brought them.
+  private func noteUnsent(
+    _ failed: [FailedWrite], among writes: [CapturedWrite], _ database: Database
+  ) throws {
+    if try !database.query("SELECT 1 FROM \"mirror.unsent\" LIMIT 1").isEmpty {
+      // An earlier part of the writes has noted them.
+      for write in writes {
+        try database.execute(
+          "DELETE FROM \"mirror.unsent\" WHERE tab = ? AND key = ?",
+          [.text(write.table), .text(try Self.text(of: write.key))])
+      }
+    }
+    if failed.isEmpty { return }
+    let last = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
+    for failure in failed {
+      let write = failure.write
+      guard write.kind != .delete, plan.table(write.table)?.adoption != nil,
+        last[[write.table] + write.key] == write.id
+      else { continue }
+      try database.execute(
+        "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?)",
+        [
+          .text(write.table), .text(try Self.text(of: write.key)), .text(failure.reason),
+          .integer(failure.canRetry ? 1 : 0),
+        ])
+    }
+  }
+
+  private static func text(of key: [String?]) throws -> String {
+    String(decoding: try JSONEncoder().encode(key), as: UTF8.self)
   }
 
   private func isParentRekey(_ write: CapturedWrite) -> Bool {
@@ -139,10 +189,17 @@ extension MirrorFile {
   ) throws -> [FailedWrite] {
     var failed: [FailedWrite] = []
     var waiting: Set<[String?]> = []
+    var isQuiet = false
     for write in writes {
+      // PostgreSQL has this row already.
+      if (write.kind == .slice) != isQuiet {
+        isQuiet.toggle()
+        try setQuiet(isQuiet, database)
+      }
       if keepsOrder, !waiting.isEmpty, write.rows.contains(where: waiting.contains) {
         failed.append(
-          FailedWrite(write: write, reason: "a write before it failed", mayWait: true))
+          FailedWrite(
+            write: write, reason: "a write before it failed", mayWait: true, canRetry: true))
         waiting.formUnion(write.rows)
         continue
       }
@@ -150,6 +207,7 @@ extension MirrorFile {
       failed.append(failure)
       if failure.mayWait { waiting.formUnion(write.rows) }
     }
+    if isQuiet { try setQuiet(false, database) }
     return failed
   }
 
@@ -158,15 +216,17 @@ extension MirrorFile {
   ) throws -> FailedWrite? {
     do {
       if try take(write, database) || !isPart { return nil }
-      return FailedWrite(write: write, reason: "there is no such record", mayWait: true)
+      return FailedWrite(
+        write: write, reason: "there is no such record", mayWait: true, canRetry: true)
     } catch let error as DatabaseError {
       if error.isTooManyWrites { throw TooManyWrites() }
       return FailedWrite(
         write: write, reason: error.message, mayWait: error.isConstraint,
-        isUnique: error.code == 2_067)
+        isUnique: error.code == 2_067, canRetry: error.isConstraint)
     } catch let error as MirrorFault {
       return FailedWrite(
-        write: write, reason: error.description, mayWait: isPart && error == .deleted)
+        write: write, reason: error.description, mayWait: isPart && error == .deleted,
+        canRetry: error == .deleted)
     }
   }
 
@@ -225,6 +285,10 @@ extension MirrorFile {
   private func take(_ write: CapturedWrite, _ database: Database) throws -> Bool {
     guard let table = plan.table(write.table) else { return true }
     let key = try table.values(ofKey: write.key)
+    if write.kind == .unfit {
+      let part = write.values.first?.flatMap(\.self) ?? "the row"
+      throw MirrorFault(description: "devices cannot hold the value of \(part)")
+    }
     let columns = write.names.compactMap { table.column(Name($0)) }
     guard columns.count == write.names.count else {
       throw MirrorFault(description: "table \(table.name) has lost a column")
@@ -237,7 +301,8 @@ extension MirrorFile {
       }
       let name = Self.quoted(table.name.text)
       return try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
-    case .insert: try insert(table, key, columns, values, database)
+    case .insert, .slice: try insert(table, key, columns, values, database)
+    case .unfit: break
     case .update: return try update(write, table, key, columns, values, database)
     case .rekey:
       let former = try table.values(ofKey: write.former)

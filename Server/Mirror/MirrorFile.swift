@@ -2,6 +2,7 @@ import FerryCryptography
 import FerryPersistence
 import FerryProtocol
 import FerrySQLite
+import Foundation
 
 /// A mirror's tables of its own in the file of its replica. Triggers note there which rows a table
 /// in PostgreSQL may not have.
@@ -32,11 +33,16 @@ struct MirrorFile: Sendable {
       """
       CREATE TABLE IF NOT EXISTS "mirror.turn"(
         one INTEGER PRIMARY KEY CHECK (one = 1), turn INTEGER NOT NULL,
-        done INTEGER NOT NULL, file TEXT NOT NULL);
-      INSERT OR IGNORE INTO "mirror.turn" VALUES (1, 1, 0, lower(hex(randomblob(16))));
+        done INTEGER NOT NULL, file TEXT NOT NULL,
+        quiet INTEGER NOT NULL DEFAULT 0);
+      INSERT OR IGNORE INTO "mirror.turn"(one, turn, done, file)
+        VALUES (1, 1, 0, lower(hex(randomblob(16))));
       CREATE TABLE IF NOT EXISTS "mirror.read"(
         xid TEXT PRIMARY KEY, tries INTEGER NOT NULL, id INTEGER NOT NULL);
       CREATE TABLE IF NOT EXISTS "mirror.later"(id INTEGER PRIMARY KEY);
+      CREATE TABLE IF NOT EXISTS "mirror.unsent"(
+        tab TEXT NOT NULL, key TEXT NOT NULL, reason TEXT NOT NULL, retry INTEGER NOT NULL,
+        PRIMARY KEY(tab, key));
       """)
     for table in plan.tables { try prepare(table, database) }
   }
@@ -59,8 +65,10 @@ struct MirrorFile: Sendable {
       // An OR clause of the writing statement would replace one here.
       let body = rows.map { row in
         """
-        DELETE FROM \(noted) WHERE \(Self.matches(table, row));
-        INSERT INTO \(noted) SELECT \(Self.keys(table, row)), turn FROM "mirror.turn";
+        DELETE FROM \(noted) WHERE \(Self.matches(table, row))
+          AND (SELECT quiet FROM "mirror.turn") = 0;
+        INSERT INTO \(noted) SELECT \(Self.keys(table, row)), turn FROM "mirror.turn"
+          WHERE quiet = 0;
         """
       }
       try database.execute(
@@ -123,6 +131,11 @@ struct MirrorFile: Sendable {
       """, key)
   }
 
+  /// Sets whether the next writes change rows to what PostgreSQL has already.
+  func setQuiet(_ isQuiet: Bool, _ database: Database) throws {
+    try database.execute("UPDATE \"mirror.turn\" SET quiet = ?", [.integer(isQuiet ? 1 : 0)])
+  }
+
   // MARK: Changed rows
 
   /// Identifies the file.
@@ -173,6 +186,43 @@ struct MirrorFile: Sendable {
     for (place, table) in tables.reversed() {
       try changes(place, table, "t.\(Self.first(table)) IS NULL", turn, connection, body)
     }
+  }
+
+  /// Returns the rows whose inserts the server refused, with their entries of the quarantine. Others of an
+  /// entry belong to the same transaction: they may be tried without the refused ones.
+  func refusedInserts(
+    _ connection: SQLiteConnection
+  ) throws -> (rows: [UnsentRow], entries: [Int64]) {
+    guard plan.tables.contains(where: { $0.adoption != nil }) else { return ([], []) }
+    let found = try connection.rows(
+      "SELECT entry, tbl, record, code, detail FROM ferry_quarantine WHERE kind = 'insert'"
+    ) { row in
+      (
+        entry: row.int64(0), table: row.text(1), record: row.text(2),
+        reason: row.isNull(3) ? nil : row.text(4)
+      )
+    }
+    var (rows, entries): ([UnsentRow], Set<Int64>) = ([], [])
+    for operation in found {
+      guard let table = plan.table(operation.table), table.adoption != nil,
+        let key = table.key(ofRecord: operation.record)
+      else { continue }
+      entries.insert(operation.entry)
+      let conditions = table.key.map { "\(Self.quoted($0.name.text)) = ?" }
+      let here = try connection.first(
+        """
+        SELECT 1 FROM \(Self.quoted(table.name.text)) WHERE \(conditions.joined(separator: " AND "))
+        """, SQLiteList(try table.values(ofKey: key))
+      ) { $0.int64(0) }
+      // It was written again.
+      if here != nil { continue }
+      rows.append(
+        UnsentRow(
+          table: operation.table, key: key,
+          reason: operation.reason.map { "the space refuses it: \($0)" }
+            ?? "the space refused another row with it", canRetry: operation.reason == nil))
+    }
+    return (rows, entries.sorted())
   }
 
   private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name.text) }
@@ -240,6 +290,28 @@ extension MirrorColumn {
     case (.textMerge, _, _, _):
       return TextMerge.merge(original: former, value, present) ?? value
     default: return value
+    }
+  }
+}
+
+extension MirrorTable {
+  /// Returns the texts of the key with this identifier (SPEC.md §27).
+  func key(ofRecord record: String) -> [String?]? {
+    guard key.count > 1 else { return [record] }
+    let parts = try? JSONDecoder().decode([KeyPart].self, from: Data(record.utf8))
+    return parts?.count == key.count ? parts?.map(\.text) : nil
+  }
+
+  private struct KeyPart: Decodable {
+    let text: String
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let number = try? container.decode(Int64.self) {
+        text = String(number)
+      } else {
+        text = try container.decode(String.self)
+      }
     }
   }
 }

@@ -9,6 +9,10 @@ struct CapturedWrite: Sendable, Equatable {
     case delete = "D"
     /// A row gets another key.
     case rekey = "K"
+    /// A row that was there when its table was adopted, as an insert.
+    case slice = "S"
+    /// A row of an adopted table that no device can hold.
+    case unfit = "X"
   }
 
   var id: Int64
@@ -108,6 +112,18 @@ struct MirrorLedger: Sendable {
       reason text NOT NULL, at timestamptz NOT NULL DEFAULT now());
     -- A key may be longer than another kind of index can hold.
     CREATE INDEX IF NOT EXISTS deferred_key ON ferry_mirror.deferred USING hash (key);
+    CREATE TABLE IF NOT EXISTS ferry_mirror.unsent(  -- rows of adopted tables that the space lacks
+      mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
+      reason text NOT NULL, retry boolean NOT NULL, at timestamptz NOT NULL DEFAULT now());
+    CREATE INDEX IF NOT EXISTS unsent_key ON ferry_mirror.unsent USING hash (key);
+    CREATE TABLE IF NOT EXISTS ferry_mirror.adopted(
+      mirror bigint NOT NULL, tab text NOT NULL,
+      place text[],                         -- the key with which the last slice ended
+      last text[],                          -- the greatest key when the triggers were made
+      rows bigint NOT NULL DEFAULT 0,       -- in the slices
+      total bigint NOT NULL,                -- as estimated at the beginning
+      done boolean NOT NULL DEFAULT false,
+      PRIMARY KEY (mirror, tab));
     CREATE OR REPLACE FUNCTION ferry_mirror.tell() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS '
       BEGIN
@@ -188,6 +204,7 @@ struct MirrorLedger: Sendable {
         table: try row.text(2), kind: kind,
         key: try row.array(4, of: String.self))
       if kind != .delete {
+        // A row that no device can hold has its reason here.
         write.names = try row.array(5, of: String.self).compactMap(\.self)
         write.values = try row.array(6, of: String.self)
       }
@@ -206,10 +223,24 @@ struct MirrorLedger: Sendable {
   /// transaction.
   func remove(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     guard !read.isEmpty else { return }
+    try connection.transaction { connection in
+      try removeCaptured(read, connection)
+      try note(read.unsent, connection)
+    }
+  }
+
+  private func removeCaptured(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once(
         """
-        WITH later AS (
+        WITH sent AS (
+          DELETE FROM ferry_mirror.unsent u
+          USING ferry_mirror.captured c
+            JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
+            ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
+          WHERE u.mirror = $1 AND c.mirror = $1 AND c.tab = u.tab
+            AND (c.key = u.key OR c.kind = 'K' AND c.olds = u.key)),
+        later AS (
           UPDATE ferry_mirror.captured c SET tries = r.tries + 1
           FROM unnest($2::text[]::xid8[], $3::bigint[]) r(xid, tries)
           WHERE c.mirror = $1 AND c.xid = r.xid AND c.id = ANY($5))
@@ -295,6 +326,8 @@ struct ReadWrites: Sendable {
   var marks: [(transaction: String, tries: Int64, id: Int64)] = []
   /// Those before them that were put off.
   var later: [Int64] = []
+  /// Rows of adopted tables that the replica refused.
+  var unsent: [UnsentRow] = []
 
   var isEmpty: Bool { marks.isEmpty }
 }

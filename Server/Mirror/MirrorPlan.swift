@@ -9,6 +9,8 @@ package struct MirrorTable: Sendable, Equatable {
   package var unique: [[Name]]
   package var indexes: [[Name]]
   package var references: [DeclaredReference]
+  /// If it is a table of a company that keeps its definition: the part that travels.
+  package var adoption: MirrorAdoption?
 
   /// The key's columns and the others.
   package var all: [MirrorColumn] { key + columns }
@@ -115,15 +117,35 @@ package struct MirrorPlan: Sendable, Equatable {
     _ table: inout MirrorTable, _ types: inout [String: MirrorType]
   ) throws(MirrorFault) {
     for index in table.columns.indices {
-      let column = table.columns[index]
-      guard let type = types.removeValue(forKey: "\(table.name).\(column.name)") else { continue }
-      guard type.suits(column.affinity) else {
-        throw MirrorFault(
-          description: "column \(table.name).\(column.name) is declared "
-            + "\(column.affinity.rawValue), which cannot become \(type.rawValue)")
-      }
-      table.columns[index].type = type
+      try annotate(&table.columns[index], of: table.name, &types)
     }
+    // Only a UUID has one text for each value.
+    for index in table.key.indices where types["\(table.name).\(table.key[index].name)"] == .uuid {
+      try annotate(&table.key[index], of: table.name, &types)
+    }
+  }
+
+  private static func annotate(
+    _ column: inout MirrorColumn, of table: Name, _ types: inout [String: MirrorType]
+  ) throws(MirrorFault) {
+    guard let type = types.removeValue(forKey: "\(table).\(column.name)") else { return }
+    guard type.suits(column.affinity) else {
+      throw MirrorFault(
+        description: "column \(table).\(column.name) is declared "
+          + "\(column.affinity.rawValue), which cannot become \(type.rawValue)")
+    }
+    column.type = type
+  }
+
+  /// Limits adopted tables to the parts that travel.
+  func adopting(_ adoptions: [String: MirrorAdoption]) -> MirrorPlan {
+    var plan = self
+    for index in plan.tables.indices {
+      guard let adoption = adoptions[plan.tables[index].name.text] else { continue }
+      plan.tables[index].adoption = adoption
+      plan.tables[index].columns.removeAll { !adoption.columns.contains($0.name.text) }
+    }
+    return plan
   }
 
   /// Removes foreign keys that PostgreSQL cannot have here.

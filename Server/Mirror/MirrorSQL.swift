@@ -9,6 +9,8 @@ struct MirrorSQL: Sendable {
   let schema: String
   /// The mirror's number in the ledger.
   let mirror: Int64
+  /// Whether rows of an adopted table may not be in the space yet.
+  var isAdopting = false
 
   static func quoted(_ name: String) -> String {
     "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
@@ -25,7 +27,7 @@ struct MirrorSQL: Sendable {
     return "E'" + body + "'"
   }
 
-  private func quoted(_ names: [Name]) -> String {
+  func quoted(_ names: [Name]) -> String {
     names.map { Self.quoted($0.text) }.joined(separator: ", ")
   }
 
@@ -118,38 +120,54 @@ struct MirrorSQL: Sendable {
       """
       CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
       SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
-      AS \(Self.literal(captureBody))
+      AS \(Self.literal(table.adoption == nil ? captureBody : adoptedBody))
       """,
-      "DROP TRIGGER IF EXISTS ferry_\(mirror)_row ON \(target)",
-      "DROP TRIGGER IF EXISTS ferry_\(mirror)_truncate ON \(target)",
-      "DROP TRIGGER IF EXISTS ferry_\(mirror)_told ON \(target)",
-      """
-      CREATE TRIGGER ferry_\(mirror)_row AFTER INSERT OR UPDATE OR DELETE ON \(target)
-      FOR EACH ROW EXECUTE FUNCTION \(function)()
-      """,
-      """
-      CREATE TRIGGER ferry_\(mirror)_truncate BEFORE TRUNCATE ON \(target)
-      FOR EACH STATEMENT EXECUTE FUNCTION \(function)()
-      """,
-      """
-      CREATE TRIGGER ferry_\(mirror)_told AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON \(target)
-      FOR EACH STATEMENT EXECUTE FUNCTION \(Self.ledger).tell('\(mirror)')
-      """,
+      trigger(
+        "row",
+        "AFTER INSERT OR UPDATE OR DELETE ON \(target) FOR EACH ROW "
+          + "EXECUTE FUNCTION \(function)()"),
+      trigger(
+        "truncate",
+        "BEFORE TRUNCATE ON \(target) FOR EACH STATEMENT "
+          + "EXECUTE FUNCTION \(function)()"),
+      trigger(
+        "told",
+        "AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON \(target) FOR EACH STATEMENT "
+          + "EXECUTE FUNCTION \(Self.ledger).tell('\(mirror)')"),
     ]
   }
 
-  private var captureBody: String {
-    let columns = table.columns.map { column in
+  /// Creates a trigger that is absent. One that is there stays: to drop it would lock out readers.
+  private func trigger(_ kind: String, _ clause: String) -> String {
+    let name = "ferry_\(mirror)_\(kind)"
+    let body = """
+      BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgname = '\(name)'
+          AND tgrelid = \(Self.literal(target))::pg_catalog.regclass) THEN
+          EXECUTE \(Self.literal("CREATE TRIGGER \(name) \(clause)"));
+        END IF;
+      END
+      """
+    return "DO \(Self.literal(body))"
+  }
+
+  /// Adds the columns that an update changes to `names`, `vals` and `olds`.
+  var changedColumns: String {
+    table.columns.map { column in
       let name = Self.quoted(column.name.text)
       return """
-          IF NEW.\(name) IS DISTINCT FROM OLD.\(name) THEN
+          IF \(column.type.compared("NEW.\(name)")) IS DISTINCT FROM \
+          \(column.type.compared("OLD.\(name)")) THEN
             names := array_append(names, \(Self.literal(column.name.text)));
             vals := array_append(vals, \(column.type.encoded("NEW.\(name)")));
             olds := array_append(olds, \(column.type.encoded("OLD.\(name)")));
           END IF;
 
         """
-    }
+    }.joined()
+  }
+
+  private var captureBody: String {
     let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds) "
     let name = Self.literal(table.name.text)
     let names = list(table.columns.map { Self.literal($0.name.text) })
@@ -176,7 +194,7 @@ struct MirrorSQL: Sendable {
           \(delete)
           RETURN NULL;
         END IF;
-        fault := CASE \(faults.joined(separator: " ")) END;
+        fault := CASE \(faults("NEW.").joined(separator: " ")) END;
         IF fault IS NOT NULL THEN
           RAISE EXCEPTION 'devices cannot hold the value of %', fault
             USING ERRCODE = '22000', TABLE = TG_TABLE_NAME,
@@ -187,7 +205,7 @@ struct MirrorSQL: Sendable {
         ELSIF ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
           \(rekey)
         ELSE
-      \(columns.joined())
+      \(changedColumns)
           IF names <> '{}' THEN
             \(head) VALUES (\(mirror), \(name), 'U', \(keyText("NEW.")), names, vals, olds);
           END IF;
@@ -199,15 +217,15 @@ struct MirrorSQL: Sendable {
 
   /// Cases of a row that a device cannot hold, with what to name. The writer's statement fails: else
   /// its row would vanish later.
-  private var faults: [String] {
+  func faults(_ row: String) -> [String] {
     let limits = Limits.standard
-    let texts = table.key.map { "octet_length(NEW.\(Self.quoted($0.name.text))::text)" }
+    let texts = table.key.map { "octet_length(\(row)\(Self.quoted($0.name.text))::text)" }
     // Several columns of a key travel as one text.
     let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
     var sizes = texts
     var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
     for column in table.columns {
-      let value = "NEW.\(Self.quoted(column.name.text))"
+      let value = row + Self.quoted(column.name.text)
       var condition = ""
       if let size = column.type.size(value) {
         sizes.append("coalesce(\(size), 0)")
@@ -223,25 +241,25 @@ struct MirrorSQL: Sendable {
     return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]
   }
 
-  private func list(_ elements: [String]) -> String {
+  func list(_ elements: [String]) -> String {
     "ARRAY[" + elements.joined(separator: ", ") + "]::text[]"
   }
 
-  private func keyText(_ row: String) -> String {
+  func keyText(_ row: String) -> String {
     list(table.key.map { $0.type.encoded(row + Self.quoted($0.name.text)) })
   }
 
   // MARK: Applying
 
   /// The parameters' columns: `k0`, `k1` … of the key and `c0`, `c1` … of the others.
-  private func source(keysOnly: Bool) -> String {
+  func source(keysOnly: Bool) -> String {
     let names =
       table.key.indices.map { "k\($0)" } + (keysOnly ? [] : table.columns.indices.map { "c\($0)" })
     let parameters = names.indices.map { "$\($0 + 1)::text[]" }.joined(separator: ", ")
     return "unnest(\(parameters)) AS x(\(names.joined(separator: ", ")))"
   }
 
-  private var matches: String {
+  var matches: String {
     zip(table.key, 0...).map { column, index in
       "t.\(Self.quoted(column.name.text)) = \(column.type.decoded("x.k\(index)"))"
     }.joined(separator: " AND ")
@@ -267,6 +285,7 @@ struct MirrorSQL: Sendable {
 
   var delete: String {
     "DELETE FROM \(target) t USING \(source(keysOnly: true)) WHERE \(matches)"
+      + (table.adoption == nil ? "" : mayBeDeleted)
   }
 
   var upsert: String {
@@ -281,13 +300,20 @@ struct MirrorSQL: Sendable {
     guard !table.columns.isEmpty else { return text + "NOTHING" }
     let columns = table.columns.map { Self.quoted($0.name.text) }
     text += "UPDATE SET " + columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
-    text +=
-      " WHERE ROW(\(columns.map { "t.\($0)" }.joined(separator: ", "))) IS DISTINCT FROM "
-      + "ROW(\(columns.map { "excluded.\($0)" }.joined(separator: ", ")))"
-    return text
+    return text + " WHERE \(differs("t", "excluded"))"
   }
 
   // MARK: Comparing
+
+  /// Returns the SQL of whether two rows differ beside their keys.
+  func differs(_ one: String, _ other: String) -> String {
+    guard !table.columns.isEmpty else { return "false" }
+    let lists = [one, other].map { row in
+      table.columns.map { $0.type.compared("\(row).\(Self.quoted($0.name.text))") }
+        .joined(separator: ", ")
+    }
+    return "ROW(\(lists[0])) IS DISTINCT FROM ROW(\(lists[1]))"
+  }
 
   /// The statements of a comparison: a table for the replica's rows, and its filling.
   var makeCopy: String {
@@ -326,13 +352,7 @@ struct MirrorSQL: Sendable {
   func differences(withDeferred: Bool) -> String {
     let keys = table.key.map { Self.quoted($0.name.text) }
     let on = keys.map { "t.\($0) = c.\($0)" }.joined(separator: " AND ")
-    let columns = table.columns.map { Self.quoted($0.name.text) }
-    var isOther = "t.\(keys[0]) IS NULL OR c.\(keys[0]) IS NULL"
-    if !columns.isEmpty {
-      isOther +=
-        " OR ROW(\(columns.map { "t.\($0)" }.joined(separator: ", "))) IS DISTINCT FROM "
-        + "ROW(\(columns.map { "c.\($0)" }.joined(separator: ", ")))"
-    }
+    let isOther = "t.\(keys[0]) IS NULL OR c.\(keys[0]) IS NULL OR \(differs("t", "c"))"
     let key = list(
       table.key.map {
         let name = Self.quoted($0.name.text)
@@ -340,13 +360,17 @@ struct MirrorSQL: Sendable {
       })
     let found = """
       SELECT \(key) AS key, t.\(keys[0]) IS NOT NULL AS here, c.\(keys[0]) IS NOT NULL AS there
-      FROM \(target) t FULL JOIN ferry_copy c ON \(on) WHERE \(isOther)
+      FROM \(travelling) t FULL JOIN ferry_copy c ON \(on) WHERE (\(isOther))
       """
-    if withDeferred { return found }
-    return """
-      SELECT * FROM (\(found)) f WHERE NOT EXISTS (SELECT FROM \(Self.ledger).deferred d
-        WHERE d.mirror = \(mirror) AND d.tab = \(Self.literal(table.name.text)) AND d.key = f.key)
+    let noted = (withDeferred ? [] : ["deferred"]) + (table.adoption == nil ? [] : ["unsent"])
+    let conditions = noted.map { name in
       """
+      NOT EXISTS (SELECT FROM \(Self.ledger).\(name) d WHERE d.mirror = \(mirror)
+        AND d.tab = \(Self.literal(table.name.text)) AND d.key = f.key)
+      """
+    }
+    return "SELECT * FROM (\(found)) f WHERE "
+      + (["true"] + conditions).joined(separator: " AND ")
   }
 }
 

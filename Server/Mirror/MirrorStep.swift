@@ -36,12 +36,15 @@ struct MirrorStep {
   /// Whether each row is tried alone, so that one that PostgreSQL refuses stops no other.
   let isCareful: Bool
   private let hasDeferred: Bool
+  private let hasUnsent: Bool
   private var batch: Batch?
   private var table = -1
   /// Rows that were refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
   /// Rows that were brought.
   private(set) var count = 0
+  /// Whether rows have been captured that the space has to delete.
+  private(set) var hasCaptured = false
 
   init(
     _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL], isCareful: Bool
@@ -51,7 +54,12 @@ struct MirrorStep {
     try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
     try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
+    if sql.contains(where: { $0.table.adoption != nil }) {
+      // As in the triggers.
+      try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+    }
     hasDeferred = try ledger.hasDeferred(connection)
+    hasUnsent = try ledger.hasUnsent(connection)
   }
 
   /// Adds a row; the rows of a table come one after another.
@@ -76,6 +84,9 @@ struct MirrorStep {
       return try ledger.defer(definition.name, key, error.description, connection)
     }
     if hasDeferred { try ledger.settle(definition.name, key, connection) }
+    if hasUnsent, row.values != nil {
+      try ledger.noteSent(definition.name.text, key, connection)
+    }
     if isCareful { return try tryAlone(row, key, texts) }
     append(row, key, texts)
     guard let batch else { return }
@@ -123,8 +134,17 @@ struct MirrorStep {
     }
     _ = try connection.pipeline {
       if batch.deletedCount > 0 { $0.add(.once(sql.delete), deleted) }
-      if batch.count > 0 { $0.add(.once(sql.upsert), parameters(batch.keys + batch.columns)) }
+      guard batch.count > 0 else { return }
+      let rows = parameters(batch.keys + batch.columns)
+      if sql.table.adoption == nil {
+        $0.add(.once(sql.upsert), rows)
+        return
+      }
+      if let update = sql.update { $0.add(.once(update), rows) }
+      $0.add(.once(sql.insert), rows)
     }
+    guard batch.count > 0, let outside = sql.captureOutside else { return }
+    if try !connection.query(.once(outside), keys).isEmpty { hasCaptured = true }
   }
 
   private func parameters(_ arrays: [PostgresArray<String>]) -> PostgresParameters {
@@ -251,10 +271,22 @@ struct MirrorCopy {
 }
 
 extension MirrorTable {
+  private static func isCanonicalUUID(_ text: String) -> Bool {
+    text.wholeMatch(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) != nil
+  }
+
   /// Returns the texts that PostgreSQL reads for a key.
   func texts(ofKey values: [Value]) throws(MirrorFault) -> [String?] {
     var texts: [String?] = []
-    for (column, value) in zip(key, values) { texts.append(try column.text(of: value)) }
+    for (column, value) in zip(key, values) {
+      let text = try column.text(of: value)
+      if column.type == .uuid, let text, !Self.isCanonicalUUID(text) {
+        throw MirrorFault(
+          description: "column \(column.name): PostgreSQL writes the UUID “\(text.prefix(40))” in "
+            + "another form, and so as another key")
+      }
+      texts.append(text)
+    }
     return texts
   }
 

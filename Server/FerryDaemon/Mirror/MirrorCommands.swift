@@ -16,12 +16,16 @@ enum MirrorCommands {
       do, and the space's rules decide conflicts. One process runs a mirror: `ferryd mirror run`, or \
       a server that has --mirror.
       """,
-    options: [mirrorsOption], subcommands: [add, list, run, status, verify, remove],
+    options: [mirrorsOption], subcommands: [add, adopt, list, run, status, verify, remove],
     examples: [
       ExampleSpec(
         "Mirror a space into schema app",
         "ferryd mirror add crm --server http://127.0.0.1:8080 --space crm "
           + "--database postgres://app@db/company --schema app"),
+      ExampleSpec(
+        "Make a company's table tasks, with its rows, a table of a space",
+        "ferryd mirror adopt crm --server http://127.0.0.1:8080 --space crm "
+          + "--database postgres://app@db/company --table tasks"),
       ExampleSpec("Keep it in sync until SIGTERM", "ferryd mirror run crm"),
     ])
 
@@ -33,7 +37,11 @@ enum MirrorCommands {
       """,
     kind: .directory, environment: "FERRY_MIRRORS")
 
-  private static let nameArgument = ArgumentSpec(
+  static let serverOption = OptionSpec(
+    "server", value: "URL", help: "The server of the space.", default: "http://127.0.0.1:8080")
+  static let spaceOption = OptionSpec("space", value: "NAME", help: "The space.", required: true)
+
+  static let nameArgument = ArgumentSpec(
     "name", help: "The mirror's name: 1 to 63 characters of a–z 0–9 _ -.")
 
   private static let add = CommandSpec(
@@ -45,9 +53,7 @@ enum MirrorCommands {
       jsonb, timestamptz, date, numeric or uuid.
       """,
     options: [
-      OptionSpec(
-        "server", value: "URL", help: "The server of the space.", default: "http://127.0.0.1:8080"),
-      OptionSpec("space", value: "NAME", help: "The space.", required: true),
+      serverOption, spaceOption,
       OptionSpec(
         "token", value: "TOKEN",
         help: "A token of the role writer; it is kept in the mirror's folder.",
@@ -61,15 +67,7 @@ enum MirrorCommands {
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    guard let database = arguments.stringIfPresent("database") else {
-      throw UsageError(
-        .missingOption, "--database is missing", why: "a mirror's tables are in a database",
-        next: "add --database postgres://user:password@host/name")
-    }
-    var configuration = MirrorConfiguration(
-      name: name, server: try arguments.string("server"), space: try arguments.string("space"),
-      database: database, schema: try arguments.string("schema"))
-    configuration.tables = arguments.strings("table")
+    var configuration = try configuration(name, arguments)
     for text in arguments.strings("type") {
       let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
       guard parts.count == 2 else {
@@ -96,6 +94,21 @@ enum MirrorCommands {
     for reason in plan.omitted { try TextOutput.standardOutput.line("left out: \(reason)") }
     try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
     return .done
+  }
+
+  static func configuration(
+    _ name: String, _ arguments: ParsedArguments
+  ) throws -> MirrorConfiguration {
+    guard let database = arguments.stringIfPresent("database") else {
+      throw UsageError(
+        .missingOption, "--database is missing", why: "a mirror's tables are in a database",
+        next: "add --database postgres://user:password@host/name")
+    }
+    var configuration = MirrorConfiguration(
+      name: name, server: try arguments.string("server"), space: try arguments.string("space"),
+      database: database, schema: try arguments.string("schema"))
+    configuration.tables = arguments.strings("table")
+    return configuration
   }
 
   private static let list = CommandSpec(
@@ -152,16 +165,7 @@ enum MirrorCommands {
       try TextOutput.standardOutput.line(status.json(name).text)
       return .done
     }
-    try TextOutput.standardOutput.lines([
-      "space      \(status.space)",
-      "tables     have change \(status.applied) of \(status.head)",
-      "captured   \(status.captured) writes of programs are on their way to the space",
-      "deferred   \(status.deferred.count) rows",
-    ])
-    for row in status.deferred {
-      let key = row.key.map { $0 ?? "NULL" }.joined(separator: ", ")
-      try TextOutput.standardOutput.line("  \(row.table) \(key): \(row.reason)")
-    }
+    try TextOutput.standardOutput.lines(status.lines)
     return .done
   }
 
@@ -228,14 +232,14 @@ enum MirrorCommands {
     return MirrorFolder(name, in: try root(arguments))
   }
 
-  private static func folder(
+  static func folder(
     _ arguments: ParsedArguments
   ) throws -> (name: String, folder: MirrorFolder) {
     let name = try arguments.string("name")
     return (name, try folder(name, arguments))
   }
 
-  private static func opened<T: Sendable>(
+  static func opened<T: Sendable>(
     _ name: String, _ folder: MirrorFolder, isAlone: Bool = true,
     _ body: (Mirror) async throws -> T
   ) async throws -> T {
@@ -253,7 +257,7 @@ enum MirrorCommands {
   }
 
   /// Runs `body` with errors for users.
-  private static func explained<T>(
+  static func explained<T>(
     _ name: String, _ body: () async throws -> T
   ) async throws -> T {
     do {
@@ -289,27 +293,6 @@ extension Mirror.Difference {
     .object([
       ("table", .string(table.text)), ("key", .array(key.map { .string($0) })),
       ("inTable", .bool(isInTable)), ("inSpace", .bool(isInSpace)),
-    ])
-  }
-}
-
-extension Mirror.Status {
-  fileprivate func json(_ name: String) -> JSONText {
-    .object([
-      ("mirror", .string(name)), ("space", .string(space)),
-      ("applied", .string(String(applied))), ("head", .string(String(head))),
-      ("captured", .string(String(captured))),
-      (
-        "deferred",
-        .array(
-          deferred.map { row in
-            .object([
-              ("table", .string(row.table)),
-              ("key", .array(row.key.map { $0.map { .string($0) } ?? .null })),
-              ("reason", .string(row.reason)),
-            ])
-          })
-      ),
     ])
   }
 }

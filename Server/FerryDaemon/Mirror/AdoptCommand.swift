@@ -1,0 +1,95 @@
+import FerryCommandLine
+import FerryMirror
+
+/// `ferryd mirror adopt`.
+extension MirrorCommands {
+  static let adopt = CommandSpec(
+    "adopt", summary: "Make tables of a company, with their rows, tables of a space.",
+    discussion: """
+      The tables keep their definition: they get triggers only. The space gets the definitions that it \
+      lacks, and all rows that devices can hold. Programs write to the tables meanwhile. If the \
+      command is cut short, the same command goes on, or `ferryd mirror run` does. No row is changed or \
+      deleted unless the space changes or deletes it. `ferryd mirror status` names the rows that the \
+      space does not have.
+      """,
+    options: [
+      serverOption, spaceOption,
+      OptionSpec(
+        "token", value: "TOKEN",
+        help: """
+          A token of the role admin; it is kept in the mirror's folder. The role writer is enough if \
+          the space defines all tables already.
+          """, environment: "FERRY_TOKEN"),
+      OptionSpec(
+        "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
+      OptionSpec(
+        "table", value: "NAME", help: "A table to adopt.", repeated: true, required: true),
+      OptionSpec(
+        "columns", value: "TABLE=COLUMN,…",
+        help: "The columns of a table that travel beside its key, instead of all.", repeated: true),
+      OptionSpec(
+        "where", value: "TABLE=CONDITION",
+        help: """
+          Only rows travel for which the condition is true. It is SQL over the row's own columns, such \
+          as "NOT archived".
+          """, repeated: true),
+    ], flags: [JSONOption.flag], arguments: [nameArgument]
+  ) { arguments in
+    let (name, folder) = try folder(arguments)
+    var configuration = try configuration(name, arguments)
+    for table in configuration.tables { configuration.adoptions[table] = MirrorAdoption() }
+    for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
+      configuration.adoptions[table]?.columns = text.split(separator: ",").map(String.init)
+    }
+    for (table, text) in try pairs("where", arguments, example: "'tasks=NOT archived'") {
+      configuration.adoptions[table]?.condition = text
+    }
+    let started = configuration
+    let plan = try await explained(name) {
+      try await MirrorAdopter(started, in: folder, token: arguments.stringIfPresent("token"))
+        .begin()
+    }
+    let progress = ProgressBar("adopting", unit: .items("rows"))
+    let status = try await opened(name, folder) { mirror in
+      try await mirror.adoptRows { tables in
+        let rows = tables.reduce(0) { $0 + $1.rows }
+        progress.update(
+          completed: rows, total: max(rows, tables.reduce(0) { $0 + $1.total }))
+      }
+      return try await mirror.status()
+    }
+    progress.finish()
+    if arguments.flag("json") {
+      try TextOutput.standardOutput.line(
+        JSONText.object([
+          ("status", status.json(name)), ("omitted", .array(plan.omitted.map { .string($0) })),
+        ]).text)
+      return .done
+    }
+    for reason in plan.omitted { try TextOutput.standardOutput.line("left out: \(reason)") }
+    try TextOutput.standardOutput.lines(status.lines)
+    try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
+    return .done
+  }
+
+  /// Reads an option of the form TABLE=TEXT.
+  private static func pairs(
+    _ option: String, _ arguments: ParsedArguments, example: String
+  ) throws -> [(table: String, text: String)] {
+    let tables = arguments.strings("table")
+    return try arguments.strings(option).map { text in
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2 else {
+        throw UsageError(
+          .invalidValue, "\"\(text)\" names no table and a value",
+          why: "--\(option) takes TABLE=VALUE", next: "write --\(option) \(example)")
+      }
+      guard tables.contains(parts[0]) else {
+        throw UsageError(
+          .invalidValue, "table \(parts[0]) is not adopted", why: "--\(option) concerns a --table",
+          next: "add --table \(parts[0])")
+      }
+      return (parts[0], parts[1])
+    }
+  }
+}

@@ -1,0 +1,250 @@
+import FerryProtocol
+
+/// The tables of the space for the tables of a company, made from their description; pure.
+///
+/// The company's table keeps its definition. Parts that devices cannot have do not travel.
+package struct AdoptionPlan: Sendable, Equatable {
+  /// A table that is adopted.
+  package struct Table: Sendable, Equatable {
+    package var name: Name
+    /// The definition from which devices create it.
+    package var definition: DeclaredTable
+    /// The types in PostgreSQL that do not follow from the definition.
+    package var types: [Name: MirrorType] = [:]
+    package var adoption: MirrorAdoption
+  }
+
+  /// In the order of the request.
+  package private(set) var tables: [Table] = []
+  /// Columns and foreign keys that do not travel, with the reason.
+  package private(set) var omitted: [String] = []
+
+  /// Creates a plan.
+  ///
+  /// - Parameters:
+  ///   - found: the tables, as PostgreSQL describes them.
+  ///   - chosen: the parts that travel, by the table's name.
+  /// - Throws: ``MirrorFault`` for a table that cannot be adopted.
+  init(_ found: [CompanyTable], _ chosen: [String: MirrorAdoption]) throws(MirrorFault) {
+    for table in found {
+      var omitted: [String] = []
+      tables.append(try Self.table(table, chosen[table.name] ?? MirrorAdoption(), &omitted))
+      self.omitted += omitted
+    }
+    for (index, table) in found.enumerated() { addReferences(of: table, at: index) }
+  }
+
+  // MARK: One table
+
+  private static func table(
+    _ table: CompanyTable, _ adoption: MirrorAdoption, _ omitted: inout [String]
+  ) throws(MirrorFault) -> Table {
+    if let fault = fault(of: table) {
+      throw MirrorFault(description: "table \(table.name) cannot be adopted: \(fault)")
+    }
+    if let other = adoption.columns.first(where: { table.column($0) == nil }) {
+      throw MirrorFault(description: "table \(table.name) has no column \(other)")
+    }
+    var made = Table(
+      name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
+      adoption: adoption)
+    made.definition.key = try key(of: table, &made.types)
+    for column in table.columns where !table.key.contains(column.name) {
+      if let reason = obstacle(to: column, adoption) {
+        guard !column.isRequired || column.hasDefault else {
+          throw MirrorFault(
+            description: "table \(table.name) cannot be adopted: column \(column.name) does not "
+              + "travel, since \(reason); it is NOT NULL without a default, so that no device could "
+              + "add a row")
+        }
+        omitted.append("column \(table.name).\(column.name): \(reason)")
+        continue
+      }
+      guard let type = column.mirrored else { continue }
+      made.definition.columns.append(declared(column, type))
+      if type.type != MirrorType(type.affinity) { made.types[Name(column.name)] = type.type }
+    }
+    let travelling = Set(table.key + made.definition.columns.map(\.name.text))
+    made.adoption.columns = made.definition.columns.map(\.name.text)
+    for unique in table.unique where unique.allSatisfy(travelling.contains) {
+      made.definition.unique.append(unique.map { Name($0) })
+    }
+    return made
+  }
+
+  /// Returns the reason if no device could have the table.
+  private static func fault(of table: CompanyTable) -> String? {
+    switch table.kind {
+    case "r": break
+    case "p": return "it is partitioned"
+    case "v": return "it is a view"
+    case "m": return "it is a materialized view"
+    case "f": return "it is a foreign table"
+    default: return "it is no table"
+    }
+    if table.isDivided { return "its rows are divided among several tables" }
+    if NameRule.isReserved(table: Name(table.name)) { return "its name belongs to Ferry or SQLite" }
+    if table.key.isEmpty { return "it has no primary key" }
+    if table.isKeyDeferrable { return "its primary key is deferrable" }
+    if !table.missingRights.isEmpty {
+      return "the user of the database lacks \(table.missingRights.joined(separator: ", ")) on it"
+    }
+    return nil
+  }
+
+  private static func key(
+    of table: CompanyTable, _ types: inout [Name: MirrorType]
+  ) throws(MirrorFault) -> DeclaredKey {
+    var parts: [DeclaredKeyColumn] = []
+    for name in table.key {
+      guard let column = table.column(name), let type = column.keyType else {
+        let shown = table.column(name)?.shownType ?? "unknown"
+        throw MirrorFault(
+          description:
+            "table \(table.name) cannot be adopted: column \(name) of its key has the type "
+            + "\(shown); a key consists of integers, texts and UUIDs")
+      }
+      parts.append(DeclaredKeyColumn(Name(name), type.affinity))
+      if type.type == .uuid { types[Name(name)] = .uuid }
+    }
+    if parts.count == 1, parts[0].affinity == .text { return .text(parts[0].name) }
+    return .value(parts)
+  }
+
+  /// Returns the reason if a column does not travel.
+  private static func obstacle(to column: CompanyColumn, _ adoption: MirrorAdoption) -> String? {
+    if !adoption.columns.isEmpty, !adoption.columns.contains(column.name) {
+      return "it was not chosen"
+    }
+    if column.isGenerated { return "PostgreSQL computes it" }
+    if column.identity == "a" { return "PostgreSQL alone counts it" }
+    return column.mirrored == nil ? "its type \(column.shownType) has no counterpart" : nil
+  }
+
+  private static func declared(
+    _ column: CompanyColumn, _ type: MirroredType
+  ) -> DeclaredColumn {
+    var declared = DeclaredColumn(
+      Name(column.name), type.affinity, isRequired: column.isRequired)
+    if let text = column.constantDefault {
+      let read = MirrorColumn(name: declared.name, affinity: type.affinity, type: type.type)
+      declared.defaultValue = (try? read.value(of: text)) ?? .null
+    }
+    return declared
+  }
+
+  // MARK: Foreign keys
+
+  private mutating func addReferences(of table: CompanyTable, at index: Int) {
+    for reference in table.references {
+      if let reason = obstacle(to: reference, at: index) {
+        let columns = reference.columns.joined(separator: ", ")
+        omitted.append("foreign key (\(columns)) of table \(table.name): \(reason)")
+        continue
+      }
+      tables[index].definition.references.append(
+        DeclaredReference(
+          reference.columns.map { Name($0) }, to: Name(reference.table ?? ""),
+          onDelete: .init(code: reference.onDelete), onUpdate: .init(code: reference.onUpdate)))
+    }
+  }
+
+  private func obstacle(to reference: CompanyReference, at index: Int) -> String? {
+    let table = tables[index]
+    guard let parent = tables.first(where: { $0.name.text == reference.table }) else {
+      return "it refers to a table that is not adopted"
+    }
+    guard parent.adoption.condition == nil else {
+      return "not all rows of table \(parent.name) travel"
+    }
+    guard reference.isValid else { return "PostgreSQL has not checked it for all rows" }
+    guard parent.definition.key.names.map(\.text) == reference.to else {
+      return "it does not refer to the key of table \(parent.name)"
+    }
+    let types = reference.columns.map { table.type(of: Name($0)) }
+    guard !types.contains(nil) else { return "a column of it does not travel" }
+    return types == reference.to.map { parent.type(of: Name($0)) }
+      ? nil : "its columns have other types than the key that it refers to"
+  }
+
+  // MARK: The space
+
+  /// Returns the schema of the space with the definitions; `nil` if it has them already.
+  ///
+  /// - Throws: ``MirrorFault`` if it defines a table in another way.
+  func added(to schema: SpaceSchema) throws(MirrorFault) -> SpaceSchema? {
+    var result = schema
+    var isNew = false
+    for table in tables {
+      guard let known = schema.tables[table.name]?.definition else {
+        result.tables[table.name, default: .standard].definition = table.definition
+        isNew = true
+        continue
+      }
+      if let difference = table.definition.difference(from: known) {
+        throw MirrorFault(
+          description: "the space defines table \(table.name) in another way: \(difference); "
+            + "choose the columns with --columns, or adopt the table into another space")
+      }
+    }
+    guard isNew else { return nil }
+    result.version += 1
+    return result
+  }
+}
+
+extension AdoptionPlan.Table {
+  fileprivate func type(of name: Name) -> MirrorType? {
+    if let type = types[name] { return type }
+    if let column = definition.columns.first(where: { $0.name == name }) {
+      return MirrorType(column.affinity)
+    }
+    switch definition.key {
+    case .text(let key), .mapped(let key): return key == name ? .text : nil
+    case .value(let columns):
+      return columns.first { $0.name == name }.map { MirrorType($0.affinity) }
+    }
+  }
+}
+
+extension DeclaredReference.Action {
+  fileprivate init(code: String) {
+    self =
+      switch code {
+      case "r": .restrict
+      case "c": .cascade
+      case "n": .setNull
+      case "d": .setDefault
+      default: .none
+      }
+  }
+}
+
+extension DeclaredTable {
+  /// Returns the first part in which two definitions differ. The order of columns, defaults and indexes
+  /// do not count.
+  fileprivate func difference(from other: DeclaredTable) -> String? {
+    guard key == other.key else { return "its key is another one" }
+    let names = Set(columns.map(\.name)).union(other.columns.map(\.name)).sorted()
+    for name in names {
+      guard let here = columns.first(where: { $0.name == name }) else {
+        return "it has a column \(name) there that does not travel"
+      }
+      guard let there = other.columns.first(where: { $0.name == name }) else {
+        return "it has no column \(name) there"
+      }
+      guard here.affinity == there.affinity else {
+        return "column \(name) is declared \(there.affinity.rawValue) there, and would be "
+          + here.affinity.rawValue
+      }
+      guard here.isRequired == there.isRequired else {
+        return "column \(name) is \(there.isRequired ? "" : "not ")required there"
+      }
+    }
+    guard Set(unique) == Set(other.unique) else { return "it has other unique keys there" }
+    let isSame =
+      references.allSatisfy(other.references.contains)
+      && other.references.allSatisfy(references.contains)
+    return isSame ? nil : "it has other foreign keys there"
+  }
+}

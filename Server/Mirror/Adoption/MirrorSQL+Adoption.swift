@@ -1,0 +1,222 @@
+/// SQL of a table that a company has, and that keeps its definition.
+extension MirrorSQL {
+  // MARK: The rows that travel
+
+  /// Returns the SQL of whether a row travels; `nil` if all do. The condition sees the row by the name of
+  /// its table.
+  func holds(_ row: String) -> String? {
+    guard let condition = table.adoption?.condition else { return nil }
+    // A comment in the condition ends with its line.
+    return """
+      (SELECT coalesce((\(condition)
+      ), false) FROM (SELECT \(row).*) AS \(Self.quoted(table.name.text)))
+      """
+  }
+
+  /// The rows of the table that travel.
+  var travelling: String {
+    holds("t").map { "(SELECT * FROM \(target) t WHERE \($0))" } ?? target
+  }
+
+  /// A query that fails if the condition is wrong.
+  var check: String { "SELECT FROM \(travelling) t LIMIT 1" }
+
+  // MARK: Capture
+
+  private var head: String {
+    "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals"
+  }
+  private var name: String { Self.literal(table.name.text) }
+  private var columnNames: String { list(table.columns.map { Self.literal($0.name.text) }) }
+
+  private func columnTexts(_ row: String) -> String {
+    list(table.columns.map { $0.type.encoded(row + Self.quoted($0.name.text)) })
+  }
+
+  /// The body of the trigger's function. No write of the company fails: a row that no device can hold is
+  /// captured as such.
+  var adoptedBody: String {
+    let keys = { (row: String) in
+      table.key.map { "\(row).\(Self.quoted($0.name.text))" }.joined(separator: ", ")
+    }
+    let values = "VALUES (\(mirror), \(name),"
+    let delete = "\(head)) \(values) 'D', \(keyText("OLD.")), NULL, NULL);"
+    let unfit = "\(head)) \(values) 'X', \(keyText("NEW.")), '{}', ARRAY[fault]);"
+    let all = "\(keyText("NEW.")), \(columnNames), \(columnTexts("NEW."))"
+    return """
+      #variable_conflict use_column
+      DECLARE
+        names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
+        travelled boolean := false; travels boolean := false;
+      BEGIN
+        IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;
+        IF TG_OP = 'TRUNCATE' THEN
+          \(head)) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL FROM \(travelling) t;
+          RETURN NULL;
+        END IF;
+        IF TG_OP <> 'INSERT' THEN travelled := \(holds("OLD") ?? "true"); END IF;
+        IF TG_OP <> 'DELETE' THEN travels := \(holds("NEW") ?? "true"); END IF;
+        IF NOT travels THEN
+          IF travelled THEN \(delete) END IF;
+          RETURN NULL;
+        END IF;
+        fault := CASE \(faults("NEW.").joined(separator: " ")) END;
+        IF travelled AND ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
+          IF fault IS NULL THEN
+            \(head), olds) \(values) 'K', \(all), \(keyText("OLD.")));
+          ELSE
+            \(delete)
+            \(unfit)
+          END IF;
+        ELSIF fault IS NOT NULL THEN
+          \(unfit)
+        ELSIF \(isAdopting ? "true" : "NOT travelled") THEN
+          \(head)) \(values) 'I', \(all));
+        ELSE
+      \(changedColumns)
+          IF names <> '{}' THEN
+            \(head), olds) \(values) 'U', \(keyText("NEW.")), names, vals, olds);
+          END IF;
+        END IF;
+        RETURN NULL;
+      END
+      """
+  }
+
+  // MARK: Slices
+
+  private func row(_ texts: String) -> String {
+    let parts = zip(table.key, 1...).map { $0.type.decoded("(\(texts))[\($1)]") }
+    return "ROW(\(parts.joined(separator: ", ")))"
+  }
+
+  private var keyColumns: String {
+    table.key.map { "t.\(Self.quoted($0.name.text))" }.joined(separator: ", ")
+  }
+
+  private func place(_ comparison: String, _ parameter: String) -> String {
+    "ROW(\(keyColumns)) \(comparison) \(row(parameter))"
+  }
+
+  /// Returns the greatest key.
+  var lastKey: String {
+    let order = table.key.map { "t.\(Self.quoted($0.name.text)) DESC" }.joined(separator: ", ")
+    return "SELECT \(keyText("t.")) FROM \(target) t ORDER BY \(order) LIMIT 1"
+  }
+
+  /// Returns the key with which the next slice ends, and the number of its rows. The parameters are the
+  /// most rows and bytes, and the greatest key; then the key with which the last one ended. Triggers
+  /// capture the rows of later keys: the slices never follow a program that adds rows.
+  func sliceEnd(isFirst: Bool) -> String {
+    """
+    SELECT \(keyText("t.")), ferry_n FROM (
+      SELECT t.*, row_number() OVER w AS ferry_n,
+        sum(pg_column_size(t.*)) OVER w AS ferry_bytes FROM (
+        SELECT * FROM \(target) t WHERE \(place("<=", "$3::text[]"))
+          AND \(isFirst ? "true" : place(">", "$4::text[]"))
+        ORDER BY \(keyColumns) LIMIT $1::bigint) t
+      WINDOW w AS (ORDER BY \(keyColumns) ROWS UNBOUNDED PRECEDING)) t
+    WHERE ferry_n = 1 OR ferry_bytes <= $2::bigint ORDER BY ferry_n DESC LIMIT 1
+    """
+  }
+
+  /// Captures the rows of a slice. A concurrent write of one of them is waited for, so that its newest
+  /// values are captured. The parameters are the key with which the slice ends, and the one with which
+  /// the last one ended.
+  func captureSlice(isFirst: Bool) -> String {
+    capture(
+      from: "\(target) t",
+      where: place("<=", "$1::text[]") + (isFirst ? "" : " AND " + place(">", "$2::text[]")))
+  }
+
+  /// Captures the rows with the keys of `unsent` that may be tried again, the longest noted ones first.
+  /// The parameter is the most rows.
+  var captureUnsent: String {
+    capture(
+      from: """
+        \(target) t JOIN (SELECT key FROM \(Self.ledger).unsent
+          WHERE mirror = \(mirror) AND tab = \(name) AND retry ORDER BY at LIMIT $1::bigint) u
+        ON ROW(\(keyColumns)) = \(row("u.key"))
+        """, where: "true")
+  }
+
+  /// Captures a row by its key, the parameter.
+  var captureRow: String { capture(from: "\(target) t", where: place("=", "$1::text[]")) }
+
+  private func capture(from: String, where condition: String) -> String {
+    let holds = holds("t").map { " AND \($0)" } ?? ""
+    return """
+      \(head)) SELECT \(mirror), \(name),
+        CASE WHEN f.fault IS NULL THEN 'S'::"char" ELSE 'X'::"char" END, \(keyText("t.")),
+        CASE WHEN f.fault IS NULL THEN \(columnNames) ELSE '{}' END,
+        CASE WHEN f.fault IS NULL THEN \(columnTexts("t.")) ELSE ARRAY[f.fault] END
+      FROM \(from) CROSS JOIN LATERAL (
+        SELECT CASE \(faults("t.").joined(separator: " ")) END AS fault) f
+      WHERE \(condition)\(holds) ORDER BY \(keyColumns) FOR SHARE OF t
+      """
+  }
+
+  // MARK: Applying
+
+  /// The condition of rows that the space may delete. Rows that it never had, and rows that do not travel,
+  /// are the company's alone.
+  var mayBeDeleted: String {
+    let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
+    return """
+       AND NOT EXISTS (SELECT FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
+        AND u.tab = \(name) AND u.key = ARRAY[\(key)]::text[])\(holds("t").map { " AND \($0)" } ?? "")
+      """
+  }
+
+  private var values: [String] {
+    zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
+      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
+  }
+
+  /// Changes rows that are there. Triggers and defaults of an insert do not concern them.
+  var update: String? {
+    guard !table.columns.isEmpty else { return nil }
+    let sets = table.columns.map { "\(Self.quoted($0.name.text)) = x.\(Self.quoted($0.name.text))" }
+    let typed = zip(table.all, values).map { column, value in
+      "\(value) AS \(Self.quoted(column.name.text))"
+    }
+    let on = table.key.map { "t.\(Self.quoted($0.name.text)) = x.\(Self.quoted($0.name.text))" }
+    return """
+      UPDATE \(target) t SET \(sets.joined(separator: ", "))
+      FROM (SELECT \(typed.joined(separator: ", ")) FROM \(source(keysOnly: false))) x
+      WHERE \(on.joined(separator: " AND ")) AND \(differs("t", "x"))\(
+        holds("t").map { " AND \($0)" } ?? "")
+      """
+  }
+
+  /// Adds rows that are absent.
+  var insert: String {
+    let names = table.all.map { Self.quoted($0.name.text) }.joined(separator: ", ")
+    return """
+      INSERT INTO \(target) (\(names)) OVERRIDING SYSTEM VALUE
+      SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
+      ON CONFLICT (\(quoted(table.key.map(\.name)))) DO NOTHING
+      """
+  }
+
+  /// Captures the delete of rows that do not travel, so that the space does not keep them; `nil` if all
+  /// rows travel. Returns a row for each.
+  var captureOutside: String? {
+    guard let holds = holds("t") else { return nil }
+    return """
+      \(head)) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL
+      FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) WHERE NOT \(holds) RETURNING 1
+      """
+  }
+}
+
+extension MirrorSQL {
+  /// Forgets rows of `unsent` that the table does not have.
+  var forgetAbsent: String {
+    """
+    DELETE FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
+      AND u.tab = \(Self.literal(table.name.text))
+      AND NOT EXISTS (SELECT FROM \(travelling) t WHERE ROW(\(keyColumns)) = \(row("u.key")))
+    """
+  }
+}

@@ -1,0 +1,60 @@
+import FerryPostgres
+
+/// Uploads the rows that adopted tables had.
+struct MirrorUpload: Sendable {
+  let intake: MirrorIntake
+  /// Parents before their children.
+  let sql: [MirrorSQL]
+
+  private var pool: PostgresPool { intake.pool }
+  private var ledger: MirrorLedger { intake.ledger }
+
+  /// Uploads slice by slice until each row is in the space, or noted as one that the space lacks.
+  ///
+  /// - Parameter onProgress: gets the progress of each table after each slice.
+  func run(_ onProgress: @Sendable ([AdoptionProgress]) -> Void) async throws {
+    let (ledger, slices) = (ledger, MirrorSlices(ledger: ledger, sql: sql))
+    var rows = MirrorSlices.rowsMax
+    var hasMore = true
+    while hasMore {
+      try await intake.takePresent()
+      onProgress(try await pool.run { try ledger.adopted($0) })
+      let count = rows
+      do {
+        hasMore = try await pool.run { try slices.captureNext(count, $0) }
+        rows = min(MirrorSlices.rowsMax, count * 2)
+      } catch let error as PostgresError where error.isWait {
+        // A smaller slice blocks programs less while it waits for another one.
+        rows = max(1, count / 10)
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+    try await intake.takePresent()
+    onProgress(try await pool.run { try ledger.adopted($0) })
+    _ = try await retry(most: .max)
+  }
+
+  /// Rows that are tried again at once, as long as programs write.
+  static let retryMax: Int64 = 1_000
+
+  /// Tries rows that the space lacks again, as long as that helps: one may need another one.
+  ///
+  /// - Returns: `false` if a program has locked one of them for too long.
+  func retry(most: Int64 = Self.retryMax) async throws -> Bool {
+    let (ledger, sql) = (ledger, sql)
+    var last = Int64.max
+    while true {
+      let count: Int64
+      do {
+        count = try await pool.run { connection in
+          try connection.transaction { try ledger.retryUnsent(sql, most: most, $0) }
+        }
+      } catch let error as PostgresError where error.isWait {
+        return false
+      }
+      try await intake.takePresent()
+      guard count > 0, count < last else { return true }
+      last = count
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import FerryPostgres
+import FerryProtocol
+import FerrySQLite
+import FerrySyncClient
+
+/// Compares the rows of the tables with those of the replica, and repairs one side.
+struct MirrorComparison: Sendable {
+  let file: MirrorFile
+  /// The path of the replica.
+  let path: String
+  let sql: [MirrorSQL]
+  let pool: PostgresPool
+  let replica: Replica
+
+  /// Returns the rows that differ. The repair of the tables is noted, for the next step. A row that a
+  /// company has and the space lacks is never deleted so: the space gets it.
+  func compare(repairing side: Mirror.Side?) async throws -> [Mirror.Difference] {
+    var found: [Mirror.Difference] = []
+    for (place, sql) in sql.enumerated() {
+      found += try await pool.run { try compare(place, sql, side, $0) }
+    }
+    guard side == .tables, !found.isEmpty else { return found }
+    let differences = found
+    try await replica.write { database in
+      for difference in differences {
+        guard let table = file.plan.table(difference.table.text) else { continue }
+        if table.adoption != nil, !difference.isInSpace { continue }
+        let key = try table.values(ofKey: difference.key)
+        try file.note(table, key, database)
+      }
+    }
+    return found
+  }
+
+  private func compare(
+    _ place: Int, _ sql: MirrorSQL, _ side: Mirror.Side?, _ connection: PostgresConnection
+  ) throws -> [Mirror.Difference] {
+    let source = try SQLiteConnection(path: path, mode: .readOnly)
+    return try connection.transaction { connection in
+      try connection.execute(sql.makeCopy)
+      try MirrorCopy(connection, sql).fill { body in
+        try file.rows(of: place, source, body)
+      }
+      let rows = try connection.query(.once(sql.differences(withDeferred: side == .tables)))
+      return try rows.map { row in
+        let difference = Mirror.Difference(
+          table: sql.table.name, key: try row.array(0, of: String.self).map { $0 ?? "" },
+          isInTable: try row.bool(1), isInSpace: try row.bool(2))
+        let isCompanys = sql.table.adoption != nil && !difference.isInSpace
+        if side == .space || (side == .tables && isCompanys) {
+          try rewrite(try row.array(0, of: String.self), difference, sql, connection)
+        }
+        return difference
+      }
+    }
+  }
+
+  /// Records a row of a table as a write of now.
+  private func rewrite(
+    _ key: [String?], _ difference: Mirror.Difference, _ sql: MirrorSQL,
+    _ connection: PostgresConnection
+  ) throws {
+    let statement =
+      sql.table.adoption != nil && difference.isInTable
+      ? sql.captureRow : sql.recapture(isInTable: difference.isInTable)
+    _ = try connection.query(.once(statement), [.array(PostgresArray(key))])
+  }
+}

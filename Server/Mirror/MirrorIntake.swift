@@ -1,0 +1,70 @@
+import FerryPostgres
+import FerrySyncClient
+
+/// Takes the writes that PostgreSQL has captured into the space.
+struct MirrorIntake: Sendable {
+  let file: MirrorFile
+  let replica: Replica
+  let pool: PostgresPool
+  let ledger: MirrorLedger
+  let log: Mirror.Log
+
+  /// Takes all captured writes. Returns whether there were any.
+  @discardableResult
+  func takeAll() async throws -> Bool {
+    var isAny = false
+    while try await takeSome() { isAny = true }
+    return isAny
+  }
+
+  /// Takes the writes that are captured by now: programs may write faster than they are taken.
+  func takePresent() async throws {
+    let last = try await pool.run { try ledger.lastCaptured($0) }
+    repeat {
+      guard try await takeSome() else { return }
+    } while try await pool.run { try ledger.hasCaptured(through: last, $0) }
+  }
+
+  /// Takes some captured writes into the space. Returns whether there were any.
+  func takeSome() async throws -> Bool {
+    try await settleRead()
+    let captured = try await pool.run { try ledger.captured($0) }
+    guard !captured.writes.isEmpty else { return false }
+    for failure in try await take(captured) {
+      let key = failure.write.key.map { $0 ?? "NULL" }.joined(separator: ", ")
+      log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
+    }
+    try await settleRead()
+    return true
+  }
+
+  private func take(
+    _ captured: CapturedWrites
+  ) async throws -> [FailedWrite] {
+    do {
+      return try await replica.write { try file.take(captured, $0) }
+    } catch let error where error.isTooManyWrites {
+      guard let half = captured.half else { throw error }
+      return try await take(half)
+    } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
+      // A foreign key fails at the end of the transaction: it does not say for which write.
+      log("retry", "\(error)")
+    }
+    let transactions = captured.transactions
+    guard transactions.count == 1 else {
+      var failed: [FailedWrite] = []
+      for transaction in transactions { failed += try await take(transaction) }
+      return failed
+    }
+    return try await replica.write { try file.take(captured, $0, checksEach: true) }
+  }
+
+  /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
+  private func settleRead() async throws {
+    let read = try await replica.read { try file.read($0) }
+    guard !read.isEmpty else { return }
+    repeat { _ = try await replica.sync() } while try await replica.status().pending > 0
+    try await pool.run { try ledger.remove(read, $0) }
+    try await replica.write { try file.forgetRead($0) }
+  }
+}

@@ -1,0 +1,223 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerryMirror
+
+/// The decisions about a company's tables, without a database.
+@Suite("Plans of adoption", .hangLimit)
+struct AdoptionPlanTests {
+  private static func column(
+    _ name: String, _ type: String?, precision: Int? = nil, required: Bool = false,
+    default sql: String? = nil
+  ) -> CompanyColumn {
+    CompanyColumn(
+      name: name, type: type, shownType: type ?? "mood", precision: precision,
+      isRequired: required, defaultSQL: sql)
+  }
+
+  private static var lists: CompanyTable {
+    CompanyTable(
+      name: "lists", columns: [column("id", "uuid", required: true), column("name", "varchar")],
+      key: ["id"])
+  }
+
+  private static var tasks: CompanyTable {
+    CompanyTable(
+      name: "tasks",
+      columns: [
+        column("id", "int4", required: true), column("title", "text", required: true),
+        column("done", "bool", required: true, default: "false"), column("list", "uuid"),
+      ], key: ["id"],
+      references: [CompanyReference(columns: ["list"], table: "lists", to: ["id"], onDelete: "c")])
+  }
+
+  private func plan(
+    _ tables: CompanyTable..., chosen: [String: MirrorAdoption] = [:]
+  ) throws -> AdoptionPlan {
+    try AdoptionPlan(tables, chosen)
+  }
+
+  private func fault(
+    _ table: CompanyTable, _ chosen: MirrorAdoption = MirrorAdoption()
+  ) -> String? {
+    do {
+      _ = try plan(table, chosen: [table.name: chosen])
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test("each table gets a key, columns with types, defaults and foreign keys")
+  func tables() throws {
+    let plan = try plan(Self.lists, Self.tasks)
+    #expect(plan.omitted == [])
+    #expect(
+      plan.tables[0].definition
+        == DeclaredTable(key: "id", columns: [DeclaredColumn("name", .text)]))
+    #expect(plan.tables[0].types == ["id": .uuid])
+    #expect(
+      plan.tables[1].definition
+        == DeclaredTable(
+          key: .value([DeclaredKeyColumn("id", .integer)]),
+          columns: [
+            DeclaredColumn("title", .text, isRequired: true),
+            DeclaredColumn("done", .integer, isRequired: true, defaultValue: 0),
+            DeclaredColumn("list", .text),
+          ], references: [DeclaredReference(["list"], to: "lists", onDelete: .cascade)]))
+    #expect(plan.tables[1].types == ["done": .boolean, "list": .uuid])
+  }
+
+  @Test(
+    "each type of PostgreSQL has a type on devices that keeps its values",
+    arguments: [
+      ("int2", nil, "integer", "bigint"), ("int8", nil, "integer", "bigint"),
+      ("float4", nil, "real", "double precision"), ("numeric", 15, "numeric", "numeric"),
+      // More digits than a real number of SQLite keeps.
+      ("numeric", 16, "text", "numeric"), ("numeric", nil, "text", "numeric"),
+      ("bpchar", nil, "text", "text"), ("bytea", nil, "blob", "bytea"),
+      ("json", nil, "text", "json"), ("jsonb", nil, "text", "jsonb"),
+      ("timestamptz", nil, "text", "timestamptz"), ("timestamp", nil, "text", "timestamp"),
+      ("date", nil, "text", "date"), ("uuid", nil, "text", "uuid"),
+    ] as [(String, Int?, String, String)])
+  func types(_ type: String, _ precision: Int?, _ affinity: String, _ mirrored: String) throws {
+    let found = Self.column("c", type, precision: precision).mirrored
+    #expect(found?.affinity.rawValue == affinity)
+    #expect(found?.type.rawValue == mirrored)
+    if let found { #expect(found.type.suits(found.affinity)) }
+  }
+
+  @Test("a column that devices cannot have stays behind, unless no row could be added without it")
+  func columns() throws {
+    var table = Self.tasks
+    table.references = []
+    table.columns += [
+      Self.column("tags", "_text"),
+      Self.column("mood", nil, required: true, default: "'calm'::mood"),
+      CompanyColumn(name: "sum", type: "int4", shownType: "integer", isGenerated: true),
+      CompanyColumn(
+        name: "number", type: "int8", shownType: "bigint", isRequired: true, identity: "a"),
+    ]
+    let plan = try plan(table)
+    #expect(plan.tables[0].adoption.columns == ["title", "done", "list"])
+    #expect(
+      plan.omitted == [
+        "column tasks.tags: its type _text has no counterpart",
+        "column tasks.mood: its type mood has no counterpart",
+        "column tasks.sum: PostgreSQL computes it",
+        "column tasks.number: PostgreSQL alone counts it",
+      ])
+    table.columns.append(Self.column("spirit", nil, required: true))
+    #expect(fault(table)?.contains("column spirit does not travel") == true)
+  }
+
+  @Test("chosen columns alone travel")
+  func chosen() throws {
+    let plan = try plan(Self.tasks, chosen: ["tasks": MirrorAdoption(columns: ["title"])])
+    #expect(plan.tables[0].definition.columns.map(\.name) == ["title"])
+    #expect(fault(Self.tasks, MirrorAdoption(columns: ["nil"])) == "table tasks has no column nil")
+    #expect(fault(Self.tasks, MirrorAdoption(columns: ["done"]))?.contains("column title") == true)
+  }
+
+  @Test("a table that devices cannot have is refused with the reason")
+  func refused() {
+    var table = Self.lists
+    table.key = []
+    #expect(fault(table)?.hasSuffix("it has no primary key") == true)
+    for (kind, reason) in [("v", "a view"), ("p", "partitioned"), ("f", "a foreign table")] {
+      table.kind = kind
+      #expect(fault(table)?.hasSuffix("it is \(reason)") == true)
+    }
+    table = Self.lists
+    table.isDivided = true
+    #expect(fault(table)?.contains("divided") == true)
+    table = Self.lists
+    table.isKeyDeferrable = true
+    #expect(fault(table)?.contains("deferrable") == true)
+    table = Self.lists
+    table.missingRights = ["TRIGGER"]
+    #expect(fault(table)?.contains("lacks TRIGGER") == true)
+    table = Self.lists
+    table.columns[0].type = "timestamptz"
+    #expect(fault(table)?.contains("a key consists of integers, texts and UUIDs") == true)
+    table.name = "ferry_lists"
+    #expect(fault(table)?.contains("belongs to Ferry") == true)
+  }
+
+  @Test("a foreign key that devices cannot keep is left out with the reason")
+  func references() throws {
+    let alone = try plan(Self.tasks)
+    #expect(
+      alone.omitted == [
+        "foreign key (list) of table tasks: it refers to a table that is not adopted"
+      ])
+    let limited = try plan(
+      Self.lists, Self.tasks, chosen: ["lists": MirrorAdoption(condition: "name <> ''")])
+    #expect(
+      limited.omitted == ["foreign key (list) of table tasks: not all rows of table lists travel"])
+    #expect(limited.tables[1].definition.references == [])
+    var other = Self.tasks
+    other.references[0].to = ["name"]
+    #expect(
+      try plan(Self.lists, other).omitted == [
+        "foreign key (list) of table tasks: it does not refer to the key of table lists"
+      ])
+    other.references[0].to = ["id"]
+    other.columns[3].type = "text"
+    #expect(try plan(Self.lists, other).omitted.first?.contains("other types") == true)
+  }
+
+  @Test("keys of several columns and unique keys travel")
+  func keys() throws {
+    let seats = CompanyTable(
+      name: "seats",
+      columns: [
+        Self.column("hall", "uuid", required: true), Self.column("place", "int2", required: true),
+        Self.column("guest", "text"), Self.column("tags", "_text"),
+      ], key: ["hall", "place"], unique: [["guest"], ["tags"]])
+    let table = try plan(seats).tables[0]
+    #expect(
+      table.definition.key
+        == .value([DeclaredKeyColumn("hall", .text), DeclaredKeyColumn("place", .integer)]))
+    #expect(table.types == ["hall": .uuid])
+    #expect(table.definition.unique == [["guest"]])
+  }
+
+  @Test(
+    "a default value that is a constant is the devices' as well",
+    arguments: [
+      ("text", "'it''s'::text", Value.text("it's")), ("varchar", "'a'::character varying", "a"),
+      ("int4", "42", 42), ("int4", "'-1'::integer", -1), ("bool", "true", 1),
+      ("timestamptz", "now()", .null), ("int4", "nextval('s'::regclass)", .null),
+      ("text", "('a'::text || 'b'::text)", .null),
+    ] as [(String, String, Value)])
+  func defaults(_ type: String, _ sql: String, _ value: Value) throws {
+    var table = Self.lists
+    table.columns[1] = Self.column("name", type, default: sql)
+    #expect(try plan(table).tables[0].definition.columns[0].defaultValue == value)
+  }
+
+  @Test("a definition of the space has to agree, in whatever order")
+  func agreement() throws {
+    let plan = try plan(Self.lists, Self.tasks)
+    let added = try #require(try plan.added(to: SpaceSchema(version: 3)))
+    #expect(added.version == 4)
+    #expect(added.tables["tasks"]?.definition == plan.tables[1].definition)
+    #expect(try plan.added(to: added) == nil)
+    var other = added
+    other.tables["tasks"]?.definition?.columns.reverse()
+    #expect(try plan.added(to: other) == nil)
+    other.tables["tasks"]?.definition?.columns[0].affinity = .blob
+    #expect(throws: MirrorFault.self) { try plan.added(to: other) }
+    other = added
+    other.tables["tasks"]?.definition?.columns.append(DeclaredColumn("more", .text))
+    #expect(throws: MirrorFault.self) { try plan.added(to: other) }
+    other = added
+    other.tables["lists"]?.definition?.key = .mapped("id")
+    #expect(throws: MirrorFault.self) { try plan.added(to: other) }
+    other = added
+    other.tables["tasks"]?.definition?.references = []
+    #expect(throws: MirrorFault.self) { try plan.added(to: other) }
+  }
+}
