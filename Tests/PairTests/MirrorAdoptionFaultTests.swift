@@ -114,4 +114,78 @@ struct MirrorAdoptionFaultTests {
     try await company.expectEqual(Self.items, count: 20_000)
     #expect(try await company.device.value("SELECT note FROM items WHERE id = 19999") == "last")
   }
+
+  @Test("keys of several columns and UUIDs come in several slices, and an empty table in none")
+  func keys() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE seats(hall text, place int, guest text, PRIMARY KEY(hall, place));
+      CREATE TABLE guests(id uuid PRIMARY KEY, name text); CREATE TABLE empty(id bigint PRIMARY KEY);
+      INSERT INTO seats SELECT chr(65 + i % 7) || i % 3, i, 'g' || i FROM generate_series(1, 2500) i;
+      INSERT INTO guests SELECT gen_random_uuid(), 'n' || i FROM generate_series(1, 2500) i
+      """)
+    let stage = company.stage
+    let made = try await company.adopt(
+      "--table", "seats", "--table", "guests", "--table", "empty")
+    #expect(made.output.contains("adopted    seats: 2500 rows"))
+    #expect(made.output.contains("adopted    empty: 0 rows"))
+    try await company.join()
+    try await company.expectEqual(
+      "SELECT hall, CAST(place AS text), guest FROM seats ORDER BY seats.place", count: 2_500)
+    let guests = "SELECT CAST(id AS text), name FROM guests ORDER BY guests.name"
+    try await company.expectEqual(guests, count: 2_500)
+    let run = try stage.run()
+    try stage.sql("INSERT INTO empty VALUES (-5); DELETE FROM guests WHERE name LIKE '%7'")
+    try await company.device.write("UPDATE seats SET place = -place WHERE place < 10")
+    try await company.device.exchange()
+    try await stage.eventuallyRows("SELECT count(*)::text FROM seats WHERE place < 0", [["9"]])
+    try await company.expectEqual(guests, count: 2_250)
+    #expect(try await company.device.rows("SELECT * FROM empty") == [[-5]])
+    run.send(SIGKILL)
+    _ = try await run.exitStatus()
+    #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
+  }
+
+  @Test("a row that bypassed the triggers is not deleted, whatever follows")
+  func bypassed() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE notes(id int PRIMARY KEY, body text, more text);
+      INSERT INTO notes SELECT i, 'n' || i FROM generate_series(1, 5) i
+      """)
+    let stage = company.stage
+    try await company.adopt("--table", "notes")
+    try await company.join()
+    try stage.sql(
+      """
+      SET session_replication_role = replica; INSERT INTO notes VALUES (10, 'ten', 'x'), (11, 'eleven', NULL);
+      DELETE FROM notes WHERE id = 5
+      """)
+    // An update of a row that the space never had.
+    try stage.sql("UPDATE notes SET body = 'TEN' WHERE id = 10")
+    // An update of a row that a device deletes: the program's row stays.
+    try await company.device.write("DELETE FROM notes WHERE id = 1")
+    try await company.device.exchange()
+    try stage.sql("UPDATE notes SET body = 'one' WHERE id = 1")
+    let run = try stage.run()
+    try await stage.quiet()
+    try await eventually("the device has them") {
+      try await company.device.exchange()
+      return try await company.device.rows("SELECT body, more FROM notes WHERE id IN (1, 10)")
+        == [["one", .null], ["TEN", "x"]]
+    }
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+    let found = try await stage.mirror(["verify", "crm", "--repair", "tables"])
+    #expect(
+      found.output.split(separator: "\n").sorted() == [
+        "2 rows differ; repaired", "notes 11: only in the table", "notes 5: only in the space",
+      ])
+    #expect(
+      try stage.rows("SELECT body FROM notes ORDER BY id") == [
+        ["one"], ["n2"], ["n3"], ["n4"], ["n5"], ["TEN"], ["eleven"],
+      ])
+    try await company.expectEqual(
+      "SELECT CAST(id AS text), body, more FROM notes ORDER BY notes.id", count: 7)
+  }
 }

@@ -50,7 +50,7 @@ enum MirrorCommands {
       Each table that the space's schema defines becomes a table with a type for each column, a key, \
       indexes and foreign keys. Tables that exist must be empty. The user of --database owns the \
       tables and needs the right to create schemas. --type gives a column another type: boolean, \
-      jsonb, timestamptz, date, numeric or uuid.
+      json, jsonb, timestamptz, timestamp, date, numeric or uuid.
       """,
     options: [
       serverOption, spaceOption,
