@@ -205,14 +205,17 @@ package final class Mirror: Sendable {
       state = RunState()
       file = try await prepared(&state)
     }
-    for _ in 0..<5 {
+    for attempt in 0..<5 {
       if try await intake(file).takeAll() { state.retries = true }
       if state.retries, !configuration.adoptions.isEmpty {
         state.retries = try await !upload(file).retry()
       }
       do {
-        guard try await output(file).bring() else { return }
+        let result = try await output(file).bring()
+        if result == .nothing { return }
+        // A row that has come may be needed by others.
         state.retries = true
+        if result == .brought, attempt > 0 || configuration.adoptions.isEmpty { return }
       } catch is WrittenMeanwhile {
         continue
       }

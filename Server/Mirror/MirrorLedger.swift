@@ -239,7 +239,15 @@ struct MirrorLedger: Sendable {
             JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
             ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
           WHERE u.mirror = $1 AND c.mirror = $1 AND c.tab = u.tab
-            AND (c.key = u.key OR c.kind = 'K' AND c.olds = u.key)),
+            AND c.kind <> 'U' AND (c.key = u.key OR c.kind = 'K' AND c.olds = u.key)),
+        -- The space may lack other columns of the row.
+        again AS (
+          UPDATE ferry_mirror.unsent u SET retry = true
+          FROM ferry_mirror.captured c
+            JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
+            ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
+          WHERE u.mirror = $1 AND c.mirror = $1 AND c.tab = u.tab AND c.kind = 'U'
+            AND c.key = u.key),
         later AS (
           UPDATE ferry_mirror.captured c SET tries = r.tries + 1
           FROM unnest($2::text[]::xid8[], $3::bigint[]) r(xid, tries)

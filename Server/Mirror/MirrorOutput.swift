@@ -13,10 +13,16 @@ struct MirrorOutput: Sendable {
   let ledger: MirrorLedger
   let log: Mirror.Log
 
-  /// Brings the changed rows into the tables. Returns whether the space lacks some of them, or has to
-  /// delete some: then there are captured writes, or rows to try again.
-  func bring() async throws -> Bool {
-    guard try await replica.read({ try file.hasChanges($0) }) else { return false }
+  /// The result of bringing rows.
+  enum Result: Sendable {
+    case nothing, brought
+    /// The space lacks some of the rows, or has to delete some.
+    case needsMore
+  }
+
+  /// Brings the changed rows into the tables.
+  func bring() async throws -> Result {
+    guard try await replica.read({ try file.hasChanges($0) }) else { return .nothing }
     let deferred = try await pool.run { try ledger.deferred($0) }
     let turn = try await replica.write { database in
       // Each change may be what they wait for.
@@ -36,7 +42,7 @@ struct MirrorOutput: Sendable {
     try await replica.write { try file.endTurn(turn, $0) }
     log("applied", "\(brought.count) rows")
     for entry in brought.refused { try await replica.discardQuarantined(entry) }
-    return brought.hasCaptured || !brought.refused.isEmpty
+    return brought.hasCaptured || !brought.refused.isEmpty ? .needsMore : .brought
   }
 
   /// The result of a step.

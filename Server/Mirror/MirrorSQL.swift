@@ -285,7 +285,7 @@ struct MirrorSQL: Sendable {
 
   var delete: String {
     "DELETE FROM \(target) t USING \(source(keysOnly: true)) WHERE \(matches)"
-      + (table.adoption == nil ? "" : mayBeDeleted)
+      + (table.adoption == nil ? "" : isShared(keyParameters))
   }
 
   var upsert: String {

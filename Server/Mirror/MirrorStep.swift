@@ -36,7 +36,6 @@ struct MirrorStep {
   /// Whether each row is tried alone, so that one that PostgreSQL refuses stops no other.
   let isCareful: Bool
   private let hasDeferred: Bool
-  private let hasUnsent: Bool
   private var batch: Batch?
   private var table = -1
   /// Rows that were refused in this step.
@@ -59,7 +58,6 @@ struct MirrorStep {
       try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     }
     hasDeferred = try ledger.hasDeferred(connection)
-    hasUnsent = try ledger.hasUnsent(connection)
   }
 
   /// Adds a row; the rows of a table come one after another.
@@ -84,9 +82,6 @@ struct MirrorStep {
       return try ledger.defer(definition.name, key, error.description, connection)
     }
     if hasDeferred { try ledger.settle(definition.name, key, connection) }
-    if hasUnsent, row.values != nil {
-      try ledger.noteSent(definition.name.text, key, connection)
-    }
     if isCareful { return try tryAlone(row, key, texts) }
     append(row, key, texts)
     guard let batch else { return }

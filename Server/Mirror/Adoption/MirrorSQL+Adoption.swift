@@ -70,7 +70,7 @@ extension MirrorSQL {
           END IF;
         ELSIF fault IS NOT NULL THEN
           \(unfit)
-        ELSIF \(isAdopting ? "true" : "NOT travelled") THEN
+        ELSIF \(isAdopting ? "true" : isNew) THEN
           \(head)) \(values) 'I', \(all));
         ELSE
       \(changedColumns)
@@ -81,6 +81,11 @@ extension MirrorSQL {
         RETURN NULL;
       END
       """
+  }
+
+  /// The SQL of whether the space may lack other columns of an updated row.
+  private var isNew: String {
+    "NOT travelled OR (CASE \(faults("OLD.").joined(separator: " ")) END) IS NOT NULL"
   }
 
   // MARK: Slices
@@ -158,14 +163,19 @@ extension MirrorSQL {
 
   // MARK: Applying
 
-  /// The condition of rows that the space may delete. Rows that it never had, and rows that do not travel,
-  /// are the company's alone.
-  var mayBeDeleted: String {
-    let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
+  /// The condition of rows that the space may change or delete. Rows that it does not have as they are,
+  /// and rows that do not travel, are the company's alone.
+  func isShared(_ key: String) -> String {
+    let holds = holds("t").map { " AND \($0)" } ?? ""
     return """
        AND NOT EXISTS (SELECT FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
-        AND u.tab = \(name) AND u.key = ARRAY[\(key)]::text[])\(holds("t").map { " AND \($0)" } ?? "")
+        AND u.tab = \(name) AND u.key = \(key))\(holds)
       """
+  }
+
+  /// The key of a row of the parameters, as it is noted.
+  var keyParameters: String {
+    "ARRAY[\(table.key.indices.map { "x.k\($0)" }.joined(separator: ", "))]::text[]"
   }
 
   private var values: [String] {
@@ -185,7 +195,7 @@ extension MirrorSQL {
       UPDATE \(target) t SET \(sets.joined(separator: ", "))
       FROM (SELECT \(typed.joined(separator: ", ")) FROM \(source(keysOnly: false))) x
       WHERE \(on.joined(separator: " AND ")) AND \(differs("t", "x"))\(
-        holds("t").map { " AND \($0)" } ?? "")
+        isShared(keyText("t.")))
       """
   }
 
