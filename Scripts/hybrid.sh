@@ -83,10 +83,12 @@ done
 "$ferryd" mission publish "$board/film" --id board-film --space board --data "$work/data" ||
   fail "the film was not published"
 "${laptop[@]}" sql "INSERT INTO cards VALUES
-  ('c1', 'Buy a film projector', 'todo', 1), ('c2', 'Invite the neighbours', 'doing', 2),
-  ('c3', 'Find a wall', 'done', 3)"
+  ('c1', 'Buy a film projector', 'todo', 1), ('c2', 'Invite the neighbours', 'doing', 2)"
 "${laptop[@]}" sync
+# A device's name travels with its first push. The board names the tablet in a conflict later.
+"${tablet[@]}" sql "INSERT INTO cards VALUES ('c3', 'Find a wall', 'done', 3)"
 "${tablet[@]}" sync
+"${laptop[@]}" sync
 
 say "2. Version 1 of the board is published, and opens on the laptop"
 cp -r "$board/app" "$work/board"
