@@ -9,9 +9,9 @@ import Testing
   "Composed missions whose process is killed", .hangLimit,
   .enabled(if: NginxFileServer.isAvailable))
 struct OwnMissionKillTests {
-  /// The bytes that a killed process may have read from its connection and not written; see
+  /// The bytes that a killed process may have read from its two connections and not written; see
   /// `MissionKillTests`.
-  private static let lossPerKill = 192 << 10
+  private static let lossPerKill = 2 * 192 << 10
 
   private let directory: TemporaryDirectory
 
