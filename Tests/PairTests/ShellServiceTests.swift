@@ -12,6 +12,8 @@ struct ShellServiceTests {
   /// A server, two devices, and a page on the first one.
   private struct Stage {
     let server: Server
+    /// Holds the replica's file.
+    private let device: Device
     let other: Device
     let replica: Replica
     let shell: Shell
@@ -20,7 +22,7 @@ struct ShellServiceTests {
 
     init() async throws {
       server = try await Server.start()
-      let device = try await Self.joined(server)
+      device = try await Self.joined(server)
       other = try await Self.joined(server)
       replica = try await device.open()
       folder = try TemporaryDirectory()
@@ -54,62 +56,6 @@ struct ShellServiceTests {
       [
         "changes": [["table": "cards", "action": "upsert", "values": ["id": id, "title": title]]]
       ])
-  }
-
-  @Test("a page syncs, lists conflicts with another device, and answers them in three ways")
-  func conflicts() async throws {
-    let stage = try await Stage()
-    let page = stage.page
-    for number in 1...3 { try await write(page, "c\(number)", "first") }
-    let sent = try await page.object("data.sync")
-    #expect(sent.number("pushed") == 3 && sent.number("conflicts") == 0)
-    try await stage.other.exchange()
-    // Both devices change all cards, and the other one is the last.
-    for number in 1...3 { try await write(page, "c\(number)", "mine") }
-    #expect(try await page.object("data.status").number("pending") == 3)
-    try await stage.other.write("UPDATE cards SET title = 'theirs'")
-    try await stage.other.exchange()
-    let met = try await page.object("data.sync")
-    #expect(met.number("conflicts") == 3 && met.number("left") == 0)
-    #expect(try await page.object("data.status").number("questions") == 3)
-    let asked = try await page.list("data.conflicts", ["openOnly": true])
-    #expect(asked.map { $0.text("record") }.sorted { $0 ?? "" < $1 ?? "" } == ["c1", "c2", "c3"])
-    for conflict in asked {
-      #expect(conflict.text("lost") == "mine" && conflict.text("present") == "theirs")
-      #expect(conflict.text("table") == "cards" && conflict.text("column") == "title")
-      #expect(conflict.object("loser").members["isOwn"] as? Bool == true)
-      #expect(conflict.object("winner").members["isOwn"] as? Bool == false)
-    }
-    #expect(try await page.list("data.conflicts", ["limit": 1]).count == 1)
-    func number(_ record: String) throws -> Int {
-      try #require(asked.first { $0.text("record") == record }?.number("conflict"))
-    }
-    let (one, two, three) = (try number("c1"), try number("c2"), try number("c3"))
-    let answers: [[String: Any]] = [
-      ["conflict": one], ["conflict": one, "keep": "local", "set": ["title": "x"]],
-      ["conflict": one, "keep": "both"],
-    ]
-    for answer in answers {
-      #expect(try await page.code("data.resolve", answer) == "invalid_argument", "\(answer)")
-    }
-    #expect(try await page.code("data.resolve", ["conflict": 99, "keep": "local"]) == "not_found")
-    _ = try await page.call("data.resolve", ["conflict": one, "keep": "local"])
-    #expect(try await page.list("data.conflicts", ["openOnly": true]).count == 2)
-    _ = try await page.call("data.resolve", ["conflict": two, "keep": "remote"])
-    _ = try await page.call("data.resolve", ["conflict": three, "set": ["title": "both"]])
-    #expect(try await page.list("data.conflicts", ["openOnly": true]).isEmpty)
-    let all = try await page.list("data.conflicts")
-    #expect(all.count == 3 && all.allSatisfy { $0.number("resolvedAt") != nil })
-    let rows = try await page.list("data.query", ["table": "cards", "order": ["id"]])
-    #expect(rows.map { $0.text("title") } == ["mine", "theirs", "both"])
-    _ = try await page.call("data.sync")
-    try await stage.other.exchange()
-    let titles = try await stage.other.rows("SELECT title FROM cards ORDER BY id").map(\.first)
-    #expect(titles == [.text("mine"), .text("theirs"), .text("both")])
-    // Without its server, a page learns that it is offline.
-    try await stage.server.stop()
-    #expect(try await page.code("data.sync") == "offline")
-    await stage.end()
   }
 
   /// Returns the state of a mission in the page's list; "" if it has none.
