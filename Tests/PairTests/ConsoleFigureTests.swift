@@ -142,21 +142,21 @@ struct ConsoleFigureTests {
     try await tab.expectClean(server)
   }
 
-  @Test("values that lost and refused packets are drawn over time")
+  @Test("values that lost and rejected packets are drawn over time")
   func conflicts() async throws {
     let server = try await Server.start()
     let devices = [try await Device.joined(server.url), try await Device.joined(server.url)]
     try await devices[0].write("INSERT INTO notes VALUES ('a', 'old', 1)")
     for device in devices { try await device.exchange() }
     let tab = try await BrowserTab.console(of: server, "#/space/\(Device.space)")
-    let titles = ["in the last hour", "in 7 days"].map { "Conflicts and refused packets \($0)" }
+    let titles = ["in the last hour", "in 7 days"].map { "Conflicts and rejected packets \($0)" }
     func chart(_ title: String) -> String {
       "document.querySelector(`svg[aria-label^=\"\(title):\"]`)"
     }
     for title in titles {
       try await tab.until("\(chart(title)) !== null")
       let label = try await tab.text("\(chart(title)).getAttribute('aria-label')")
-      #expect(label == "\(title): 0 values that lost, 0 refused packets")
+      #expect(label == "\(title): 0 values that lost, 0 rejected packets")
       #expect(try await tab.text("\(chart(title)).querySelectorAll('.bar').length") == "0")
     }
     for (number, device) in devices.enumerated() {
@@ -173,7 +173,7 @@ struct ConsoleFigureTests {
     for title in titles {
       let label = try await tab.text("\(chart(title)).getAttribute('aria-label')")
       let counts = try #require(
-        label.wholeMatch(of: #/.*: (\d+) values that lost, 1 refused packets/#), "\(label)")
+        label.wholeMatch(of: #/.*: (\d+) values that lost, 1 rejected packets/#), "\(label)")
       #expect(counts.1 == "2", "\(label)")
       for kind in ["second", "bad"] {
         let heights = try await tab.value(
