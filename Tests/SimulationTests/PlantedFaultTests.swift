@@ -31,7 +31,7 @@ struct PlantedFaultTests {
   private static func setNoTables(_ options: inout WorldOptions) {
     (options.counters, options.batches, options.claims, options.drafts) = (0, 0, 0, 0)
     (options.moves, options.growth, options.labels, options.paints) = (0, 0, 0, 0)
-    options.sheets = 0
+    (options.sheets, options.shelves) = (0, 0)
   }
 
   private static func options(_ seed: UInt64, for fault: PlantedFault) -> WorldOptions {
@@ -134,6 +134,13 @@ struct PlantedFaultTests {
       var options = drawn(operations: 300)
       setNoTables(&options)
       (options.growth, options.cascades, options.syncPause) = (500, 80, 6_000)
+      return options
+    case .parentDeletedEarly:
+      // Children that are edited after their parent was deleted.
+      var options = drawn(operations: 200)
+      setNoTables(&options)
+      options.shelves = 500
+      (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
       return options
     case .clampedBelowSeen:
       // Nodes whose clocks step, and devices that sync often: each sees the others' writes.

@@ -100,6 +100,15 @@ extension PlantedFault {
         BEGIN SELECT RAISE(ABORT, 'ferry: the row is too large'); END
         """
       ]
+    case .parentDeletedEarly:
+      // Such a delete is kept until the end of the list.
+      ["shelves", "books"].map { table in
+        """
+        CREATE TEMP TRIGGER IF NOT EXISTS planted_\(table) AFTER INSERT ON main.ferry_kept
+        WHEN NEW.tbl = '\(table)' AND NEW.reason LIKE 'records here refer to it%'
+        BEGIN DELETE FROM \(table) WHERE id = NEW.record; END
+        """
+      }
     default: []
     }
   }

@@ -75,6 +75,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case cascadesTogether
   /// A delete is refused if its row is larger than one operation.
   case deletesMeasured
+  /// A pull deletes a parent at its place in the list, before the list has moved the parent's children.
+  case parentDeletedEarly
   /// Writes to a table of another replica that is attached are recorded in this one.
   case attachedRecorded
 }
