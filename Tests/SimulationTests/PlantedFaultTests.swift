@@ -124,7 +124,7 @@ struct PlantedFaultTests {
       var options = drawn(operations: 400)
       setNoTables(&options)
       (options.operations, options.claims, options.cascades) = (600, 350, 120)
-      (options.syncPause, options.drop, options.delayMax) = (2_000, 350_000, 800)
+      (options.syncPause, options.drop, options.delayMax) = (2_000, 50_000, 800)
       // After these, orphans may be left.
       (options.copies, options.restores, options.devicePowerLosses) = (0, 0, 0)
       options.lateContacts = 0
