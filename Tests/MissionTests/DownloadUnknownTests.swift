@@ -33,6 +33,19 @@ struct DownloadUnknownTests {
     #expect(fixture.notes.withLock { $0.progress.last?.bytesTotal } == Int64(content.count))
   }
 
+  @Test(
+    "a server that announces two lengths, or one that no body has, is refused",
+    arguments: ["5", "99999999999999999999"])
+  func wrongLength(_ length: String) async throws {
+    let server = try HostileServer { [content] _ in
+      HostileServer.Answer("200 OK", ["Content-Length: \(length)"], content)
+    }
+    defer { server.stop() }
+    let failure = await fixture.failure(job(server.url), attempts: 1)
+    #expect(failure?.kind == .wrongAnswer)
+    #expect(fixture.notes.withLock { $0.recorded.isEmpty })
+  }
+
   @Test("a broken connection continues by range, and fetches no byte twice")
   func resumed() async throws {
     let server = try HostileServer { [content] request in

@@ -52,6 +52,26 @@ struct ResumeDecisionTests {
     #expect(decide(206, headers, Self.chunked) == .take(40..<70))
   }
 
+  @Test(
+    "a length that no body has is refused",
+    arguments: ["99999999999999999999", "9223372036854775808", "-30", "", "x", "30, 31", "30,"])
+  func wrongLength(_ length: String) {
+    let part: TransportHeaders = [
+      "Content-Range": "bytes 40-69/100", "Content-Length": length, "ETag": "\"a\"",
+    ]
+    #expect(refusal(decide(206, part)) == .wrongAnswer)
+    #expect(refusal(decide(200, ["Content-Length": length], Self.whole)) == .wrongAnswer)
+  }
+
+  @Test("equal lengths count once")
+  func equalLengths() {
+    var headers: TransportHeaders = ["Content-Length": "100, 100"]
+    headers.add("Content-Length", " 100")
+    #expect(decide(200, headers, Self.whole) == .take(0..<100))
+    headers.add("Content-Length", "101")
+    #expect(refusal(decide(200, headers, Self.whole)) == .wrongAnswer)
+  }
+
   @Test("a part can be shorter than requested, from the same place on")
   func shorterPart() {
     let headers: TransportHeaders = ["Content-Range": "bytes 40-49/100", "ETag": "\"a\""]

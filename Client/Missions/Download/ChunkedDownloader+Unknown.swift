@@ -68,6 +68,10 @@ extension ChunkedDownloader {
   ) async throws(Interruption) -> DownloadOutcome {
     let answer = try await firstAnswer(job)
     let head = AnswerHead(status: answer.status, headers: answer.headers)
+    if head.hasWrongLength {
+      answer.body.cancel()
+      throw .end(.wrongLength)
+    }
     guard job.source.isFile, !head.isEncoded, let length = head.length else {
       return try await save(answer.body, job, progress)
     }

@@ -22,6 +22,8 @@ enum ResumeDecision: Equatable {
   /// Decides about the answer to a request; `now` is in seconds since 1970.
   init(_ head: AnswerHead, to ask: TransferAsk, now: Int64) {
     switch head.status {
+    case 200 where head.hasWrongLength, 206 where head.hasWrongLength:
+      self = .giveUp(.wrongLength)
     case 200: self = Self.whole(head, ask)
     case 206: self = Self.part(head, ask)
     case 416: self = Self.unsatisfiable(head, ask)
@@ -104,7 +106,14 @@ enum ResumeDecision: Equatable {
         "the server's file has \(size) bytes\(type) instead of \(ask.size)"))
   }
 
-  private static func wrong(_ fault: String) -> DownloadError {
+  private static func wrong(_ fault: String) -> DownloadError { .unusable(fault) }
+}
+
+extension DownloadError {
+  /// An answer whose `Content-Length` is no length.
+  static let wrongLength = unusable("its Content-Length is not a length of at most 2^63-1 bytes")
+
+  fileprivate static func unusable(_ fault: String) -> DownloadError {
     DownloadError(.wrongAnswer, "the server's answer cannot be used: \(fault)")
   }
 }

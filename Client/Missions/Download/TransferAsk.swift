@@ -41,12 +41,38 @@ struct AnswerHead: Equatable, Sendable {
     return !encoding.isEmpty && encoding != "identity"
   }
 
-  /// The announced length of the body, in bytes; `nil` if it is missing or not a number.
-  var length: Int64? { headers["Content-Length"].flatMap { ContentRange.number($0[...]) } }
+  /// The announced length of the body, in bytes; `nil` if it is missing or wrong.
+  var length: Int64? {
+    let lengths = lengths
+    guard let first = lengths.first, lengths.allSatisfy({ $0 == first }) else { return nil }
+    return first
+  }
+
+  /// Whether the head announces a length that no body has: not a number, a number beyond 63 bits, or
+  /// several that differ. Equal ones count once (RFC 9110 §8.6).
+  var hasWrongLength: Bool { !lengths.isEmpty && length == nil }
+
+  private var lengths: [Int64?] {
+    headers.values(of: "Content-Length").flatMap { field in
+      field.split(separator: ",", omittingEmptySubsequences: false).map {
+        ContentRange.number($0.trimmed)
+      }
+    }
+  }
 
   var contentRange: ContentRange? { headers["Content-Range"].flatMap { ContentRange($0) } }
 
   var isMultipart: Bool {
     headers["Content-Type"]?.lowercased().hasPrefix("multipart/") ?? false
+  }
+}
+
+extension Substring {
+  /// The text without spaces and tabs around it (OWS, RFC 9110 §5.6.3).
+  fileprivate var trimmed: Substring {
+    let isSpace = { (character: Character) in character == " " || character == "\t" }
+    var text = drop(while: isSpace)
+    while let last = text.last, isSpace(last) { text.removeLast() }
+    return text
   }
 }

@@ -8,6 +8,8 @@ import FerryProtocol
 struct RemoteMissions: MissionTarget {
   /// Bytes of content in one request: well below a server's limit.
   private static let partBytes = 4 << 20
+  /// Files sent at once: a small file costs two round trips.
+  private static let uploadsMax = 8
 
   private let space: SpaceName
   var name: SpaceName { space }
@@ -88,11 +90,7 @@ struct RemoteMissions: MissionTarget {
     _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
     bar: ProgressBar
   ) async throws -> MissionRecord {
-    for file in files {
-      try await upload(file.digest.hash, size: file.digest.size, bar: bar) { offset, count in
-        try await thread.run { try FilePart.read(file.path, at: offset, count: count) }
-      }
-    }
+    try await upload(files, bar: bar)
     var document = manifest.encoded()
     let path = "spaces/\(space)/missions/\(manifest.id)"
     var query: [QueryItem] = []
@@ -111,6 +109,33 @@ struct RemoteMissions: MissionTarget {
     }
     let answer = try await send(.put, path, query: query, body: document)
     return try read { () throws(MalformedMessage) in try MissionRecord(decoding: answer.body) }
+  }
+
+  /// Sends the missing content of files, several at once. The first error ends all.
+  private func upload(_ files: [MissionFile], bar: ProgressBar) async throws {
+    var seen = Set<ContentHash>()
+    var waiting: [MissionFile] = []
+    for file in files {
+      // Equal files are sent once.
+      if seen.insert(file.digest.hash).inserted {
+        waiting.append(file)
+      } else {
+        bar.advance(by: file.digest.size)
+      }
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for (index, file) in waiting.enumerated() {
+        if index >= Self.uploadsMax { try await group.next() }
+        group.addTask { try await upload(file, bar: bar) }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  private func upload(_ file: MissionFile, bar: ProgressBar) async throws {
+    try await upload(file.digest.hash, size: file.digest.size, bar: bar) { offset, count in
+      try await thread.run { try FilePart.read(file.path, at: offset, count: count) }
+    }
   }
 
   /// Sends the missing part of one content to the server.
