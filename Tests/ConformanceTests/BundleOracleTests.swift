@@ -246,13 +246,11 @@ struct BundleOracleTests {
 
   private static func report(
     _ text: String, _ outcome: BundleOutcome, _ number: Int, of device: DeviceID = device,
-    sent: Int? = nil
+    place: Int64? = nil
   ) -> BundleRunEvent {
-    .reporting(
-      device: "one",
-      BundleReportsRequest(
-        device: device, reports: [BundleReport(id(text), hash(0), outcome)]), number: number,
-      sent: sent ?? number)
+    let report = BundleReport(id(text), hash(0), outcome, number: place ?? Int64(number))
+    return .reporting(
+      device: "one", BundleReportsRequest(device: device, reports: [report]), number: number)
   }
 
   private static let blank = BundleOutcome.failure(BundleReason(bounding: "blank"))
@@ -307,9 +305,13 @@ struct BundleOracleTests {
     #expect(count(success + failure, [Self.failure("1")], 0, 1) == 0)
     #expect(count(success + failure, [Self.failure("1")], 1, 1) == 1)
     // The network has repeated an earlier report after a later one.
-    let repeated = [Self.report("1", .success, 3, sent: 1), .reported(number: 3, isKept: true)]
-    #expect(count(success + failure + repeated, [Self.failure("1")], 1, 0) == 0)
-    #expect(count(success + failure + repeated, [Self.failure("1")], 1, 1) == 1)
+    for isKept in [false, true] {
+      let repeated = [
+        Self.report("1", .success, 3, place: 1), .reported(number: 3, isKept: isKept),
+      ]
+      #expect(count(success + failure + repeated, [Self.failure("1")], 0, 1) == 0)
+      #expect(count(success + failure + repeated, [Self.failure("1")], 1, 0) == 1)
+    }
     // The device itself has sent an earlier outcome last.
     let again = [Self.report("1", .success, 3), .reported(number: 3, isKept: true)]
     #expect(count(success + failure + again, [Self.failure("1")], 1, 0) == 1)
@@ -320,13 +322,16 @@ struct BundleOracleTests {
     #expect(count(unknown, [], 1, 0) == 0)
     #expect(count(unknown, [], 0, 0) == 0)
     #expect(count(unknown, [], 0, 1) == 1)
-    // Two requests at the same time.
-    let both = [
-      Self.report("1", .success, 1), Self.report("1", Self.blank, 2),
-      .reported(number: 2, isKept: true), .reported(number: 1, isKept: true),
-    ]
-    #expect(count(both, [Self.failure("1")], 1, 0) == 0)
-    #expect(count(both, [Self.failure("1")], 1, 1) == 1)
+    // Two requests at the same time: their numbers decide. Two files with the same numbers have none.
+    for (place, found) in [(2, 1), (1, 0)] as [(Int64, Int)] {
+      let both = [
+        Self.report("1", .success, 1), Self.report("1", Self.blank, 2, place: place),
+        .reported(number: 2, isKept: true), .reported(number: 1, isKept: true),
+      ]
+      #expect(count(both, [Self.failure("1")], 0, 1) == 0)
+      #expect(count(both, [Self.failure("1")], 1, 0) == found)
+      #expect(count(both, [Self.failure("1")], 1, 1) == 1)
+    }
   }
 
   @Test("a report with a former identifier counts, and files that were copied may share one")

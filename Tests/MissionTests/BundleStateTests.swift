@@ -19,7 +19,7 @@ struct BundleStateTests {
     _ state: inout BundleState, _ version: Int, _ leaving: BundleState.Leaving,
     without missing: Int...
   ) {
-    state.leave(Self.key(version), leaving) { key in
+    state.leave(Self.key(version), leaving, at: 0) { key in
       !missing.map { Self.key($0) }.contains(key)
     }
   }
@@ -33,7 +33,7 @@ struct BundleStateTests {
   func fallback() {
     var state = BundleState()
     state.activate(Self.key(1))
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     state.activate(Self.key(2))
     #expect(versions(state) == [2, 1] && !state.isConfirmed)
     leave(&state, 2, .failure(reason))
@@ -51,7 +51,7 @@ struct BundleStateTests {
   func namedAgain() {
     var state = BundleState()
     state.activate(Self.key(1))
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     state.activate(Self.key(2))
     state.activate(Self.key(1))
     #expect(versions(state)[0] == 1)
@@ -70,7 +70,7 @@ struct BundleStateTests {
     var state = BundleState()
     for version in 1...3 {
       state.activate(Self.key(version))
-      state.confirm(Self.key(version))
+      state.confirm(Self.key(version), at: 0)
     }
     #expect(versions(state) == [3, 2])
     leave(&state, 3, .failure(reason))
@@ -83,7 +83,7 @@ struct BundleStateTests {
   func unusable() {
     var state = BundleState()
     state.activate(Self.key(1))
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     state.activate(Self.key(2))
     let before = state
     leave(&state, 2, .failure(reason), without: 1)
@@ -100,13 +100,13 @@ struct BundleStateTests {
   func strangers() {
     var state = BundleState()
     state.activate(Self.key(1))
-    state.confirm(Self.key(2))
+    state.confirm(Self.key(2), at: 0)
     #expect(!state.isConfirmed && state.outcomes.isEmpty)
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     leave(&state, 2, .failure(reason))
     #expect(versions(state) == [1, nil] && state.isConfirmed && state.isBlocked(Self.key(2)))
     // The same version with other content is another one.
-    state.confirm(Self.key(1, 9))
+    state.confirm(Self.key(1, 9), at: 0)
     leave(&state, 3, .absence)
     #expect(versions(state) == [1, nil] && state.outcomes.count == 2)
   }
@@ -118,7 +118,7 @@ struct BundleStateTests {
     leave(&state, 1, .failure(reason))
     state.activate(Self.key(1))
     #expect(versions(state) == [1, nil] && !state.isBlocked(Self.key(1)))
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     #expect(state.outcomes.map(\.failure) == [nil] && state.unreported.count == 1)
   }
 
@@ -126,7 +126,7 @@ struct BundleStateTests {
   func reports() {
     var state = BundleState()
     state.activate(Self.key(1))
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     let sent = state.unreported
     // It changes while the report travels.
     leave(&state, 1, .failure(reason))
@@ -135,10 +135,32 @@ struct BundleStateTests {
     state.report(state.unreported)
     #expect(state.unreported.isEmpty)
     state.activate(Self.key(1))
-    for _ in 0..<3 { state.confirm(Self.key(1)) }
+    for _ in 0..<3 { state.confirm(Self.key(1), at: 0) }
     state.report(state.unreported)
-    state.confirm(Self.key(1))
+    state.confirm(Self.key(1), at: 0)
     #expect(state.unreported.isEmpty && state.outcomes.count == 1)
+  }
+
+  @Test("each outcome has a greater number than those before it, whatever the clock is")
+  func numbers() {
+    var state = BundleState()
+    func note(_ now: Int64) -> Int64? {
+      state.activate(Self.key(1))
+      if state.failure(of: Self.key(1)) == nil, !state.outcomes.isEmpty {
+        state.leave(Self.key(1), .failure(reason), at: now) { _ in true }
+      } else {
+        state.confirm(Self.key(1), at: now)
+      }
+      return state.outcomes.last?.number
+    }
+    #expect(note(-5) == 1)
+    #expect(note(0) == 2)
+    #expect(note(1_000) == 1_000)
+    // The clock goes back.
+    #expect(note(7) == 1_001)
+    #expect(note(.max) == BundleReport.numberMax)
+    // A clock that has once been absurd stops no report.
+    #expect(note(8) == BundleReport.numberMax)
   }
 
   @Test("outcomes are bounded")

@@ -33,11 +33,11 @@ struct BundleStorePowerTests {
         let key = key(version)
         expected = try await store.change(board) { state in
           state.activate(key)
-          if version % 2 == 1 { state.confirm(key) }
+          if version % 2 == 1 { state.confirm(key, at: Int64(version)) }
         }
         if version == 4 {
           expected = try await store.change(board) { state in
-            state.leave(key, .failure(BundleReason(bounding: "it is blank"))) { _ in true }
+            state.leave(key, .failure(BundleReason(bounding: "it is blank")), at: 9) { _ in true }
           }
         }
         disk.losePower(under: "/device/")

@@ -205,6 +205,7 @@ struct BundleTests {
     let request = try BundleReportsRequest(decoding: reports)
     #expect(request.encoded() == reports && request.reports.count == 2)
     #expect(request.reports[0].outcome == .success && request.reports[1].bundle == Self.board)
+    #expect(request.reports.map(\.number) == [1_760_000_008_000, 1_760_000_009_000])
     let change = try ProjectFiles.fixture("bundles/change")
     #expect(
       try BundleChangeRequest(decoding: change)
@@ -225,15 +226,19 @@ struct BundleTests {
   @Test(
     "a report that is not whole, too long, repeated or unsafe to show is refused",
     arguments: [
-      #"{"bundle":"board","version":"1","outcome":"success"}"#,
-      #"{"bundle":"board","version":"1","manifest":"x","outcome":"success"}"#,
-      #"{"bundle":"../x","version":"1","manifest":"H","outcome":"success"}"#,
-      #"{"bundle":"board","version":"1..2","manifest":"H","outcome":"success"}"#,
-      #"{"bundle":"board","version":"1","manifest":"H","outcome":"maybe"}"#,
-      #"{"bundle":"board","version":"1","manifest":"H"}"#,
-      #"{"bundle":"board","version":"1","manifest":"H","outcome":"failure","reason":"a\u0000b"}"#,
-      #"{"bundle":"board","version":"1","manifest":"H","outcome":"failure","reason":"\u001b[2J"}"#,
-      #"{"bundle":"board","version":"1","manifest":"H","outcome":"failure","reason":"LONG"}"#,
+      #"{"bundle":"board","version":"1","number":1,"outcome":"success"}"#,
+      #"{"bundle":"board","version":"1","manifest":"x","number":1,"outcome":"success"}"#,
+      #"{"bundle":"../x","version":"1","manifest":"H","number":1,"outcome":"success"}"#,
+      #"{"bundle":"board","version":"1..2","manifest":"H","number":1,"outcome":"success"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":1,"outcome":"maybe"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":1}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":1,"outcome":"failure","reason":"a\u0000b"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":1,"outcome":"failure","reason":"\u001b[2J"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":1,"outcome":"failure","reason":"LONG"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","outcome":"success"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":0,"outcome":"success"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":9007199254740992,"outcome":"success"}"#,
+      #"{"bundle":"board","version":"1","manifest":"H","number":"1","outcome":"success"}"#,
     ])
   func badReport(json: String) throws {
     let report = json.replacing("\"H\"", with: "\"\(MissionManifestTests.hash(9))\"")
@@ -253,7 +258,8 @@ struct BundleTests {
         device: device,
         reports: (0..<count).map {
           BundleReport(
-            BundleID(Self.board.name, BundleVersion($0)!), MissionManifestTests.hash(1), .success)
+            BundleID(Self.board.name, BundleVersion($0)!), MissionManifestTests.hash(1), .success,
+            number: BundleReport.numberMax)
         })
     }
     #expect(try BundleReportsRequest(decoding: request(100).encoded()) == request(100))

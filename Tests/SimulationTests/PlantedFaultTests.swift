@@ -163,6 +163,12 @@ struct PlantedFaultTests {
       Self.setMissions(&options)
       (options.missions, options.bundles) = (0, 2)
       return options
+    case .reportsUnordered:
+      // Pages that break after they have worked, and requests that come twice.
+      var options = drawn()
+      Self.setMissions(&options)
+      (options.missions, options.bundles, options.duplicate) = (0, 2, 300_000)
+      return options
     case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
       var options = drawn()
       Self.setMissions(&options)

@@ -106,6 +106,39 @@ extension StoreContract {
         try require(none[.sample("2")]?.latest.isEmpty, is: true, "no failures were asked for")
       }
     },
+    StoreContract("a report that arrives late, or again, does not overwrite a later one") { under in
+      try await under.withSpace { space in
+        try await space.publishBundle("1")
+        try await space.publishBundle("2")
+        let device = Author(1).device
+        try await space.reports(["1": nil], of: device, by: one, at: 1, number: 5)
+        try await space.reports(["1": "blank"], of: device, by: one, at: 2, number: 6)
+        for number in [5, 1] as [Int64] {
+          let kept = try await space.reports(
+            ["1": nil, "2": nil], of: device, by: one, at: 3, number: number)
+          try require(kept, is: number == 5 ? 1 : 0, "kept of the late ones")
+        }
+        let tally = try await space.tally("1")
+        try require((tally.successes, tally.failures) == (0, 1), "\(tally)")
+        try require(tally.latest.map(\.at), is: [SpaceUnderTest.now + 2], "its time")
+        // Another principal learns nothing from old numbers.
+        try require(
+          try await space.problem(of: device, by: two, number: 1), is: .deviceTaken, "another's")
+        try require(
+          try await space.reports(["1": nil], of: Author(2).device, by: one, number: 1), is: 1,
+          "another device")
+        // The number of the kept one again, as after an answer that was lost.
+        try require(
+          try await space.reports(["1": "blank"], of: device, by: one, at: 4, number: 6), is: 1,
+          "the same again")
+        try await space.reports(["1": nil], of: device, by: one, at: 5, number: 7)
+        try require(try await space.tally("1").successes, is: 2, "after a later one")
+      }
+      try await under.withSpace { space in
+        let late = try await space.reports(["1": "late"], of: Author(1).device, by: one, number: 6)
+        try require(late, is: 0, "after a restart")
+      }
+    },
     StoreContract("a report counts for a published version with the published content only") {
       under in
       try await under.withSpace { space in
@@ -113,7 +146,7 @@ extension StoreContract {
         let device = Author(1).device
         try require(
           try await space.reports(["7": nil], of: device, by: one), is: 0, "an unknown version")
-        let other = BundleReport(.sample("1"), .bundleSample(99), .success)
+        let other = BundleReport(.sample("1"), .bundleSample(99), .success, number: 1)
         try require(
           try await space.send([other], of: device, by: one), is: 0, "other content")
         try require(try await space.reports(["1": nil], of: device, by: one), is: 1, "its own")
@@ -248,16 +281,19 @@ extension SpaceUnderTest {
 
   /// Reports about versions: a reason is a failure, `nil` a success. Returns the number of kept
   /// reports.
+  ///
+  /// - Parameter number: By default greater if `at` is.
   @discardableResult
   fileprivate func reports(
     _ outcomes: KeyValuePairs<String, String?>, of device: DeviceID, by principal: Principal,
-    at: Int64 = 0, quota: Int64 = 1_000
+    at: Int64 = 0, number: Int64? = nil, quota: Int64 = 1_000
   ) async throws -> Int {
     let reports = outcomes.map { version, reason in
       let id = BundleID.sample(version)
       return BundleReport(
         id, .bundleSample(UInt8(id.version.numbers[0])),
-        reason.map { .failure(BundleReason(bounding: $0)) } ?? .success)
+        reason.map { .failure(BundleReason(bounding: $0)) } ?? .success,
+        number: number ?? Self.now + at)
     }
     return try await send(reports, of: device, by: principal, at: at, quota: quota)
   }
@@ -273,9 +309,9 @@ extension SpaceUnderTest {
 
   /// Returns the code with which a report is refused.
   fileprivate func problem(
-    of device: DeviceID, by principal: Principal, quota: Int64 = 1_000
+    of device: DeviceID, by principal: Principal, number: Int64 = 1, quota: Int64 = 1_000
   ) async throws -> ProblemCode? {
-    let report = BundleReport(.sample("1"), .bundleSample(1), .success)
+    let report = BundleReport(.sample("1"), .bundleSample(1), .success, number: number)
     return try await store.keepBundleReports(
       [report], of: device, in: space.id, now: Self.now, by: principal, quota: quota
     ).problem?.code

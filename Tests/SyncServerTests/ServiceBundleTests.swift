@@ -107,7 +107,8 @@ struct ServiceBundleTests {
       BundleReportsRequest(
         device: DeviceID(UniqueID(high: 1, low: number)),
         reports: [
-          BundleReport(id, record.manifest, .failure(BundleReason(bounding: "by \(number)")))
+          BundleReport(
+            id, record.manifest, .failure(BundleReason(bounding: "by \(number)")), number: 1)
         ]
       ).encoded()
     }
@@ -149,7 +150,7 @@ struct ServiceBundleTests {
     func send(_ number: UInt64, _ token: AccessToken) async -> HTTPResponse {
       let request = BundleReportsRequest(
         device: DeviceID(UniqueID(high: 1, low: number)),
-        reports: [BundleReport(id, record.manifest, .success)])
+        reports: [BundleReport(id, record.manifest, .success, number: 1)])
       return await fixture.send(
         "POST", "\(Self.spaces)/bundle-reports", token: token, body: request.encoded())
     }

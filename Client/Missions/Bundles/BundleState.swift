@@ -13,6 +13,8 @@ struct KeptOutcome: Sendable, Equatable {
   var failure: BundleReason?
   /// Whether the version is not activated automatically any more.
   var isBlocked: Bool
+  /// Greater than that of each earlier outcome of the bundle on this device.
+  var number: Int64
   /// Whether the server has this outcome.
   var isReported = false
 }
@@ -84,17 +86,23 @@ struct BundleState: Sendable, Equatable {
   }
 
   /// Notes that the page of a version works. Does nothing if another version is in use.
-  mutating func confirm(_ key: BundleKey) {
+  ///
+  /// - Parameter now: The wall clock, milliseconds since 1970. May jump.
+  mutating func confirm(_ key: BundleKey, at now: Int64) {
     guard active == key else { return }
     isConfirmed = true
-    note(key, failure: nil)
+    note(key, failure: nil, at: now)
   }
 
   /// Leaves a version for the last good one. If the version is not in use, only its failure is noted.
   ///
-  /// - Parameter isUsable: Whether the files of a version are here, and it is not withdrawn.
-  mutating func leave(_ key: BundleKey, _ leaving: Leaving, isUsable: (BundleKey) -> Bool) {
-    if case .failure(let reason) = leaving { note(key, failure: reason) }
+  /// - Parameters:
+  ///   - now: The wall clock, milliseconds since 1970. May jump.
+  ///   - isUsable: Whether the files of a version are here, and it is not withdrawn.
+  mutating func leave(
+    _ key: BundleKey, _ leaving: Leaving, at now: Int64, isUsable: (BundleKey) -> Bool
+  ) {
+    if case .failure(let reason) = leaving { note(key, failure: reason, at: now) }
     if previous == key { previous = nil }
     guard active == key else { return }
     active = previous.flatMap { isUsable($0) && !isBlocked($0) ? $0 : nil }
@@ -108,8 +116,9 @@ struct BundleState: Sendable, Equatable {
     }
   }
 
-  private mutating func note(_ key: BundleKey, failure: BundleReason?) {
-    let outcome = KeptOutcome(key: key, failure: failure, isBlocked: failure != nil)
+  private mutating func note(_ key: BundleKey, failure: BundleReason?, at now: Int64) {
+    let outcome = KeptOutcome(
+      key: key, failure: failure, isBlocked: failure != nil, number: number(at: now))
     if let known = outcomes.last(where: { $0.key == key }) {
       // The page confirms with each load: one report is enough.
       if known.failure == failure, known.isBlocked == outcome.isBlocked { return }
@@ -117,5 +126,12 @@ struct BundleState: Sendable, Equatable {
     }
     outcomes.append(outcome)
     if outcomes.count > Self.outcomesMax { outcomes.removeFirst() }
+  }
+
+  /// Returns the number of the next outcome. The newest outcome always stays, so that no clock makes
+  /// the numbers fall. If this state was lost, the clock makes them greater than the lost ones.
+  private func number(at now: Int64) -> Int64 {
+    let next = (outcomes.last?.number ?? 0) + 1
+    return min(max(next, now), BundleReport.numberMax)
   }
 }

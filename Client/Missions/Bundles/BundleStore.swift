@@ -46,6 +46,7 @@ package final class BundleStore: Sendable {
       manifest BLOB NOT NULL,
       failure TEXT,                           -- NULL for a success
       blocked INTEGER NOT NULL,
+      number INTEGER NOT NULL,                -- rises with the places
       reported INTEGER NOT NULL,
       PRIMARY KEY(name, place)
     ) WITHOUT ROWID;
@@ -95,14 +96,14 @@ private final class BundleConnection: @unchecked Sendable {
   func read(_ name: BundleName) throws -> BundleState {
     let outcomes = try value.rows(
       """
-      SELECT version, manifest, failure, blocked, reported FROM outcomes WHERE name = ?
+      SELECT version, manifest, failure, blocked, number, reported FROM outcomes WHERE name = ?
       ORDER BY place
       """, name.value
     ) { row -> KeptOutcome? in
       Self.key(row, 0).map {
         KeptOutcome(
           key: $0, failure: row.optionalText(2).map { BundleReason(bounding: $0) },
-          isBlocked: row.int64(3) != 0, isReported: row.int64(4) != 0)
+          isBlocked: row.int64(3) != 0, number: row.int64(4), isReported: row.int64(5) != 0)
       }
     }.compactMap { $0 }
     let state = try value.first(
@@ -135,9 +136,9 @@ private final class BundleConnection: @unchecked Sendable {
     try value.run("DELETE FROM outcomes WHERE name = ?", name.value)
     for (place, outcome) in state.outcomes.enumerated() {
       try value.run(
-        "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?, ?)", name.value, Int64(place),
+        "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", name.value, Int64(place),
         outcome.key.version.description, outcome.key.manifest.bytes, outcome.failure?.text,
-        Int64(outcome.isBlocked ? 1 : 0), Int64(outcome.isReported ? 1 : 0))
+        Int64(outcome.isBlocked ? 1 : 0), outcome.number, Int64(outcome.isReported ? 1 : 0))
     }
   }
 }

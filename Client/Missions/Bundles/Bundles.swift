@@ -48,7 +48,8 @@ public final class Bundles: Sendable {
   /// Notes that a page of this version works. Removes the files of versions that are not needed any
   /// more, and that no ``ActiveBundle`` of any process has.
   public func confirm(_ bundle: ActiveBundle) async throws(BundleError) {
-    try await store.change(bundle.name) { $0.confirm(bundle.key) }
+    let now = missions.surroundings.wallClock()
+    try await store.change(bundle.name) { $0.confirm(bundle.key, at: now) }
     await removeOutdated(of: bundle.name)
   }
 
@@ -231,7 +232,7 @@ public final class Bundles: Sendable {
         part.map { outcome in
           BundleReport(
             BundleID(name, outcome.key.version), outcome.key.manifest,
-            outcome.failure.map { .failure($0) } ?? .success)
+            outcome.failure.map { .failure($0) } ?? .success, number: outcome.number)
         })
       try await store.change(name) { $0.report(part) }
     }
@@ -332,8 +333,9 @@ public final class Bundles: Sendable {
     } catch {
       throw BundleError(error)
     }
+    let now = missions.surroundings.wallClock()
     return try await store.change(name) { state in
-      state.leave(key, leaving) { held.contains($0) && !choice.isWithdrawn($0) }
+      state.leave(key, leaving, at: now) { held.contains($0) && !choice.isWithdrawn($0) }
     }
   }
 

@@ -10,6 +10,7 @@ extension BundleReportsRequest {
           json.member("bundle", report.bundle.name.value)
           json.member("version", report.bundle.version.description)
           json.member("manifest", report.manifest.description)
+          json.member("number", report.number)
           switch report.outcome {
           case .success: json.member("outcome", "success")
           case .failure(let reason):
@@ -69,26 +70,36 @@ extension JSONReader {
   private mutating func bundleReport() throws(MalformedMessage) -> BundleReport {
     var (name, version) = (BundleName?.none, BundleVersion?.none)
     var (manifest, outcome) = (ContentHash?.none, String?.none)
+    var number: Int64?
     var reason = BundleReason(bounding: "")
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "bundle": name = try reader.bundleName()
       case "version": version = try reader.bundleVersion("version")
       case "manifest": manifest = ContentHash(try reader.string())
+      case "number": number = try reader.reportNumber()
       case "outcome": outcome = try reader.string()
       case "reason": reason = try reader.bundleReason()
       default: try reader.skip()
       }
     }
-    guard let name, let version, let manifest else {
-      throw malformed("a report needs bundle, version and manifest")
+    guard let name, let version, let manifest, let number else {
+      throw malformed("a report needs bundle, version, manifest and number")
     }
     let bundle = BundleID(name, version)
     switch outcome {
-    case "success": return BundleReport(bundle, manifest, .success)
-    case "failure": return BundleReport(bundle, manifest, .failure(reason))
+    case "success": return BundleReport(bundle, manifest, .success, number: number)
+    case "failure": return BundleReport(bundle, manifest, .failure(reason), number: number)
     default: throw malformed("outcome is \"success\" or \"failure\"")
     }
+  }
+
+  private mutating func reportNumber() throws(MalformedMessage) -> Int64 {
+    let number = try integer()
+    guard 1...BundleReport.numberMax ~= number else {
+      throw malformed("the number of a report is from 1 to \(BundleReport.numberMax)")
+    }
+    return number
   }
 
   fileprivate mutating func bundleReason() throws(MalformedMessage) -> BundleReason {

@@ -46,11 +46,20 @@ package struct BundleReport: Sendable, Equatable {
   /// The manifest that the device had: other content under the same version does not count.
   package var manifest: ContentHash
   package var outcome: BundleOutcome
+  /// Rises with each outcome of the bundle on the device: a report that arrives late, or again, does
+  /// not replace a later one. From 1 to ``numberMax``.
+  package var number: Int64
 
-  package init(_ bundle: BundleID, _ manifest: ContentHash, _ outcome: BundleOutcome) {
+  /// The greatest number of a report: the greatest integer that every reader of JSON has exactly.
+  package static let numberMax: Int64 = (1 << 53) - 1
+
+  package init(
+    _ bundle: BundleID, _ manifest: ContentHash, _ outcome: BundleOutcome, number: Int64
+  ) {
     self.bundle = bundle
     self.manifest = manifest
     self.outcome = outcome
+    self.number = number
   }
 }
 

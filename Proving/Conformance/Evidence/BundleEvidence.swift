@@ -109,16 +109,15 @@ package enum BundleRunEvent: Sendable {
   case wentBack(device: String)
   /// `device` continues with a copy of another device's files.
   case copied(device: String, from: String)
-  /// The server is about to handle a request with reports. Its message has this place among all that
-  /// devices have sent; a repeated one has the same place.
-  case reporting(device: String, BundleReportsRequest, number: Int, sent: Int)
+  /// The server is about to handle a request with reports, which may be late or a repeated one.
+  case reporting(device: String, BundleReportsRequest, number: Int)
   /// The server has answered that request; `isKept` if it kept the reports.
   case reported(number: Int, isKept: Bool)
 }
 
 /// The bundles of one space at the end of a run, when everything has drained.
 package struct FinalBundleEvidence: Sendable {
-  /// The devices whose last report about a version is a success, or a failure.
+  /// The devices whose newest report about a version is a success, or a failure.
   package struct Counts: Sendable, Equatable {
     package var successes: Int
     package var failures: Int

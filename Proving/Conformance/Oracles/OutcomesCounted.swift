@@ -1,7 +1,8 @@
 import FerryProtocol
 
 /// Checks that a device reports exactly the outcomes that its pages had, and that the server counts
-/// each device once for each version, for the last report that arrived.
+/// each device once for each version: for the report with the greatest number, in whatever order they
+/// arrive.
 package struct OutcomesCounted: BundleOracle {
   package static let name = "outcomes-counted"
 
@@ -16,20 +17,28 @@ package struct OutcomesCounted: BundleOracle {
     var id: BundleID
   }
 
+  private struct Report: Hashable {
+    var number: Int64
+    var happening: Happening
+
+    /// The report that a server keeps of this one and the one that it has.
+    func after(_ kept: Report?) -> Report {
+      if let kept, kept.number > number { kept } else { self }
+    }
+  }
+
   private struct Request {
-    var reports: [Account: Happening]
-    /// Versions about which the server handled another outcome at the same time, so that their order
-    /// is not known, or a request that was sent later: the network has delayed or repeated this one.
+    var reports: [Account: Report]
+    /// Versions about which the server handled another outcome with the same number at the same time,
+    /// so that their order is not known.
     var contested: Set<Account> = []
   }
 
   private var happened: [String: Set<Happening>] = [:]
   private var requests: [Int: Request] = [:]
-  /// The last reports that the server may have kept, `nil` for none. There are several only if the
-  /// server failed to answer.
-  private var last: [Account: Set<Happening?>] = [:]
-  /// The place of the latest message about a version that the server has handled.
-  private var newest: [Account: Int] = [:]
+  /// The reports that the server may have kept, `nil` for none. There are several only if the server
+  /// failed to answer, or if two files have the same numbers.
+  private var kept: [Account: Set<Report?>] = [:]
   private var identifiers: [String: Set<DeviceID>] = [:]
   /// Devices whose files were copied, or went back: another one may report with their identifier.
   private var shared: Set<String> = []
@@ -57,8 +66,8 @@ package struct OutcomesCounted: BundleOracle {
       shared.formUnion([device, original])
       happened[device] = happened[original]
       identifiers[device] = identifiers[original]
-    case .reporting(let device, let request, let number, let sent):
-      return received(request, from: device, number, sent: sent)
+    case .reporting(let device, let request, let number):
+      return received(request, from: device, number)
     case .reported(let number, let isKept): answered(number, isKept)
     case .publishing, .showed, .naming, .named, .died: break
     }
@@ -66,7 +75,7 @@ package struct OutcomesCounted: BundleOracle {
   }
 
   private mutating func received(
-    _ request: BundleReportsRequest, from device: String, _ number: Int, sent: Int
+    _ request: BundleReportsRequest, from device: String, _ number: Int
   ) -> [Violation] {
     var received = Request(reports: [:])
     var found: [Violation] = []
@@ -74,15 +83,15 @@ package struct OutcomesCounted: BundleOracle {
       var happening = Happening(id: report.bundle, failure: nil)
       if case .failure(let reason) = report.outcome { happening.failure = reason.text }
       let account = Account(device: request.device, id: report.bundle)
-      received.reports[account] = happening
-      if sent <= newest[account] ?? -1 { received.contested.insert(account) }
-      newest[account] = max(sent, newest[account] ?? -1)
+      received.reports[account] = Report(number: report.number, happening: happening)
       if happened[device]?.contains(happening) != true {
         let what = "\(device) reports an outcome that never was: \(Self.text(happening))"
         found.append(Violation(oracle: Self.name, what))
       }
       for (other, earlier) in requests
-      where earlier.reports[account].map({ $0 != happening }) == true {
+      where earlier.reports[account].map({
+        $0.number == report.number && $0.happening != happening
+      }) == true {
         requests[other]?.contested.insert(account)
         received.contested.insert(account)
       }
@@ -93,12 +102,10 @@ package struct OutcomesCounted: BundleOracle {
 
   private mutating func answered(_ number: Int, _ isKept: Bool) {
     guard let request = requests.removeValue(forKey: number) else { return }
-    for (account, happening) in request.reports {
-      if isKept, !request.contested.contains(account) {
-        last[account] = [happening]
-      } else {
-        last[account, default: [nil]].insert(happening)
-      }
+    for (account, report) in request.reports {
+      let before = kept[account] ?? [nil]
+      let after = Set(before.map { Optional(report.after($0)) })
+      kept[account] = isKept && !request.contested.contains(account) ? after : before.union(after)
     }
   }
 
@@ -124,7 +131,9 @@ package struct OutcomesCounted: BundleOracle {
     let text = "\(device.name) knows “\(Self.text(happening))”"
     guard outcome.isReported else { return "\(text), and has not reported it" }
     let owned = identifiers[device.name, default: []].union([device.id])
-    let reports = owned.map { last[Account(device: $0, id: happening.id)] ?? [nil] }
+    let reports = owned.map { device in
+      Set((kept[Account(device: device, id: happening.id)] ?? [nil]).map { $0?.happening })
+    }
     // Another device with the same files may have reported later.
     if shared.contains(device.name) || reports.contains(where: { $0.contains(happening) }) {
       return nil
@@ -132,11 +141,11 @@ package struct OutcomesCounted: BundleOracle {
     guard let other = reports.lazy.flatMap({ $0 }).compactMap(\.self).first else {
       return "\(text), and the server has no report of it"
     }
-    return "\(text), and its last report is “\(Self.text(other))”"
+    return "\(text), and its kept report is “\(Self.text(other))”"
   }
 
   private func fault(of counts: FinalBundleEvidence.Counts, _ id: BundleID) -> String? {
-    let kept = last.filter { $0.key.id == id }.values
+    let kept = kept.filter { $0.key.id == id }.values.map { $0.map { $0?.happening } }
     /// The least and the greatest number of devices with a report of a kind.
     func range(_ isOfKind: (Happening?) -> Bool) -> ClosedRange<Int> {
       kept.filter { $0.allSatisfy(isOfKind) }

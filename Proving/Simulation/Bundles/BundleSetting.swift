@@ -28,15 +28,13 @@ final class BundleSetting: @unchecked Sendable {
 
   /// Passes a request to the oracles if it has reports, before the server handles it. Returns a
   /// function for its answer.
-  ///
-  /// - Parameter message: The message's number.
-  func watch(_ request: HTTPRequest, _ message: Int) -> ((HTTPResponse) -> Void)? {
+  func watch(_ request: HTTPRequest) -> ((HTTPResponse) -> Void)? {
     guard request.segments.last == "bundle-reports",
       let reports = try? BundleReportsRequest(decoding: request.body)
     else { return nil }
     requests += 1
     let (number, device) = (requests, request.remoteAddress)
-    tell(.reporting(device: device, reports, number: number, sent: message), by: device)
+    tell(.reporting(device: device, reports, number: number), by: device)
     return { [self] response in
       let kept = Array("{\"kept\":\(reports.reports.count)}".utf8)
       var isKept = false

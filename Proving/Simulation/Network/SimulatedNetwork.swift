@@ -52,7 +52,10 @@ package final class SimulatedNetwork: @unchecked Sendable {
     let copies = dice.roll(.duplicate, at: link.device + "/up") ? 2 : 1
     for copy in 0..<copies {
       if copy > 0 { trace.note(.duplicated, link.device, peer: "server", message: message) }
-      scheduler.after(link.delay()) { [self] in
+      // No packet before it holds a report in its place: the second copy overtakes later ones rarely
+      // unless it is late.
+      let lag = copy > 0 && label == "bundle-reports" ? link.longDelay() : 0
+      scheduler.after(link.delay() + lag) { [self] in
         arrive(request, over: link, message: message, failed: failed) { response, generation in
           // A device receives one response only: that to the first copy.
           if copy == 0 { arrived(response, generation, message) }

@@ -39,6 +39,16 @@ extension PlantedFault {
         END
         """,
       ]
+    case .reportsUnordered:
+      ["INSERT", "UPDATE OF number"].map { change in
+        """
+        CREATE TRIGGER IF NOT EXISTS "planted \(change)" AFTER \(change) ON bundle_reports
+        WHEN NEW.number <> 0 BEGIN
+          UPDATE bundle_reports SET number = 0
+          WHERE space = NEW.space AND mission = NEW.mission AND device = NEW.device;
+        END
+        """
+      }
     default: []
     }
   }

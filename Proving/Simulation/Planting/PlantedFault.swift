@@ -64,6 +64,8 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case sharedContentRemoved
   /// A device forgets at its next start that a version of a bundle failed.
   case failureForgotten
+  /// A report about a bundle that arrives late overwrites a later one.
+  case reportsUnordered
   /// A time is clamped by the server's wall clock alone, below times that its author has seen.
   case clampedBelowSeen
   /// A batch that is applied once more gives its effects the identifiers that they had before.

@@ -156,7 +156,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   package func respond(to request: HTTPRequest, message: Int) async -> HTTPResponse {
     guard let process else { return HTTPResponse(status: 503) }
     let node = clocks.node(of: request.remoteAddress)
-    let answered = bundles?.watch(request, message)
+    let answered = bundles?.watch(request)
     let response = await process.services[node].respond(to: request)
     answered?(response)
     if case .stream(let stream) = response.body {

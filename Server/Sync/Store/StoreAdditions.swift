@@ -69,7 +69,7 @@ enum StoreAdditions {
         PRIMARY KEY(space, unit, at)
       """)
 
-  /// The last report of each device about a version of a bundle.
+  /// The newest report of each device about a version of a bundle.
   private static let bundleReports = Table(
     name: "bundle_reports",
     columns: """
@@ -77,6 +77,7 @@ enum StoreAdditions {
         mission TEXT NOT NULL,
         device TEXT NOT NULL,
         principal TEXT NOT NULL,
+        number bigint NOT NULL,
         failed bigint NOT NULL,
         reason TEXT,
         at bigint NOT NULL,

@@ -3,7 +3,8 @@ import FerryProtocol
 /// The part of a store that keeps the reports of devices about bundles (SPEC.md §31).
 package protocol BundleReportStore: Sendable {
   /// Keeps reports of one device, each in the place of the device's former one about the version.
-  /// Reports about versions that are not published are passed over.
+  /// Reports about versions that are not published are passed over, and so are those with a smaller
+  /// number than the former one.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970.
@@ -32,6 +33,10 @@ enum BundleReportRule {
     var owner: Principal?
     /// The principal that reported about the version by this device before.
     var reporter: Principal?
+    /// The number of the report.
+    var number: Int64
+    /// The number of the device's kept report about the version; `nil` if there is none.
+    var kept: Int64?
     /// Devices by which the principal has reported about the version.
     var devices: Int64
     /// The limit of those.
@@ -42,6 +47,8 @@ enum BundleReportRule {
     case keep
     /// The device is another principal's.
     case foreign
+    /// The device has sent a later report, which arrived before.
+    case outdated
     /// The principal reports by too many devices.
     case tooMany
   }
@@ -49,6 +56,7 @@ enum BundleReportRule {
   static func judge(_ facts: Facts) -> Verdict {
     let holder = facts.owner ?? facts.reporter
     if let holder, holder != facts.principal, holder != .anonymous { return .foreign }
+    if let kept = facts.kept, facts.number < kept { return .outdated }
     if facts.reporter == facts.principal || facts.devices < facts.quota { return .keep }
     return .tooMany
   }
@@ -69,9 +77,12 @@ struct BundleReports {
     SELECT state FROM records WHERE space = $1 AND tbl = $2 AND record = $3 AND NOT dead
     """)
 
-  private static let reporter = PlainStatement(
-    "bundle_reporter",
-    "SELECT principal FROM bundle_reports WHERE space = $1 AND mission = $2 AND device = $3")
+  private static let former = PlainStatement(
+    "bundle_report_former",
+    """
+    SELECT principal, number FROM bundle_reports
+    WHERE space = $1 AND mission = $2 AND device = $3
+    """)
 
   private static let devices = PlainStatement(
     "bundle_reporters",
@@ -80,10 +91,11 @@ struct BundleReports {
   private static let save = PlainStatement(
     "bundle_report_save",
     """
-    INSERT INTO bundle_reports(space, mission, device, principal, failed, reason, at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    INSERT INTO bundle_reports(space, mission, device, principal, number, failed, reason, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (space, mission, device) DO UPDATE SET principal = excluded.principal,
-      failed = excluded.failed, reason = excluded.reason, at = excluded.at
+      number = excluded.number, failed = excluded.failed, reason = excluded.reason,
+      at = excluded.at
     """)
 
   /// Keeps reports in the transaction of the caller.
@@ -99,15 +111,18 @@ struct BundleReports {
       let place: [PlainValue] = [
         .integer(space), .text(report.bundle.mission.value), .text(device.value.description),
       ]
-      let reporter = try connection.rows(Self.reporter, place) { try $0.text(0) }.first
+      let former = try connection.rows(
+        Self.former, place, { (reporter: try $0.text(0), number: try $0.integer(1)) }
+      ).first
       let devices = try connection.rows(
         Self.devices, Array(place.prefix(2)) + [.text(principal.id)]
       ) { try $0.integer(0) }.first
       let facts = BundleReportRule.Facts(
-        principal: principal, owner: owner, reporter: reporter.flatMap { Principal($0) },
-        devices: devices ?? 0, quota: quota)
+        principal: principal, owner: owner, reporter: former.flatMap { Principal($0.reporter) },
+        number: report.number, kept: former?.number, devices: devices ?? 0, quota: quota)
       switch BundleReportRule.judge(facts) {
       case .keep: break
+      case .outdated: continue
       case .foreign: return .failure(.foreignReport(device))
       case .tooMany: return .failure(.tooManyReporters(quota, of: report.bundle))
       }
@@ -116,7 +131,8 @@ struct BundleReports {
       try connection.run(
         Self.save,
         place + [
-          .text(principal.id), .integer(reason == nil ? 0 : 1), .text(reason), .integer(now),
+          .text(principal.id), .integer(report.number), .integer(reason == nil ? 0 : 1),
+          .text(reason), .integer(now),
         ])
       kept += 1
     }
