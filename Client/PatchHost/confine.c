@@ -23,6 +23,22 @@ static bool set_limit(int resource, rlim_t value) {
   return setrlimit(resource, &limit) == 0;
 }
 
+// MARK: Ends
+
+bool is_trial;
+// The author's standard error. Descriptor 2 is none: the engine writes there, too.
+static int errors = -1;
+
+_Noreturn void finish(int code, const char *reason) {
+  if (is_trial) {
+    char line[256];
+    int count = snprintf(line, sizeof line, "ferry-patch: %s\n", reason);
+    // Without a reader, the exit code alone has to do.
+    if (count > 0 && write(errors, line, (size_t)count) < 0) _exit(code);
+  }
+  _exit(code);
+}
+
 // MARK: The watcher
 
 typedef struct {
@@ -42,8 +58,12 @@ static void *watch(void *context) {
   const bounds *limits = context;
   const struct timespec pause = {0, 2000000};
   for (;;) {
-    if (resident_bytes() > limits->memory_bytes) _exit(exit_memory);
-    if (now_nanoseconds() > limits->end_nanoseconds) _exit(exit_time);
+    if (resident_bytes() > limits->memory_bytes) {
+      finish(exit_memory, "the script used more memory than a patch may have");
+    }
+    if (now_nanoseconds() > limits->end_nanoseconds) {
+      finish(exit_time, "the script did not end in time");
+    }
     nanosleep(&pause, NULL);
   }
   return NULL;
@@ -63,6 +83,17 @@ bool start_watcher(uint64_t memory_bytes, uint64_t time_milliseconds, const char
 
 // What the watcher reads, on systems with such a file.
 static int memory_file = -1;
+
+static void keep_errors(void) {
+  if (is_trial) errors = dup2(2, 3);
+}
+
+// Descriptor 2 stays taken, so that no later one gets its number.
+static bool take_errors(const char **reason) {
+  if (open("/dev/null", O_RDWR) == 2) return true;
+  *reason = "/dev/null cannot be opened";
+  return false;
+}
 
 #ifdef __linux__
 
@@ -85,7 +116,9 @@ static uint64_t resident_bytes(void) {
 }
 
 static bool close_descriptors(void) {
-  return syscall(SYS_close_range, 2u, ~0u, 0u) == 0;
+  keep_errors();
+  if (errors < 0) return syscall(SYS_close_range, 2u, ~0u, 0u) == 0;
+  return syscall(SYS_close_range, 4u, ~0u, 0u) == 0 && close(2) == 0;
 }
 
 bool limit_resources(uint64_t time_milliseconds, const char **reason) {
@@ -94,11 +127,7 @@ bool limit_resources(uint64_t time_milliseconds, const char **reason) {
     *reason = "inherited descriptors cannot be closed";
     return false;
   }
-  // Descriptor 2 stays taken, so that no later one gets its number.
-  if (open("/dev/null", O_RDWR) != 2) {
-    *reason = "/dev/null cannot be opened";
-    return false;
-  }
+  if (!take_errors(reason)) return false;
   memory_file = open("/proc/self/statm", O_RDONLY);
   if (memory_file < 0) {
     *reason = "/proc/self/statm cannot be read";
@@ -220,11 +249,11 @@ static uint64_t resident_bytes(void) {
 bool limit_resources(uint64_t time_milliseconds, const char **reason) {
   static char *nothing[] = {NULL};
   environ = nothing;
-  for (int descriptor = getdtablesize() - 1; descriptor >= 2; descriptor--) close(descriptor);
-  if (open("/dev/null", O_RDWR) != 2) {
-    *reason = "/dev/null cannot be opened";
-    return false;
+  keep_errors();
+  for (int descriptor = getdtablesize() - 1; descriptor >= 2; descriptor--) {
+    if (descriptor != errors) close(descriptor);
   }
+  if (!take_errors(reason)) return false;
   rlim_t seconds = (rlim_t)(time_milliseconds / 1000 + 2);
   if (!set_limit(RLIMIT_CORE, 0) || !set_limit(RLIMIT_CPU, seconds)) {
     *reason = "resources cannot be limited";

@@ -13,10 +13,20 @@ enum {
   exit_time = 4,
   exit_not_confined = 5,
   exit_protocol = 6,
+  // Only of a trial: an app counts what a script writes by itself.
+  exit_output = 7,
 };
 
-// Closes all descriptors but 0 and 1, empties the environment, and limits what the kernel counts.
-// Opens what the watcher reads later. Returns false, with a reason, when a wall is missing.
+// Whether an author tries a script, and reads the reason of an end where errors go. An app reads the
+// exit code.
+extern bool is_trial;
+
+// Ends this process; in a trial, with a line that states the reason.
+_Noreturn void finish(int code, const char *reason);
+
+// Closes all descriptors but 0 and 1, empties the environment, and limits what the kernel counts. A
+// trial keeps the place of errors as descriptor 3. Opens what the watcher reads later. Returns false,
+// with a reason, when a wall is missing.
 bool limit_resources(uint64_t time_milliseconds, const char **reason);
 
 // Starts the thread that ends this process when its memory or its time is used up.

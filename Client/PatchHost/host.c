@@ -12,7 +12,8 @@
 //   in   [1,true,the answer]  or  [1,false,"why not"]
 //   out  {"result":…}  or  {"thrown":"…"}   once, and the end
 //
-// `try` does the same with a script from a file, for its author, who types the answers.
+// `try` does the same with a script from a file, for its author, who types the answers. It states the
+// reason on descriptor 2 if it ends without a result.
 //
 // The script decides nothing about a line but its value: this file writes the members.
 #include <JavaScriptCore/JavaScript.h>
@@ -25,6 +26,8 @@
 
 #include "confine.h"
 
+static const char no_memory[] = "there is no memory for the script";
+
 // MARK: Lines
 
 typedef struct {
@@ -36,7 +39,7 @@ static void append(buffer *target, const char *bytes, size_t count) {
   if (target->capacity - target->count < count) {
     target->capacity = (target->capacity + count) * 2;
     target->bytes = realloc(target->bytes, target->capacity);
-    if (!target->bytes) _exit(exit_memory);
+    if (!target->bytes) finish(exit_memory, no_memory);
   }
   memcpy(target->bytes + target->count, bytes, count);
   target->count += count;
@@ -47,20 +50,28 @@ static void append_text(buffer *target, const char *text) { append(target, text,
 static void append_string(buffer *target, JSStringRef text) {
   size_t room = JSStringGetMaximumUTF8CStringSize(text);
   char *bytes = malloc(room);
-  if (!bytes) _exit(exit_memory);
+  if (!bytes) finish(exit_memory, no_memory);
   size_t count = JSStringGetUTF8CString(text, bytes, room);
   append(target, bytes, count ? count - 1 : 0);
   free(bytes);
 }
 
+// The bytes that a script may write in a trial, as in an app by default.
+static const size_t output_max = (size_t)1 << 20;
+static size_t written;
+
 static void send_line(buffer *line) {
   append_text(line, "\n");
+  written += line->count;
+  if (is_trial && written > output_max) {
+    finish(exit_output, "the script wrote more than 1 MiB: its result and all arguments of calls");
+  }
   size_t sent = 0;
   while (sent < line->count) {
     ssize_t count = write(1, line->bytes + sent, line->count - sent);
     if (count < 0 && errno == EINTR) continue;
     // Without the app there is nobody to work for.
-    if (count <= 0) _exit(exit_protocol);
+    if (count <= 0) finish(exit_protocol, "the output was closed before the script returned");
     sent += (size_t)count;
   }
   free(line->bytes);
@@ -85,7 +96,7 @@ static JSStringRef receive_line(void) {
     char bytes[65536];
     ssize_t count = read(0, bytes, sizeof bytes);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(exit_protocol);
+    if (count <= 0) finish(exit_protocol, "the input ended while the script waited for an answer");
     append(&received, bytes, (size_t)count);
   }
 }
@@ -94,7 +105,7 @@ static JSValueRef receive_value(JSContextRef context) {
   JSStringRef line = receive_line();
   JSValueRef value = JSValueMakeFromJSONString(context, line);
   JSStringRelease(line);
-  if (!value) _exit(exit_protocol);
+  if (!value) finish(exit_protocol, "a line of the input is not JSON");
   return value;
 }
 
@@ -185,7 +196,7 @@ static JSValueRef call_service(JSContextRef context, JSObjectRef function, JSObj
   JSStringRef name = JSValueToStringCopy(context, values[0], exception);
   if (!name) return NULL;
   call *made = calloc(1, sizeof *made);
-  if (!made) _exit(exit_memory);
+  if (!made) finish(exit_memory, no_memory);
   JSObjectRef promise =
     JSObjectMakeDeferredPromise(context, &made->resolve, &made->reject, exception);
   if (!promise) return NULL;
@@ -209,10 +220,13 @@ static JSValueRef call_service(JSContextRef context, JSObjectRef function, JSObj
   return promise;
 }
 
+static const char no_answer[] =
+  "an answer is [NUMBER, true, VALUE] or [NUMBER, false, \"REASON\"], with the number of a call that waits";
+
 // Gives one answer of the app to the call that waits for it.
 static void deliver_answer(JSContextRef context) {
   JSValueRef answer = receive_value(context);
-  if (!JSValueIsObject(context, answer)) _exit(exit_protocol);
+  if (!JSValueIsObject(context, answer)) finish(exit_protocol, no_answer);
   JSObjectRef parts = (JSObjectRef)answer;
   JSValueProtect(context, parts);
   unsigned number =
@@ -222,7 +236,7 @@ static void deliver_answer(JSContextRef context) {
   call **place = &waiting;
   while (*place && (*place)->number != number) place = &(*place)->next;
   call *found = *place;
-  if (!found) _exit(exit_protocol);
+  if (!found) finish(exit_protocol, no_answer);
   *place = found->next;
   JSValueRef exception = NULL;
   if (!succeeded) {
@@ -282,12 +296,14 @@ static void run_script(JSGlobalContextRef context) {
     context,
     "(async (patch, input, call, done, failed) => {"
     " try { done(await patch(input, call)) } catch (error) { failed(error) } })", &exception);
-  if (!runner || !JSValueIsObject(context, runner)) _exit(exit_protocol);
+  if (!runner || !JSValueIsObject(context, runner)) {
+    finish(exit_protocol, "the engine does not work");
+  }
   JSValueProtect(context, runner);
   JSStringRef text = given_script
     ? JSStringCreateWithUTF8CString(given_script)
     : JSValueToStringCopy(context, receive_value(context), &exception);
-  if (!text) _exit(exit_protocol);
+  if (!text) finish(exit_protocol, "the script is no text");
   JSValueRef input = given_input
     ? JSValueMakeFromJSONString(context, JSStringCreateWithUTF8CString(given_input))
     : receive_value(context);
@@ -373,6 +389,7 @@ int main(int count, char **arguments) {
     // Time to type answers of services; the memory of an app's patches by default.
     memory = (uint64_t)96 << 20;
     time = 60000;
+    is_trial = true;
     if (!read_script(arguments[2])) return exit_usage;
     given_input = count == 4 ? arguments[3] : "null";
   } else if (!is_probe) {
@@ -385,7 +402,7 @@ int main(int count, char **arguments) {
   if (!start_watcher(memory, time, &reason) || !confine(&reason)) return not_confined(reason);
   if (is_probe) return probe_walls(is_alone) ? exit_done : exit_not_confined;
   run_script(context);
-  if (given_script) _exit(has_thrown ? 1 : exit_done);
+  if (is_trial) _exit(has_thrown ? 1 : exit_done);
   // The context is not released: the process ends faster than its memory could be freed.
   _exit(exit_done);
 }

@@ -267,6 +267,52 @@ struct HostTests {
     }
   }
 
+  @Test(
+    "a trial that ends without a result states the reason",
+    arguments: [
+      (
+        "'use strict'; const all = []; function patch() { for (;;) all.push(new Array(9999).fill(1.5)) }",
+        3, "used more memory than a patch may have"
+      ),
+      (
+        "async function patch(n, call) { return call('add', n) }", 6,
+        "the input ended while the script waited"
+      ),
+      ("function patch() { return 'x'.repeat(1048570) }", 7, "wrote more than 1 MiB"),
+      (
+        "async function patch(n, call) { for (;;) call('add', 'x'.repeat(100000)) }", 7,
+        "wrote more than 1 MiB"
+      ),
+    ])
+  func failedTrials(script: String, status: Int32, reason: String) async throws {
+    let directory = try TemporaryDirectory(prefix: "ferry-try")
+    try Data(script.utf8).write(to: directory.file("patch.js"))
+    let tried = try await ChildProcess.run(
+      URL(filePath: BuiltHost.path), ["try", directory.file("patch.js").path], input: "")
+    #expect(tried.status == .exited(status))
+    #expect(
+      tried.error.hasPrefix("ferry-patch: ") && tried.error.contains(reason), "\(tried.error)")
+    #expect(tried.error.split(separator: "\n").count == 1 && tried.output.utf8.count <= 1 << 20)
+  }
+
+  @Test("the output of a trial may be as large as in an app, and a wrong answer is named")
+  func trialBounds() async throws {
+    let directory = try TemporaryDirectory(prefix: "ferry-try")
+    let path = directory.file("patch.js").path
+    let host = URL(filePath: BuiltHost.path)
+    // With {"result":""} and the end of the line, 1 MiB to the byte.
+    try Data("function patch() { return 'x'.repeat(1048576 - 14) }".utf8)
+      .write(to: directory.file("patch.js"))
+    let whole = try await ChildProcess.run(host, ["try", path])
+    #expect(whole.status == .exited(0) && whole.output.utf8.count == 1 << 20, "\(whole.error)")
+    try Data("async function patch(n, call) { return call('add', n) }".utf8)
+      .write(to: directory.file("patch.js"))
+    for line in ["7", "[2,true,1]", "no"] {
+      let wrong = try await ChildProcess.run(host, ["try", path], input: line + "\n")
+      #expect(wrong.status == .exited(6) && wrong.error.hasPrefix("ferry-patch: "), "\(line)")
+    }
+  }
+
   @Test("many calls at once do not disturb each other")
   func parallel() async {
     let script = """
