@@ -255,6 +255,36 @@ struct BundlesTests {
     #expect(try await old.active(board)?.version == version("1"))
   }
 
+  @Test("an earlier shell shows the last good version that it runs, also without a connection")
+  func downgrade() async throws {
+    publish("1")
+    let device = try await Device(shelf)
+    let reports = Reports()
+    let new = try await bundles(on: device, shell: "2", reports: reports)
+    #expect(try await new.update(board))
+    try await new.confirm(try #require(try await new.active(board)))
+    publish("3", minShell: "2")
+    #expect(try await new.update(board))
+    try await new.confirm(try #require(try await new.active(board)))
+    // This version is the best one for an earlier shell, and its files are not here.
+    publish("2")
+    let old = try await bundles(on: device, shell: "1", reports: reports)
+    await #expect { try await old.activate(board) } throws: { error in
+      (error as? BundleError)?.kind == .notDownloaded
+    }
+    let shown = try #require(try await old.active(board))
+    #expect(shown.version == version("1") && shown.isConfirmed)
+    #expect(try await page(shown) == "<h1>1</h1>")
+    await old.synced()
+    #expect(reports.all.map(\.outcome) == [.success, .success])
+    // The later program again.
+    #expect(try await new.activate(board).version == version("3"))
+    // Without a version to return to, the one in use stays.
+    publish("2", isWithdrawn: true)
+    publish("1", isWithdrawn: true)
+    #expect(try await old.activate(board).version == version("3"))
+  }
+
   @Test("the reason names the shell, the failure or the rollout")
   func reasons() async throws {
     let device = try await Device(shelf)

@@ -126,6 +126,9 @@ public final class Bundles: Sendable {
   /// Puts a version in use whose files are here: at the next page load, shells show it. The version
   /// is on trial until its page confirms it.
   ///
+  /// If this shell is too old for the version in use, the device falls back to the last good one that
+  /// it runs, and then goes on from there.
+  ///
   /// - Parameter version: by default the latest one that is offered and did not fail. If the version
   ///   in use is as good, that one stays. A named version gets another chance if it failed.
   /// - Throws: ``BundleError/Kind/notDownloaded``, ``BundleError/Kind/nothingToActivate`` and the
@@ -141,6 +144,7 @@ public final class Bundles: Sendable {
       try await store.change(name) { $0.activate(offer.key) }
       return bundle
     }
+    if try await leaveTooNew(name, choice) { return try await activate(name) }
     if let offer = choice.next {
       let bundle = try await usable(offer)
       if try await replace(by: offer, choice).active == offer.key { return bundle }
@@ -180,6 +184,29 @@ public final class Bundles: Sendable {
     }
     if let shell = bundle.minShell, shell > options.shell { throw tooOld(offer.id, shell) }
     return bundle
+  }
+
+  /// Leaves a version in use that needs a later shell, for the last good one if this shell runs that.
+  /// The program was replaced by an earlier one. Nothing is reported: the version has not failed, and
+  /// a later program takes it again. Returns whether it was left.
+  private func leaveTooNew(
+    _ name: BundleName, _ choice: BundleChoice
+  ) async throws(BundleError) -> Bool {
+    guard let active = choice.state.active, let former = choice.state.previous,
+      !choice.isWithdrawn(former),
+      try await needsLaterShell(name, active) == true,
+      try await needsLaterShell(name, former) == false
+    else { return false }
+    return try await leave(name, active, .absence).active == former
+  }
+
+  /// Returns whether a version needs a later shell, by its signed manifest; `nil` if its files are not
+  /// here.
+  private func needsLaterShell(
+    _ name: BundleName, _ key: BundleKey
+  ) async throws(BundleError) -> Bool? {
+    guard let bundle = try await bundle(name, key, isConfirmed: false) else { return nil }
+    return bundle.minShell.map { $0 > options.shell } ?? false
   }
 
   /// Puts a version in use that no user named. Another program may have left it meanwhile, or put a
