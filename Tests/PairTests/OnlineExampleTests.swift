@@ -27,13 +27,22 @@ struct OnlineExampleTests {
     """
   }
 
-  @Test("a page shows records, edits one, and shows another device's change as it happens")
-  func wholeWay() async throws {
-    let server = try await Server.start(.embedded, "--allow-origin", pages.origin)
+  /// Starts a server that permits an origin, by default that of the page, with a device whose notes it
+  /// has.
+  private func start(
+    _ notes: String = "('a', 'Buy milk', 2)", permitting origin: String? = nil
+  ) async throws -> (server: Server, token: String, device: Device) {
+    let server = try await Server.start(.embedded, "--allow-origin", origin ?? pages.origin)
     let token = try await server.token("admin")
     let device = try await Device.joined(server.url, token: token)
-    try await device.write("INSERT INTO notes VALUES ('a', 'Buy milk', 2), ('b', '<b>é', 7)")
-    #expect(try await device.exchange().pushed == 2)
+    try await device.write("INSERT INTO notes VALUES \(notes)")
+    #expect(try await device.exchange().pushed > 0)
+    return (server, token, device)
+  }
+
+  @Test("a page shows records, edits one, and shows another device's change as it happens")
+  func wholeWay() async throws {
+    let (server, token, device) = try await start("('a', 'Buy milk', 2), ('b', '<b>é', 7)")
     let tab = try pages.open(
       in: browser,
       probe: connect(server, token) + """
@@ -66,11 +75,7 @@ struct OnlineExampleTests {
 
   @Test("an edit waits for a server that is away, and is applied once")
   func away() async throws {
-    let server = try await Server.start(.embedded, "--allow-origin", pages.origin)
-    let token = try await server.token("admin")
-    let device = try await Device.joined(server.url, token: token)
-    try await device.write("INSERT INTO notes VALUES ('a', 'Buy milk', 2)")
-    #expect(try await device.exchange().pushed == 1)
+    let (server, token, device) = try await start()
     let tab = try pages.open(
       in: browser,
       probe: connect(server, token) + """
@@ -98,6 +103,31 @@ struct OnlineExampleTests {
     #expect(try await device.rows() == [["a", "Buy oat milk", 3]])
   }
 
+  @Test("a refused edit gives way to the server's value, with the reason, and the page goes on")
+  func refusedEdit() async throws {
+    let (server, _, device) = try await start()
+    let tab = try pages.open(
+      in: browser,
+      probe: connect(server, try await server.token("reader")) + """
+        await until(() => values() === "2|Buy milk");
+        const field = fields().find((field) => field.value === "Buy milk");
+        field.value = "Buy oat milk";
+        field.dispatchEvent(new Event("change"));
+        await until(() => status().startsWith("The server refuses: "));
+        report("refused", [status(), values()]);
+        await until(() => values() === "2|Buy bread");
+        report("live", status());
+        """)
+    defer { tab.send(SIGKILL) }
+    let refused = try await pages.report("refused")
+    #expect(refused.contains("role") && refused.contains("\"2|Buy milk\""), "\(refused)")
+    try await device.write("UPDATE notes SET body = 'Buy bread'")
+    #expect(try await device.exchange().pushed == 1)
+    // Nothing of the refused edit is in the history.
+    #expect(try await pages.report("live").hasPrefix("Live: 1 records, head 2."))
+    #expect(try await server.head(token: try await server.token("reader")) == 2)
+  }
+
   @Test("the client has at most 100 lines, of at most 100 columns")
   func size() throws {
     let here = URL(filePath: #filePath).deletingLastPathComponent()
@@ -111,11 +141,7 @@ struct OnlineExampleTests {
 
   @Test("without --allow-origin the browser refuses the same page, which other clients may do")
   func refused() async throws {
-    let server = try await Server.start(.embedded, "--allow-origin", "https://app.example")
-    let token = try await server.token("admin")
-    let device = try await Device.joined(server.url, token: token)
-    try await device.write("INSERT INTO notes VALUES ('a', 'Buy milk', 2)")
-    #expect(try await device.exchange().pushed == 1)
+    let (server, token, _) = try await start(permitting: "https://app.example")
     let tab = try pages.open(
       in: browser,
       probe: connect(server, token) + """
