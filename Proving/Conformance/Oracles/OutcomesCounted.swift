@@ -21,7 +21,7 @@ package struct OutcomesCounted: BundleOracle {
     var number: Int64
     var happening: Happening
 
-    /// The report that a server keeps of this one and the one that it has.
+    /// The report that a server keeps if this one arrives and it has another one.
     func after(_ kept: Report?) -> Report {
       if let kept, kept.number > number { kept } else { self }
     }
