@@ -83,7 +83,7 @@ window: ## ferry-window, for `ferry shell --window`, beside the programs of CONF
 	@echo "ferry-window is in .build/$(CONFIGURATION): .build/$(CONFIGURATION)/ferry shell DIR --window"
 
 .PHONY: hybrid
-hybrid: ## A board as a web app: three versions, one of them broken, a conflict and a film
+hybrid: ## A board as a web app: a film, live changes, a conflict, and three versions, one of them broken
 	@Scripts/install-dependencies.sh build hybrid
 	@$(DEMO_BUILD) --product ferry
 	@$(DEMO_BUILD) --product ferryd

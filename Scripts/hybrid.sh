@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A board as a published web app, in a headless browser: version 1, a film, version 2, a conflict, and
-# a broken version 3, whose failure the server counts.
+# A board as a published web app, in a headless browser: version 1, a film, another device's change,
+# version 2, a conflict, and a broken version 3, whose failure the server counts.
 #   Scripts/hybrid.sh DIRECTORY-OF-PROGRAMS [DIRECTORY-FOR-PICTURES]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -111,27 +111,31 @@ steps=(
   "const film = document.querySelector('video'); if (film.hidden || film.readyState < 2) return null;
     await film.play(); return film.currentTime > 0.5 ? film.videoWidth : null"  # 4
   "@picture $pictures/2-film.png"
+  "document.documentElement.dataset.open = 'first'; return 'open'"              # 6
+  "const field = document.querySelector('[data-id=c3] input');
+    return document.documentElement.dataset.open === 'first' && field?.value === 'Find a white wall'
+      ? field.value : null"                                                     # 7
   "@wait $work/two"
-  "document.documentElement.dataset.seen = 'one'; return document.querySelector('h1').textContent"  # 7
+  "document.documentElement.dataset.seen = 'one'; return document.querySelector('h1').textContent"  # 9
   "@reload"
-  "$(title 'Board 2' one)"                                                      # 9
+  "$(title 'Board 2' one)"                                                      # 11
   "@picture $pictures/3-version-2.png"
   "@wait $work/offline"
-  "$edit"                                                                       # 12
+  "$edit"                                                                       # 14
   "return document.getElementById('status').textContent.includes('1 to send') || null"
   "@picture $pictures/4-offline.png"
   "@wait $work/online"
   "const line = document.querySelector('.choice p')?.textContent;
-    return line?.includes('tablet') ? line : null"  # 16
+    return line?.includes('tablet') ? line : null"  # 18
   "@picture $pictures/5-conflict.png"
   "document.querySelector('.choice .primary').click(); return 'mine'"
   "return document.getElementById('conflicts').hidden
-    && document.querySelector('[data-id=c2] input').value || null"              # 19
+    && document.querySelector('[data-id=c2] input').value || null"              # 21
   "@picture $pictures/6-resolved.png"
   "@wait $work/three"
-  "document.documentElement.dataset.seen = 'two'; return 'left'"                # 22
+  "document.documentElement.dataset.seen = 'two'; return 'left'"                # 24
   "@reload"
-  "$(title 'Board 2' two)"                                                      # 24
+  "$(title 'Board 2' two)"                                                      # 26
   "@picture $pictures/7-fallback.png"
   "@size 390 844"
   "@dark"
@@ -159,7 +163,13 @@ result 0 > /dev/null
 echo "the page shows the cards, and has confirmed version 1"
 echo "the film of the mission plays from the device, $(result 4) pixels wide"
 
-say "3. Version 2 is published while the page is open"
+say "3. The tablet changes a card while the page is open"
+result 6 > /dev/null
+"${tablet[@]}" sql "UPDATE cards SET title = 'Find a white wall' WHERE id = 'c3'"
+"${tablet[@]}" sync
+echo "the open page shows the tablet's title without another load: $(result 7)"
+
+say "4. Version 2 is published while the page is open"
 sed -i 's|<h1>Board</h1>|<h1>Board 2</h1>|; s|</body>|<script type="module" src="summary.js"></script></body>|' \
   "$work/board/index.html"
 cat > "$work/board/summary.js" <<'SCRIPT'
@@ -172,32 +182,32 @@ sed -i 's|{"name": "data.query"}|{"name": "data.query"}, {"name": "data.count"}|
 publish 2
 await_version 2
 touch "$work/two"
-echo "the open page still shows $(result 7)"
-result 9 > /dev/null
+echo "the open page still shows $(result 9)"
+result 11 > /dev/null
 echo "the next page load shows \"Board 2\""
 
-say "4. Both devices change a card without a network"
+say "5. Both devices change a card without a network"
 kill "$server"
 wait "$server" 2>/dev/null || true
 touch "$work/offline"
-result 13 > /dev/null
+result 15 > /dev/null
 "${tablet[@]}" sql "UPDATE cards SET title = 'Invite the whole street' WHERE id = 'c2'"
 serve
 "${tablet[@]}" sync
 touch "$work/online"
-echo "the board asks: $(result 16)"
-echo "the user keeps the own title: $(result 19)"
+echo "the board asks: $(result 18)"
+echo "the user keeps the own title: $(result 21)"
 
-say "5. Version 3 is published, and its script is broken"
+say "6. Version 3 is published, and its script is broken"
 echo 'throw new Error("version 3 is broken")' > "$work/board/board.js"
 publish 3
 await_version 3
 touch "$work/three"
-result 24 > /dev/null
+result 26 > /dev/null
 echo "the page falls back to \"Board 2\""
 wait "$page" || fail "the browser failed"
 
-say "6. The server counts the devices of each version"
+say "7. The server counts the devices of each version"
 grep -q '"event":"failed","version":"3"' "$work/shell.log" || fail "version 3 did not fail"
 "${laptop[@]}" sync > /dev/null
 "$ferryd" bundle show board --space board --data "$work/data"

@@ -1,4 +1,3 @@
-import Ferry
 import FerryShell
 import FerryTestSupport
 import Foundation
@@ -7,57 +6,6 @@ import Testing
 /// The services of a shell by its bridge, with a real server and another device.
 @Suite("Services of a shell with a server", .hangLimit)
 struct ShellServiceTests {
-  private static let cards = "CREATE TABLE cards(id TEXT PRIMARY KEY, title TEXT)"
-
-  /// A server, two devices, and a page on the first one.
-  private struct Stage {
-    let server: Server
-    /// Holds the replica's file.
-    private let device: Device
-    let other: Device
-    let replica: Replica
-    let shell: Shell
-    let page: BridgePage
-    private let folder: TemporaryDirectory
-
-    init() async throws {
-      server = try await Server.start()
-      device = try await Self.joined(server)
-      other = try await Self.joined(server)
-      replica = try await device.open()
-      folder = try TemporaryDirectory()
-      try Data("<!doctype html><title>t</title>".utf8).write(to: folder.file("index.html"))
-      let json =
-        #"{"name":"probe","version":"1.2","services":[{"name":"data"},{"name":"missions"},{"name":"device"}]}"#
-      try Data(json.utf8).write(to: folder.file("ferry-bundle.json"))
-      let services =
-        DataServices(replica).all
-        + MissionServices(try await replica.missionManager(), replica: replica).all
-        + DeviceServices(app: "probe", version: "7.1").all
-      shell = try Shell.start(
-        DirectoryBundle(folder.url.path),
-        services: ServiceRegistry(services, granting: ["data", "missions", "device"]))
-      page = try await BridgePage.open(shell.makeAddress())
-    }
-
-    private static func joined(_ server: Server) async throws -> Device {
-      try await Device.joined(server.url, schema: ShellServiceTests.cards, tracking: ["cards"])
-    }
-
-    func end() async {
-      shell.stop()
-      await replica.close()
-    }
-  }
-
-  private func write(_ page: BridgePage, _ id: String, _ title: String) async throws {
-    _ = try await page.call(
-      "data.write",
-      [
-        "changes": [["table": "cards", "action": "upsert", "values": ["id": id, "title": title]]]
-      ])
-  }
-
   /// Returns the state of a mission in the page's list; "" if it has none.
   private func state(_ mission: String, _ page: BridgePage) async throws -> String? {
     let found = try await page.list("missions.list").first { $0.text("mission") == mission }
@@ -68,7 +16,7 @@ struct ShellServiceTests {
     "a page downloads, pauses, resumes, cancels and removes missions, and reads their files in parts"
   )
   func missions() async throws {
-    let stage = try await Stage()
+    let stage = try await ShellStage()
     let page = stage.page
     let draft = try Draft()
     let text = String(repeating: "0123456789", count: 20_000)
@@ -121,7 +69,7 @@ struct ShellServiceTests {
     "a service about missions explains a name that is none, and one that is not there",
     arguments: ["download", "pause", "resume", "cancel", "remove", "files"])
   func missionCodes(service: String) async throws {
-    let stage = try await Stage()
+    let stage = try await ShellStage()
     _ = try await stage.page.call("data.sync")
     let name = "missions.\(service)"
     #expect(try await stage.page.code(name, ["mission": "../x"]) == "invalid_argument")
@@ -133,7 +81,7 @@ struct ShellServiceTests {
 
   @Test("a page learns the program, its version, the kind of system and its own bundle")
   func device() async throws {
-    let stage = try await Stage()
+    let stage = try await ShellStage()
     let facts = try await stage.page.object("device.info").members as? [String: String]
     #if os(Linux)
       #expect(facts?["system"] == "linux")
