@@ -184,8 +184,10 @@ struct BundlePairTests {
     await replica.close()
   }
 
-  @Test("a watching replica reports an outcome although nothing else changes")
-  func quiet() async throws {
+  /// Starts a replica that follows its space and has a version in use.
+  private func watching() async throws -> (
+    server: Server, replica: Replica, bundles: Bundles, watch: Task<Void, any Error>
+  ) {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
     try await publish("1", on: server)
@@ -193,7 +195,12 @@ struct BundlePairTests {
     let bundles = try await replica.bundles()
     try await replica.sync()
     try await bundles.update("board")
-    let watch = Task { try await replica.watch() }
+    return (server, replica, bundles, Task { try await replica.watch() })
+  }
+
+  @Test("a watching replica reports an outcome although nothing else changes")
+  func quiet() async throws {
+    let (server, replica, bundles, watch) = try await watching()
     let board = try #require(try await bundles.active("board"))
     // The first outcome may go with the sync that begins a watch.
     try await bundles.confirm(board)
@@ -221,6 +228,18 @@ struct BundlePairTests {
     let changed = try await refused("publish", draft.path)
     #expect(changed.contains("next: write another version into ferry-bundle.json"), "\(changed)")
     #expect(!changed.contains("mission"), "\(changed)")
+    let empty = try Draft()
+    func declare(_ text: String) throws {
+      try empty.write("ferry-bundle.json", Array(text.utf8))
+    }
+    try declare(#"{"name":"board","version":"2","entry":"start.html"}"#)
+    let bare = try await refused("publish", empty.path)
+    #expect(bare.contains("it has no file beside ferry-bundle.json"), "\(bare)")
+    #expect(bare.contains("the first page start.html") && !bare.contains("mission"), "\(bare)")
+    try declare(#"{"name":"board","#)
+    let broken = try await refused("publish", empty.path)
+    #expect(broken.contains("why: the file ends too early (at byte 16)"), "\(broken)")
+    #expect(broken.contains(#"a JSON object such as {"name":"board","version":"1"}"#), "\(broken)")
     let absent = try await refused("withdraw", "board", "9")
     #expect(absent.contains("ferryd: bundle board has no such version"), "\(absent)")
     #expect(absent.contains("next: see `ferryd bundle show board"), "\(absent)")
@@ -232,15 +251,8 @@ struct BundlePairTests {
   }
 
   @Test("a watching replica leaves a withdrawn version without another call")
-  func watching() async throws {
-    let server = try await Server.start()
-    let device = try await Device.joined(server.url)
-    try await publish("1", on: server)
-    let replica = try await device.open()
-    let bundles = try await replica.bundles()
-    try await replica.sync()
-    try await bundles.update("board")
-    let watch = Task { try await replica.watch() }
+  func withdrawnWhileWatching() async throws {
+    let (server, replica, bundles, watch) = try await watching()
     // A server sends events about the changes that it makes itself.
     let withdrawn = try await server.ferryd(
       "bundle", "withdraw", "board", "--space", Device.space, "--server", server.url)

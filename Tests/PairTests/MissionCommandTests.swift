@@ -54,6 +54,23 @@ struct MissionCommandTests {
     #expect(listed.last?.hasPrefix("a: its predecessor, mission gone, is neither") == true)
   }
 
+  @Test("a complete mission is neither paused nor cancelled, and the command says so")
+  func complete() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await publish("m", on: server)
+    try await device.ferry("mission", "download", "--all")
+    for (command, change) in [("pause", "paused"), ("cancel", "cancelled")] {
+      let ended = try await device.ferry("mission", command, "m", exits: 1)
+      #expect(ended.error.contains("mission m is not \(change)"), "\(ended.error)")
+      #expect(ended.error.contains("why: all of it is on this device"))
+      #expect(ended.error.contains("next: `ferry mission remove m` removes its files"))
+      let unknown = try await device.ferry("mission", command, "x", exits: 1)
+      #expect(unknown.error.contains("mission x was not requested"), "\(unknown.error)")
+    }
+    #expect(try await device.ferry("mission", "list", "--downloaded").output.contains("done"))
+  }
+
   @Test("the path of a file is absolute, for any path of the replica")
   func paths() async throws {
     let server = try await Server.start()

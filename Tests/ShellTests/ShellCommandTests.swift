@@ -18,8 +18,16 @@ struct ShellCommandTests {
     let folder = try TemporaryDirectory()
     let absent = try await ferry("shell", "none", at: folder)
     #expect(absent.status != .exited(0))
+    #expect(absent.error.contains("there is no such folder"))
     #expect(absent.error.contains("ferry-bundle.json"))
     #expect(absent.error.contains("next:"))
+    let undeclared = try await ferry("shell", folder.url.path, at: folder)
+    #expect(undeclared.error.contains("it has no file ferry-bundle.json"))
+    #expect(
+      undeclared.error.contains(#"next: write that file with {"name":"board","version":"1"}"#))
+    try Data(#"{"name":"board","#.utf8).write(to: folder.file("ferry-bundle.json"))
+    let broken = try await ferry("shell", folder.url.path, at: folder)
+    #expect(broken.error.contains("it is not JSON: the file ends too early"), "\(broken.error)")
     let unnamed = try await ferry("shell", at: folder)
     #expect(unnamed.error.contains("no bundle was named"))
     let board = Self.root.appending(path: "Examples/Board/app").path
@@ -35,6 +43,32 @@ struct ShellCommandTests {
     #expect(unknown.error.contains("there is no service “dota”"))
     let replica = try await ferry("shell", board, "--grant", "data", at: folder)
     #expect(replica.error.contains("there is no replica"))
+  }
+
+  @Test("a fault that is known before the page opens ends the command without an address")
+  func early() async throws {
+    let folder = try TemporaryDirectory()
+    let board = Self.root.appending(path: "Examples/Board/app").path
+    _ = try await ferry("sql", "CREATE TABLE cards(id TEXT PRIMARY KEY)", at: folder)
+    _ = try await ferry("track", "cards", at: folder)
+    for table in ["none", "ferry_conflicts", "sqlite_schema"] {
+      let absent = try await ferry(
+        "shell", board, "--grant", "data", "--table", "CARDS", "--table", table, "--no-open",
+        at: folder)
+      #expect(absent.error.contains("there is no table “\(table)”"), "\(absent.error)")
+      #expect(absent.status == .exited(2) && absent.output.isEmpty)
+    }
+    let alone = try await ferry("shell", board, "--sync", "--no-open", at: folder)
+    #expect(alone.error.contains("this replica has no server yet"), "\(alone.error)")
+    #expect(alone.status != .exited(0) && alone.output.isEmpty)
+    // Without the window's program beside it.
+    _ = try await ChildProcess.run(
+      URL(filePath: "/bin/cp"), [try Executables.ferry().path, folder.file("ferry").path])
+    let blind = try await ChildProcess.run(
+      folder.file("ferry"), ["shell", board, "--window"],
+      environment: ["PATH": folder.url.path], directory: folder.url)
+    #expect(blind.error.contains("ferry-window is neither beside ferry nor on the PATH"))
+    #expect(blind.status != .exited(0) && blind.output.isEmpty)
   }
 
   @Test("the key of --key-file is that of the missions of a folder's pages")
@@ -154,6 +188,7 @@ struct ShellCommandTests {
     for line in [
       "the page shows the cards, and has confirmed version 1",
       "the film of the mission plays from the device, 320 pixels wide",
+      "the open page shows the tablet's title without another load: \"Find a white wall\"",
       "the open page still shows \"Board\"", "the next page load shows \"Board 2\"",
       "Ada's tablet wrote “Invite the whole street”",
       "the user keeps the own title: \"Invite all neighbours\"",

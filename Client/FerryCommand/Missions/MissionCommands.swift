@@ -93,8 +93,12 @@ extension FerryCommand {
     "pause", summary: "Pause a mission, and keep its fetched content.",
     discussion: "This also pauses a download by another process.", arguments: [missionArgument]
   ) { arguments in
-    try await change(arguments, "is paused; `ferry mission resume` continues") {
-      try await $0.pause($1)
+    try await change(arguments, "is paused; `ferry mission resume` continues") { manager, id in
+      do {
+        try await manager.pause(id)
+      } catch {
+        throw complete(id, try? await manager.mission(id), "paused") ?? error
+      }
     }
   }
 
@@ -102,7 +106,24 @@ extension FerryCommand {
     "cancel", summary: "Cancel a mission, and remove its fetched content.",
     discussion: "A complete version stays.", arguments: [missionArgument]
   ) { arguments in
-    try await change(arguments, "is cancelled") { try await $0.cancel($1) }
+    try await change(arguments, "is cancelled") { manager, id in
+      do {
+        try await manager.cancel(id)
+      } catch {
+        throw complete(id, try? await manager.mission(id), "cancelled") ?? error
+      }
+    }
+  }
+
+  /// Returns the failure to change a download that has ended; `nil` if the mission is not complete.
+  private static func complete(
+    _ id: MissionID, _ status: MissionStatus?, _ change: String
+  ) -> CommandFailure? {
+    guard let status, status.isDownloaded, !status.isUnderWay else { return nil }
+    return CommandFailure(
+      "mission \(id) is not \(change)",
+      why: "all of it is on this device, and nothing of it is being fetched",
+      next: "`ferry mission remove \(id)` removes its files", code: "mission_complete")
   }
 
   private static let missionRemove = CommandSpec(

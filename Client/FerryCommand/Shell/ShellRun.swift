@@ -43,6 +43,10 @@ struct ShellRun {
         next: "correct --grant; Documentation/shell.md lists the services", status: .usage,
         code: "bad_grant")
     }
+    let window = arguments.flag("window") ? try ShellWindow() : nil
+    if let replica, arguments.flag("sync"), try await replica.status().server == nil {
+      throw ReplicaError.notConfigured
+    }
     let port = UInt16(try arguments.integer("port", in: 0...65_535))
     let shell = try FerryShell.Shell.start(source, services: registry, port: port) {
       [presentation] in
@@ -55,7 +59,7 @@ struct ShellRun {
     // The first page load takes its version by itself.
     await source.left(version)
     try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask { try await open(shell) }
+      group.addTask { try await open(shell, in: window) }
       if let replica, arguments.flag("sync") {
         group.addTask {
           try await replica.watch(onEvent: { event in
@@ -71,8 +75,8 @@ struct ShellRun {
     return .done
   }
 
-  private func open(_ shell: FerryShell.Shell) async throws {
-    if arguments.flag("window") { return try await ShellWindow().show(shell) }
+  private func open(_ shell: FerryShell.Shell, in window: ShellWindow?) async throws {
+    if let window { return try await window.show(shell) }
     var page: OpeningFile?
     if !arguments.flag("no-open") { page = try OpeningFile.open(shell.makeAddress()) }
     defer { page?.remove() }
@@ -102,7 +106,15 @@ struct ShellRun {
     services += NetworkServices(origins: try origins(), transport: transport).all
     guard let replica else { return services }
     let tables = arguments.strings("table")
-    services += DataServices(replica, tables: tables.isEmpty ? nil : tables.map { Name($0) }).all
+    let data = DataServices(replica, tables: tables.isEmpty ? nil : tables.map { Name($0) })
+    if let table = try await data.absentTables().first {
+      throw CommandFailure(
+        "there is no table “\(table)”",
+        why: "--table names a table of the replica, and none of Ferry's own",
+        next: "correct --table; .tables in `ferry sql` lists the tables",
+        status: .usage, code: "no_table")
+    }
+    services += data.all
     if grants("missions") {
       services +=
         MissionServices(

@@ -6,10 +6,18 @@ import Foundation
 struct ShellWindow {
   private static let name = "ferry-window"
   private static let crashesMax = 5
+  private let program: URL
+
+  /// Finds the program beside this one, or on the path.
+  init() throws {
+    guard let program = ProgramPath.find(Self.name, isBeside: true) else {
+      throw Self.failure("\(Self.name) is neither beside ferry nor on the PATH")
+    }
+    self.program = program
+  }
 
   /// Shows the page until the user closes the window.
   func show(_ shell: FerryShell.Shell) async throws {
-    let program = try Self.program()
     let process = Process()
     process.executableURL = program
     let (input, output) = (Pipe(), Pipe())
@@ -71,12 +79,6 @@ struct ShellWindow {
       }
       thread.start()
     }
-  }
-
-  /// Finds the program beside this one, or on the path.
-  private static func program() throws -> URL {
-    if let program = ProgramPath.find(name, isBeside: true) { return program }
-    throw failure("\(name) is neither beside ferry nor on the PATH")
   }
 
   private static func failure(_ reason: String) -> CommandFailure {

@@ -126,9 +126,20 @@ public actor DirectoryBundle: BundleSource {
   }
 
   private static func snapshot(of directory: URL) throws(BundleSourceError) -> Snapshot {
+    var isFolder: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: directory.path, isDirectory: &isFolder),
+      isFolder.boolValue
+    else {
+      throw BundleSourceError(
+        "\(directory.path) cannot be shown", reason: "there is no such folder",
+        next: "name the folder of an app, which has a file \(FolderDeclaration.fileName)")
+    }
     let files = try contents(of: directory)
     guard let json = BundlePath(FolderDeclaration.fileName).flatMap({ files[$0] }) else {
-      throw fault("the folder \(directory.path) has no \(FolderDeclaration.fileName)")
+      throw BundleSourceError(
+        "the folder \(directory.path) cannot be shown",
+        reason: "it has no file \(FolderDeclaration.fileName), which declares its app",
+        next: "write that file with {\"name\":\"board\",\"version\":\"1\"} into the app's folder")
     }
     let description = try FolderDeclaration(json: json)
     if let minShell = description.minShell, minShell > Shell.version {
@@ -138,7 +149,7 @@ public actor DirectoryBundle: BundleSource {
         next: "update the program")
     }
     guard files[description.entry] != nil else {
-      throw fault("the entry \(description.entry) does not exist")
+      throw fault("its first page \(description.entry) does not exist")
     }
     var hash = SHA256()
     for (path, bytes) in files.sorted(by: { $0.key < $1.key }) {

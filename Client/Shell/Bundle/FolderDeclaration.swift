@@ -26,7 +26,7 @@ struct FolderDeclaration: Sendable, Equatable {
     do throws(MalformedMessage) {
       value = try ServiceValue(json: bytes)
     } catch {
-      throw Self.fault(error.description)
+      throw Self.fault("it is not JSON: \(error.aboutFile)")
     }
     if let fault = Self.schema.fault(in: value) { throw Self.fault(fault) }
     guard let name = value["name"]?.text.flatMap({ BundleName($0) }) else {

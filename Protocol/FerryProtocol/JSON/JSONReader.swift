@@ -6,6 +6,9 @@ public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConverti
   public let offset: Int
 
   public var description: String { "\(reason) (at byte \(offset))" }
+
+  /// The description for the author of a file.
+  package var aboutFile: String { description.replacing("the message", with: "the file") }
 }
 
 /// A strict pull parser for JSON (RFC 8259) over bytes that outlive it. Numbers keep all their

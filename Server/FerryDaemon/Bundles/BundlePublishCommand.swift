@@ -93,6 +93,13 @@ extension BundleCommands {
     draft.id = bundle.id.mission
     draft.title = arguments.stringIfPresent("title") ?? ""
     draft.bundle = bundle
+    guard !draft.items.isEmpty else {
+      throw CommandFailure(
+        "\(origin.path) cannot be published as a bundle",
+        why: "it has no file beside \(BundleDeclaration.fileName)",
+        next: "put the app's files into it, among them the first page \(bundle.entry), and publish "
+          + "again", code: "no_bundle")
+    }
     if let fault = draft.fault { throw MissionDraftError(fault) }
     return (draft, bundle)
   }
@@ -116,7 +123,9 @@ extension BundleCommands {
     func failure(_ why: String) -> CommandFailure {
       CommandFailure(
         "\(path) does not declare a bundle", why: why,
-        next: "correct the file; `ferryd bundle publish --help` describes it",
+        next:
+          "correct the file: it is a JSON object such as {\"name\":\"board\",\"version\":\"1\"}, "
+          + "and `ferryd bundle publish --help` describes its members",
         code: "invalid_bundle")
     }
     guard size <= limit, let bytes = FileManager.default.contents(atPath: path) else {
@@ -125,7 +134,7 @@ extension BundleCommands {
     do {
       return try BundleDeclaration(decoding: Array(bytes), name: name)
     } catch {
-      throw failure(error.description)
+      throw failure(error.aboutFile)
     }
   }
 

@@ -23,6 +23,19 @@ public struct DataServices: Sendable {
     access = DataAccess(tables: tables.map { Set($0) })
   }
 
+  /// Returns the tables that pages may use by their name, and that the file does not have.
+  package func absentTables() async throws -> [Name] {
+    guard let tables = access.tables else { return [] }
+    let present = try await replica.read { database in
+      try database.query("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
+    }.compactMap { row in
+      if case .text(let name) = row["name"] { Name(name).folded } else { nil }
+    }
+    return tables.filter { table in
+      !present.contains(table.folded) || (try? access.table(.text(table.text))) == nil
+    }.sorted()
+  }
+
   /// All of them.
   public var all: [Service] {
     [query, count, write, batch, conflicts, resolve, status, sync]
