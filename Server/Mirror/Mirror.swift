@@ -134,7 +134,7 @@ package final class Mirror: Sendable {
     let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
     let number = "\(ledger.number)"
     let listener = try PostgresListener(
-      url: configuration.database, channels: [MirrorLedger.channel]
+      url: configuration.database, channels: PostgresChannels([MirrorLedger.channel])
     ) { event in
       switch event {
       case .listening: wake.yield()

@@ -7,8 +7,7 @@ struct ListenerLoop {
   private struct Woken: Error {}
 
   let target: ConnectionTarget
-  let channels: [String]
-  let wakePipe: WakePipe
+  let channels: PostgresChannels
   let onEvent: @Sendable (PostgresListener.Event) -> Void
 
   private static let connectTimeout = Duration.seconds(10)
@@ -17,24 +16,35 @@ struct ListenerLoop {
   private static let silence = Duration.seconds(15)
   private static let answerLimit = Duration.seconds(5)
 
-  /// Returns when the wake pipe is written to.
+  private var wakePipe: WakePipe { channels.wakePipe }
+
+  /// Returns when the channels are closed.
   func run(retryDelay: Duration, retryDelayMax: Duration) {
     var delay = retryDelay
     while true {
       do {
         let connection = try connect()
-        try listen(connection)
+        defer { channels.disconnected() }
+        onEvent(.listening(try listen(connection)))
         delay = retryDelay
-        onEvent(.listening)
         try deliver(connection)
       } catch let error as PostgresError {
         onEvent(.disconnected(error))
       } catch {
         return
       }
-      if wakePipe.wait(timeout: delay) == .woken { return }
+      guard pause(delay) else { return }
       delay = min(delay * 2, retryDelayMax)
     }
+  }
+
+  /// Returns `false` if the channels are closed meanwhile.
+  private func pause(_ delay: Duration) -> Bool {
+    let deadline = ContinuousClock.now + delay
+    while wakePipe.wait(timeout: deadline - .now) == .woken {
+      guard channels.isOpenAfterWake() else { return false }
+    }
+    return true
   }
 
   /// Connects without blocking, so that closing never waits for a network.
@@ -51,6 +61,7 @@ struct ListenerLoop {
       switch outcome {
       case .ready: step = PQconnectPoll(handle)
       case .woken:
+        if channels.isOpenAfterWake() { continue }
         PQfinish(handle)
         throw Woken()
       case .timedOut:
@@ -63,18 +74,28 @@ struct ListenerLoop {
     return connection
   }
 
-  private func listen(_ connection: PostgresConnection) throws {
-    for channel in channels {
-      guard let name = PQescapeIdentifier(connection.handle, channel, channel.utf8.count) else {
-        throw PostgresError(.unexpectedResult, "\(channel) cannot be a channel's name")
-      }
-      defer { PQfreemem(name) }
-      try connection.execute("LISTEN \(String(cString: name))")
+  /// Makes the connection listen to the channels that are wanted now. Returns the new ones.
+  private func listen(_ connection: PostgresConnection) throws -> [String] {
+    let changes = channels.changes
+    for channel in changes.ended { try run("UNLISTEN", channel, on: connection) }
+    for channel in changes.begun { try run("LISTEN", channel, on: connection) }
+    channels.made(changes)
+    return changes.begun
+  }
+
+  private func run(
+    _ command: String, _ channel: String, on connection: PostgresConnection
+  ) throws {
+    guard let name = PQescapeIdentifier(connection.handle, channel, channel.utf8.count) else {
+      throw PostgresError(.unexpectedResult, "\(channel) cannot be a channel's name")
     }
+    defer { PQfreemem(name) }
+    try connection.execute("\(command) \(String(cString: name))")
   }
 
   /// Hands on notifications until the connection breaks or the listener is closed.
   private func deliver(_ connection: PostgresConnection) throws {
+    var deadline = ContinuousClock.now + Self.silence
     while true {
       while let notification = PQnotifies(connection.handle) {
         defer { PQfreemem(notification) }
@@ -84,18 +105,22 @@ struct ListenerLoop {
             payload: String(cString: notification.pointee.extra)))
       }
       let socket = PQsocket(connection.handle)
-      switch wakePipe.wait(for: socket, events: POLLIN, timeout: Self.silence) {
-      case .woken: throw Woken()
+      switch wakePipe.wait(for: socket, events: POLLIN, timeout: deadline - .now) {
+      case .woken:
+        guard channels.isOpenAfterWake() else { throw Woken() }
+        let begun = try listen(connection)
+        if !begun.isEmpty { onEvent(.listening(begun)) }
       case .timedOut:
         try connection.execute("SELECT 1")
         if connection.isReadOnly {
           throw PostgresError(.readOnly, "the server is read-only now")
         }
-        continue
-      case .ready: break
-      }
-      guard PQconsumeInput(connection.handle) == 1 else {
-        throw connection.failure(mayCommit: false)
+        deadline = .now + Self.silence
+      case .ready:
+        guard PQconsumeInput(connection.handle) == 1 else {
+          throw connection.failure(mayCommit: false)
+        }
+        deadline = .now + Self.silence
       }
     }
   }

@@ -12,7 +12,10 @@ final class WakePipe: Sendable {
       throw PostgresError(.connectionFailed, "cannot create a pipe: \(reason)")
     }
     (reader, writer) = (ends[0], ends[1])
-    for end in ends where end >= 0 { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    for end in ends where end >= 0 {
+      _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+      _ = fcntl(end, F_SETFL, O_NONBLOCK)
+    }
   }
 
   deinit {
@@ -20,10 +23,17 @@ final class WakePipe: Sendable {
     close(writer)
   }
 
-  /// Wakes the waiting thread, and every later wait: it is never reset.
+  /// Wakes the waiting thread, and every later wait until ``drain()``. It never blocks: a full pipe
+  /// wakes as well.
   func wake() {
     var byte: UInt8 = 1
     _ = write(writer, &byte, 1)
+  }
+
+  /// Resets the pipe. Look at the reason of the wake-up after the call, not before.
+  func drain() {
+    var bytes = [UInt8](repeating: 0, count: 256)
+    while read(reader, &bytes, bytes.count) > 0 {}
   }
 
   enum Outcome { case woken, ready, timedOut }

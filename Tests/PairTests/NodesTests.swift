@@ -1,4 +1,5 @@
 import Ferry
+import FerryPostgres
 import FerryTestSupport
 import Foundation
 import Testing
@@ -40,6 +41,60 @@ struct NodesTests {
     try await one.exchange()
     _ = try await watch.line { $0.contains("1 pulled") }
     #expect(try await two.rows() == [["a", "one", 1]])
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+  }
+
+  @Test("a node receives no notification of spaces that it does not need")
+  func quiet() async throws {
+    let (east, west) = try await makeNodes()
+    let noisy = try await Device.joined(east.url, space: "noisy")
+    let one = try await Device.joined(east.url)
+    let two = try await Device.joined(west.url)
+    let watch = try two.start("sync", "--watch")
+    _ = try await watch.line { $0.hasSuffix("connected") }
+    for number in 0..<5 {
+      try await noisy.write("INSERT INTO notes VALUES ('n\(number)', 'noise', 1)")
+      try await noisy.exchange()
+    }
+    try await one.write("INSERT INTO notes VALUES ('a', 'one', 1)")
+    try await one.exchange()
+    _ = try await watch.line { $0.contains("1 pulled") }
+    // They arrive in order, so the noise would have been received before. A head that was read when
+    // the channel was listened to is no notification.
+    #expect(try await west.metric("ferry_notifications_total") <= 1)
+    #expect(try await west.metric("ferry_notification_channels") == 1)
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+    try await eventually("the node to need no space") {
+      try await west.metric("ferry_notification_channels") == 0
+    }
+    try await noisy.write("INSERT INTO notes VALUES ('z', 'noise', 1)")
+    try await noisy.exchange()
+    #expect(try await west.metric("ferry_notifications_total") <= 1)
+  }
+
+  @Test("after the connection for notifications was lost, watchers are notified again")
+  func lostNotifications() async throws {
+    let (east, west) = try await makeNodes()
+    let one = try await Device.joined(east.url)
+    let two = try await Device.joined(west.url)
+    let watch = try two.start("sync", "--watch")
+    _ = try await watch.line { $0.hasSuffix("connected") }
+    let administration = try PostgresConnection(url: try #require(east.database))
+    for number in 0..<3 {
+      let killed = try administration.query(
+        .once(
+          """
+          SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND backend_type = 'client backend'
+          """))
+      #expect(killed.count > 0)
+      try await one.write("INSERT INTO notes VALUES ('n\(number)', 'one', 1)")
+      try await one.exchange()
+      try await eventually("row \(number)") { try await two.rows().count == number + 1 }
+    }
     watch.send(SIGINT)
     _ = try await watch.exitStatus()
   }

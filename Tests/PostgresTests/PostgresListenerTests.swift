@@ -11,9 +11,10 @@ struct PostgresListenerTests {
     let database = try await TestDatabase(connections: 2)
     let (events, feed) = AsyncStream.makeStream(of: Event.self)
     let listener = try PostgresListener(
-      url: database.url, channels: ["heads", "Odd \"channel\""], onEvent: { feed.yield($0) })
+      url: database.url, channels: PostgresChannels(["heads", "Odd \"channel\""]),
+      onEvent: { feed.yield($0) })
     var iterator = events.makeAsyncIterator()
-    #expect(await iterator.next() == .listening)
+    #expect(await iterator.next() == .listening(["Odd \"channel\"", "heads"]))
     for number in 0..<50 {
       try await notify("heads", "\(number)", database.pool)
     }
@@ -32,10 +33,10 @@ struct PostgresListenerTests {
     let database = try await TestDatabase()
     let (events, feed) = AsyncStream.makeStream(of: Event.self)
     let listener = try PostgresListener(
-      url: database.url, channels: ["heads"], retryDelay: .milliseconds(1),
+      url: database.url, channels: PostgresChannels(["heads"]), retryDelay: .milliseconds(1),
       onEvent: { feed.yield($0) })
     var iterator = events.makeAsyncIterator()
-    #expect(await iterator.next() == .listening)
+    #expect(await iterator.next() == .listening(["heads"]))
     var backend: Int32?
     // PostgreSQL shows a query a moment after its answer.
     while backend == nil {
@@ -53,10 +54,51 @@ struct PostgresListenerTests {
       return
     }
     #expect(error.kind == .connectionLost)
-    #expect(await iterator.next() == .listening)
+    #expect(await iterator.next() == .listening(["heads"]))
     try await notify("heads", "after", database.pool)
     #expect(await iterator.next() == .notification(channel: "heads", payload: "after"))
     await listener.close()
+  }
+
+  @Test("channels begin and end while the listener runs, and come back after a lost connection")
+  func changes() async throws {
+    let database = try await TestDatabase()
+    let (events, feed) = AsyncStream.makeStream(of: Event.self)
+    let channels = try PostgresChannels()
+    let listener = try PostgresListener(
+      url: database.url, channels: channels, retryDelay: .milliseconds(1),
+      onEvent: { feed.yield($0) })
+    var iterator = events.makeAsyncIterator()
+    #expect(await iterator.next() == .listening([]))
+    for round in 0..<20 {
+      channels.listen(to: "a")
+      #expect(await iterator.next() == .listening(["a"]))
+      try await notify("b", "unheard", database.pool)
+      try await notify("a", "\(round)", database.pool)
+      #expect(await iterator.next() == .notification(channel: "a", payload: "\(round)"))
+      channels.unlisten(from: "a")
+      while channels.countInForce > 0 { await Task.yield() }
+      try await notify("a", "unheard", database.pool)
+    }
+    channels.listen(to: "b")
+    #expect(await iterator.next() == .listening(["b"]), "nothing came between")
+    channels.listen(to: "c")
+    #expect(await iterator.next() == .listening(["c"]))
+    try await TestDatabase.terminateAll(in: database.url)
+    guard case .disconnected = await iterator.next() else {
+      Issue.record("the loss was not reported")
+      return
+    }
+    channels.unlisten(from: "c")
+    channels.listen(to: "d")
+    // The new connection may have been made between the two calls.
+    var heard: Set<String> = []
+    while !heard.isSuperset(of: ["b", "d"]) {
+      if case .listening(let names) = await iterator.next() { heard.formUnion(names) }
+    }
+    while channels.countInForce != 2 { await Task.yield() }
+    await listener.close()
+    #expect(channels.countInForce == 0)
   }
 
   @Test("a listener waits for a server that is down, and can be closed meanwhile")
@@ -66,11 +108,11 @@ struct PostgresListenerTests {
     try cluster.stop()
     let (events, feed) = AsyncStream.makeStream(of: Event.self)
     let patient = try PostgresListener(
-      url: url, channels: ["heads"], retryDelay: .milliseconds(10),
+      url: url, channels: PostgresChannels(["heads"]), retryDelay: .milliseconds(10),
       onEvent: { feed.yield($0) })
     let (attempts, attemptFeed) = AsyncStream.makeStream(of: Event.self)
     let closed = try PostgresListener(
-      url: url, channels: ["heads"], retryDelay: .seconds(3600),
+      url: url, channels: PostgresChannels(["heads"]), retryDelay: .seconds(3600),
       onEvent: { attemptFeed.yield($0) })
     for await event in attempts {
       guard case .disconnected(let error) = event else { continue }
@@ -79,7 +121,7 @@ struct PostgresListenerTests {
     }
     await closed.close()
     try cluster.start()
-    for await event in events where event == .listening { break }
+    for await event in events where event == .listening(["heads"]) { break }
     await patient.close()
   }
 

@@ -32,12 +32,13 @@ extension StoreContract {
       await second.close()
       await store.close()
     },
-    StoreContract("moves of the head reach all listeners, including those of other instances") {
+    StoreContract("moves of the head reach all watchers, including those of other instances") {
       under in
       let store = try await under.open(.standard)
       let listener = under.isShared ? try await under.open(.standard) : store
       let space = try await store.createSpace(.test)
       let moves = [store.headMoves(), listener.headMoves()]
+      for side in [store, listener] { side.watchHead(of: space.id) }
       let under = SpaceUnderTest(store: store, space: space)
       try await withThrowingTaskGroup(of: Void.self) { group in
         for stream in moves {

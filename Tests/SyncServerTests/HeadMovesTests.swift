@@ -36,6 +36,17 @@ struct HeadMovesTests {
     #expect(told == [302, 2, 3, 4])
   }
 
+  @Test("after a space was forgotten, a lower head is reported")
+  func forgets() async {
+    let told = await Self.heads { moves in
+      moves.tell(Self.move(302))
+      moves.forget(1)
+      moves.tell(Self.move(3))
+      moves.tell(Self.move(2))
+    }
+    #expect(told == [302, 3])
+  }
+
   @Test("heads that are polled are reported only if they differ")
   func corrects() async {
     let told = await Self.heads { moves in

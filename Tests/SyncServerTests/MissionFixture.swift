@@ -28,7 +28,7 @@ struct MissionFixture {
     service = SyncService(
       SyncService.Parts(
         store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
-        hub: HeadHub(turn: .zero, sleep: { _ in }), metrics: ServiceMetrics(),
+        hub: HeadHub(store, turn: .zero, sleep: { _ in }), metrics: ServiceMetrics(),
         log: ServiceLog(level: .debug, sink: recorder, clock: clock), clock: clock,
         limits: .standard, quotas: quotas, missions: hasBlobs ? desk : nil))
     for name in ["notes", "other"] { _ = try await store.createSpace(.known(name)) }

@@ -75,6 +75,23 @@ struct OwnTimelinesTests {
     #expect(state.timeline == second, "behind where it had been, and on its way")
   }
 
+  @Test("the moves of a space are asked for when its timeline has begun, and not before")
+  func asks() {
+    let asked = Mutex([Int64]())
+    let own = OwnTimelines(
+      random: { [drawn] in drawn.next() },
+      onBegin: { space in
+        asked.withLock { $0.append(space) }
+      })
+    var (one, two) = (SpaceState(epoch: Epoch(1), head: 5), SpaceState(epoch: Epoch(2)))
+    write(0, over: &one, own)
+    write(2, over: &one, own, commits: false)
+    #expect(asked.withLock { $0 } == [], "nothing was committed")
+    for _ in 0..<3 { write(1, over: &one, own) }
+    write(1, over: &two, of: 2, own)
+    #expect(asked.withLock { $0 } == [1, 2])
+  }
+
   @Test("heads of other nodes count as seen, and late ones lower nothing")
   func told() {
     let own = OwnTimelines { [drawn] in drawn.next() }

@@ -56,7 +56,9 @@ final class ListenerDouble: HeadListener {
 @Suite(.hangLimit)
 struct ServiceEventsTests {
   let store = ServiceStoreDouble(spaces: ["notes", "other"])
-  let hub = HeadHub(turn: .zero, sleep: { _ in })
+  let hub: HeadHub
+
+  init() { hub = HeadHub(store, turn: .zero, sleep: { _ in }) }
 
   func listen(_ listener: ListenerDouble, heard: SequenceNumber? = nil) async throws {
     let name = try #require(SpaceName("notes"))
@@ -111,7 +113,7 @@ struct ServiceEventsTests {
   func heartbeatInterval() async throws {
     let ticks = AsyncStream<Void>.makeStream()
     let waits = Mutex([Duration]())
-    let hub = HeadHub { duration in
+    let hub = HeadHub(store) { duration in
       waits.withLock { $0.append(duration) }
       for await _ in ticks.stream { return }
       throw CancellationError()
@@ -142,6 +144,35 @@ struct ServiceEventsTests {
     let late = ListenerDouble()
     try await listen(late)
     #expect(late.isFinished)
+  }
+
+  @Test("the store is asked for the moves of a space while the space has listeners")
+  func watches() async throws {
+    let watchers = { self.store.state.withLock { $0.watchers[1] ?? 0 } }
+    let listeners = [ListenerDouble(), ListenerDouble(), ListenerDouble()]
+    let name = try #require(SpaceName("notes"))
+    let space = try #require(try await store.space(named: name))
+    try await hub.add(listeners[0], to: space, heard: nil) { () async throws(StoreError) in
+      #expect(watchers() == 1, "the head is read after the watch has begun")
+      return space
+    }
+    try await listen(listeners[1])
+    #expect(watchers() == 1)
+    listeners[0].leave()
+    #expect(watchers() == 1)
+    listeners[1].leave()
+    listeners[1].leave()
+    #expect(watchers() == 0)
+    await #expect(throws: StoreError.unavailable("away")) {
+      try await hub.add(listeners[2], to: space, heard: nil) { () async throws(StoreError) in
+        throw .unavailable("away")
+      }
+    }
+    listeners[2].leave()
+    #expect(watchers() == 0)
+    hub.close()
+    try await listen(ListenerDouble())
+    #expect(watchers() == 0, "a server that stops watches nothing")
   }
 
   @Test("if the store fails while a listener joins, the listener is removed")

@@ -55,7 +55,7 @@ struct ServiceFixture {
   let store: ServiceStoreDouble
   let clock: ServiceClockDouble
   let recorder = LogRecorder()
-  let hub = HeadHub(turn: .zero, sleep: { _ in })
+  let hub: HeadHub
   let service: SyncService
 
   init(
@@ -74,6 +74,7 @@ struct ServiceFixture {
     limits: Limits = .standard, quotas: Quotas = .standard, streamLimit: Int = .max
   ) {
     (self.store, self.clock) = (store, clock)
+    hub = HeadHub(store, turn: .zero, sleep: { _ in })
     let log = ServiceLog(level: .debug, sink: recorder, clock: clock.clock)
     var parts = SyncService.Parts(
       store: store, gate: gate, hub: hub, metrics: ServiceMetrics(), log: log,

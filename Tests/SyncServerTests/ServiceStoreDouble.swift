@@ -41,6 +41,8 @@ final class ServiceStoreDouble: SyncStore {
     var foreignDevices: Set<DeviceID> = []
     /// The observations that were written down.
     var observed: [Observations] = []
+    /// Watchers of heads, by space.
+    var watchers: [Int64: Int] = [:]
     /// The record that administrators see.
     var listed: ListedRecord?
   }
@@ -249,6 +251,10 @@ final class ServiceStoreDouble: SyncStore {
   func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)] { [] }
 
   func headMoves() -> AsyncStream<HeadMove> { moves.stream }
+
+  func watchHead(of space: Int64) { state.withLock { $0.watchers[space, default: 0] += 1 } }
+
+  func unwatchHead(of space: Int64) { state.withLock { $0.watchers[space, default: 0] -= 1 } }
 
   func check() async throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in

@@ -83,7 +83,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   private func listen(on store: any SyncStore, _ generation: Int) {
     let (scheduler, clock) = (scheduler, clocks.right)
-    let hub = HeadHub(sleep: { try await scheduler.sleep($0) }, executor: scheduler)
+    let hub = HeadHub(store, sleep: { try await scheduler.sleep($0) }, executor: scheduler)
     let log = ServiceLog(level: .error, sink: NoLog(), clock: clock)
     let metrics = ServiceMetrics()
     let pruner = Pruner(

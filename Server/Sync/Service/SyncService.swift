@@ -273,7 +273,7 @@ package final class SyncService: Sendable {
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
       droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
-      standbyPulls: parts.store.standbyPulls)
+      standbyPulls: parts.store.standbyPulls, notifications: parts.store.notifications)
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }
 

@@ -60,6 +60,10 @@ package final class HeadMoves: Sendable {
     }
   }
 
+  /// Forgets the last head of a space whose moves are not heard for a while: the next one is passed
+  /// on, even if it is lower.
+  package func forget(_ space: Int64) { state.withLock { $0.newest[space] = nil } }
+
   /// Ends all streams.
   package func finish() {
     let listeners = state.withLock { state in

@@ -11,10 +11,17 @@ import Synchronization
 package final class OwnTimelines: Sendable {
   private let heads = Mutex<[Int64: SequenceNumber]>([:])
   private let random: @Sendable () -> UInt64
+  private let onBegin: @Sendable (Int64) -> Void
 
-  /// - Parameter random: The source of names of timelines.
-  package init(random: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }) {
-    self.random = random
+  /// - Parameters:
+  ///   - random: The source of names of timelines.
+  ///   - onBegin: Called when a timeline has begun in a space: the moves of other runs there are
+  ///     needed from now on.
+  package init(
+    random: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) },
+    onBegin: @escaping @Sendable (Int64) -> Void = { _ in }
+  ) {
+    (self.random, self.onBegin) = (random, onBegin)
   }
 
   /// Returns the timeline to begin with the next operation of a space; `nil` if the present one
@@ -29,10 +36,13 @@ package final class OwnTimelines: Sendable {
 
   /// Notes a space as it is after a transaction that has been committed.
   package func note(_ state: SpaceState, of space: Int64) {
-    heads.withLock { heads in
-      guard heads[space] != nil || state.timelineStart != nil else { return }
-      heads[space] = max(heads[space] ?? 0, state.head)
+    let begins = heads.withLock { heads in
+      let seen = heads[space]
+      guard seen != nil || state.timelineStart != nil else { return false }
+      heads[space] = max(seen ?? 0, state.head)
+      return seen == nil
     }
+    if begins { onBegin(space) }
   }
 
   /// Notes a move that another run has reported.

@@ -110,6 +110,32 @@ package struct HeadMove: Sendable, Equatable {
   }
 }
 
+/// The source of head moves.
+package protocol HeadFeed: Sendable {
+  /// Returns the moves of heads, by any process of this store, of the spaces that are watched. Moves
+  /// of other spaces may come, too. After a lost connection the current heads come again.
+  func headMoves() -> AsyncStream<HeadMove>
+
+  /// Adds a watcher of a space: its moves come from now on. A head that is read after the call is
+  /// the present one or is followed by a move.
+  func watchHead(of space: Int64)
+
+  /// Removes a watcher.
+  func unwatchHead(of space: Int64)
+}
+
+/// Notifications between the nodes of a store.
+package struct NodeNotifications: Sendable, Equatable {
+  /// Notifications that this process has received since its start, its own included.
+  package var received: Int
+  /// Channels that it listens to now.
+  package var channels: Int
+
+  package init(received: Int, channels: Int) {
+    (self.received, self.channels) = (received, channels)
+  }
+}
+
 /// Pulls since the start of a process whose store has a standby.
 package struct StandbyPulls: Sendable, Equatable {
   /// Pulls that the standby has answered.
@@ -141,7 +167,7 @@ package enum StoreError: Error, Sendable, Equatable {
 /// suite in Tests/StoreContracts.
 package protocol SyncStore:
   RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
-  InspectionStore
+  InspectionStore, HeadFeed
 {
   /// Makes the space if it is not there. Returns it in both cases.
   func createSpace(
@@ -208,9 +234,8 @@ package protocol SyncStore:
   /// name.
   func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
 
-  /// Returns the moves of heads by any process of this store, this one included. After a lost
-  /// connection the current heads come again.
-  func headMoves() -> AsyncStream<HeadMove>
+  /// The notifications of this process; `nil` if the store has one process.
+  var notifications: NodeNotifications? { get }
 
   /// The pulls of this process that a standby could serve; `nil` without a standby.
   var standbyPulls: StandbyPulls? { get }
@@ -265,6 +290,10 @@ extension SyncStore {
   }
 }
 
+// A store of one process: it hears of each move.
 extension SyncStore {
   package var standbyPulls: StandbyPulls? { nil }
+  package var notifications: NodeNotifications? { nil }
+  package func watchHead(of space: Int64) {}
+  package func unwatchHead(of space: Int64) {}
 }

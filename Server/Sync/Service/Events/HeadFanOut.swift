@@ -80,6 +80,8 @@ struct HeadFanOut<Listener> {
   /// Listeners of all spaces.
   var listenerCount: Int { channels.values.reduce(0) { $0 + $1.members.count } }
 
+  func hasListeners(to space: Int64) -> Bool { channels[space] != nil }
+
   /// All listeners.
   var listeners: [Listener] {
     channels.keys.sorted().flatMap { channels[$0]?.members.map(\.listener) ?? [] }
@@ -101,13 +103,16 @@ struct HeadFanOut<Listener> {
     return Delivery(bytes: channel.event, listeners: [channel.members[index].listener])
   }
 
-  mutating func remove(_ listener: Int, from space: Int64) {
+  /// Reports whether it was the space's last listener.
+  @discardableResult
+  mutating func remove(_ listener: Int, from space: Int64) -> Bool {
     if let index = channels[space]?.index(of: listener) {
       channels[space]?.members.remove(at: index)
     }
-    guard channels[space]?.members.isEmpty == true else { return }
+    guard channels[space]?.members.isEmpty == true else { return false }
     closeWindow(of: space)
     channels[space] = nil
+    return true
   }
 
   /// Takes a move from the store's feed. It has no effect before the first look-up of the head.

@@ -15,19 +15,22 @@ package final class HeadHub: Sendable {
   /// Held while bytes are handed out, so that each listener gets events in their order. `state` is
   /// never held then: a server's thread that reports a closed stream takes it.
   private let sending = Mutex(())
+  private let feed: any HeadFeed
   private let turn: Duration
   private let sleep: @Sendable (Duration) async throws -> Void
   private let executor: (any TaskExecutor)?
 
   /// - Parameters:
+  ///   - feed: Brings the moves. The hub watches the spaces that have listeners.
   ///   - turn: The time between two events of one space, at least; more with many listeners.
   ///   - sleep: Waits; throws when it is to stop.
   ///   - executor: Runs its timer; `nil` for the shared pool.
   package init(
-    turn: Duration = .milliseconds(10),
+    _ feed: any HeadFeed, turn: Duration = .milliseconds(10),
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
     executor: (any TaskExecutor)? = nil
   ) {
+    self.feed = feed
     self.turn = turn
     self.sleep = sleep
     self.executor = executor
@@ -37,23 +40,25 @@ package final class HeadHub: Sendable {
   package var listenerCount: Int { state.withLock { $0.board.listenerCount } }
 
   /// Sends a listener a space's head: at once, unless the head is `heard`, and at each move. The
-  /// head is looked up after the listener is added, so no move between is missed.
+  /// head is looked up after the listener is added and the space is watched, so no move between is
+  /// missed.
   package func add(
     _ listener: any HeadListener, to space: SpaceSummary, heard: SequenceNumber?,
     lookUp: () async throws(StoreError) -> SpaceSummary?
   ) async throws(StoreError) {
-    let number = state.withLock { state in
-      state.isClosed ? nil : state.board.add(listener, to: space)
+    let place = state.withLock { state -> (number: Int, isFirst: Bool)? in
+      if state.isClosed { return nil }
+      let isFirst = !state.board.hasListeners(to: space.id)
+      return (state.board.add(listener, to: space), isFirst)
     }
-    guard let number else { return listener.finish() }
-    listener.onClose { [weak self] in
-      self?.state.withLock { $0.board.remove(number, from: space.id) }
-    }
+    guard let number = place?.number else { return listener.finish() }
+    if place?.isFirst == true { feed.watchHead(of: space.id) }
+    listener.onClose { [weak self] in self?.remove(number, from: space.id) }
     let current: SpaceSummary
     do {
       current = try await lookUp() ?? space
     } catch {
-      state.withLock { $0.board.remove(number, from: space.id) }
+      remove(number, from: space.id)
       throw error
     }
     act { $0.see(current) }
@@ -63,6 +68,11 @@ package final class HeadHub: Sendable {
       }
       if let greeting { Self.deliver(greeting) }
     }
+  }
+
+  private func remove(_ number: Int, from space: Int64) {
+    // Watchers are counted, so a listener that comes meanwhile keeps the space watched.
+    if state.withLock({ $0.board.remove(number, from: space) }) { feed.unwatchHead(of: space) }
   }
 
   /// Passes on moves of the store's heads until they end.

@@ -15,12 +15,15 @@ struct MetricsPage {
   var streams = EventStreams.Counts()
   /// `nil` without a standby.
   var standbyPulls: StandbyPulls?
+  /// `nil` for a store of one process.
+  var notifications: NodeNotifications?
 
   func text() -> String {
     var text = PrometheusText()
     writeRequests(&text)
     writePackets(&text)
     writePulls(&text)
+    writeNotifications(&text)
     writeLoad(&text)
     writeRetention(&text)
     writeProcess(&text)
@@ -85,6 +88,18 @@ struct MetricsPage {
       "ferry_standby_pulls_total", "counter", "Pages of pull lists, by the database that served.")
     text.sample("ferry_standby_pulls_total", standbyPulls.answered, [("by", "standby")])
     text.sample("ferry_standby_pulls_total", standbyPulls.passedOn, [("by", "primary")])
+  }
+
+  private func writeNotifications(_ text: inout PrometheusText) {
+    guard let notifications else { return }
+    text.metric(
+      "ferry_notifications_total", "counter",
+      "Notifications of new heads received from the database, this node's own included.")
+    text.sample("ferry_notifications_total", notifications.received)
+    text.metric(
+      "ferry_notification_channels", "gauge",
+      "Channels of the database that this node listens to.")
+    text.sample("ferry_notification_channels", notifications.channels)
   }
 
   private func writeLoad(_ text: inout PrometheusText) {

@@ -66,7 +66,7 @@ package final class FerryServer: Sendable {
     if startedOpen, !configuration.listen.isLoopback, !configuration.isInsecure {
       throw .needsTokens(configuration.listen)
     }
-    let (hub, metrics) = (HeadHub(), ServiceMetrics())
+    let (hub, metrics) = (HeadHub(store), ServiceMetrics())
     let desk = try MissionService(configuration, store: store)
     let workers = ThreadPoolExecutor(
       name: "ferry-request", threads: ThreadPoolExecutor.usualThreadCount)

@@ -14,10 +14,10 @@ extension PostgresStore {
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
-    return try await run { [moves, timelines] connection in
+    return try await run { [heads, timelines] connection in
       let (head, answer) = try missions.publish(
         record, blobs, random: random, timelines: timelines, on: connection)
-      if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
+      if let head { heads.tell(HeadMove(space: space, head: head), connection) }
       return answer
     }
   }
@@ -27,13 +27,13 @@ extension PostgresStore {
   ) async throws(StoreError) -> Bool {
     let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
-    return try await run { [moves, timelines] connection in
+    return try await run { [heads, timelines] connection in
       guard
         let head = try missions.retract(id, random: random, timelines: timelines, on: connection)
       else {
         return false
       }
-      Self.tell(HeadMove(space: space, head: head), moves, connection)
+      heads.tell(HeadMove(space: space, head: head), connection)
       return true
     }
   }
@@ -43,10 +43,10 @@ extension PostgresStore {
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
-    return try await run { [moves, timelines] connection in
+    return try await run { [heads, timelines] connection in
       let (head, answer) = try missions.change(
         id, by: change, random: random, timelines: timelines, on: connection)
-      if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
+      if let head { heads.tell(HeadMove(space: space, head: head), connection) }
       return answer
     }
   }

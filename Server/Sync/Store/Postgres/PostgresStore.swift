@@ -16,14 +16,8 @@ package final class PostgresStore: SyncStore {
   /// Attempts at a batch if the database breaks off. Operations take effect once, so a commit whose
   /// answer was lost may be repeated.
   private static let attempts = 3
-  private static let channel = "ferry_head"
-
-  /// Notifies the nodes of a move, after its commit. Within the transaction, PostgreSQL would hold
-  /// a lock of the whole cluster until it is on the disk. Then all spaces would wait for each
-  /// other.
-  private static let notify = PostgresStatement("notify", "SELECT pg_notify($1, $2)")
   /// How often the heads are read, for moves that a node did not live to notify.
-  private static let sweepInterval = Duration.seconds(20)
+  package static let sweepIntervalStandard = Duration.seconds(20)
 
   private let pool: PostgresPool
   /// A separate connection, so that a check shows the state of the database and not the load.
@@ -33,12 +27,12 @@ package final class PostgresStore: SyncStore {
   /// Serves pulls as far as it can.
   let replica: ReadReplica?
   private let listener: PostgresListener
-  let moves: HeadMoves
+  let heads: PostgresHeads
   private let sweep: Task<Void, Never>
   let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
+  var timelines: OwnTimelines { heads.timelines }
   private let schemas = SchemaCache()
-  let timelines: OwnTimelines
   let limits: Limits
   private let quotas: Quotas
 
@@ -51,12 +45,15 @@ package final class PostgresStore: SyncStore {
   ///   - addresses: The database.
   ///   - connections: How many at most, besides one that listens and one that checks. A standby
   ///     gets as many.
+  ///   - sweepInterval: The time between two looks at the heads, which find the moves of a node that
+  ///     died before it notified.
   ///   - createsIfMissing: Whether a store is made in a database that has none.
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
     _ addresses: PostgresAddresses, limits: Limits, quotas: Quotas = .standard,
-    connections: Int = PostgresStore.connectionsStandard, createsIfMissing: Bool = true,
+    connections: Int = PostgresStore.connectionsStandard,
+    sweepInterval: Duration = PostgresStore.sweepIntervalStandard, createsIfMissing: Bool = true,
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
@@ -64,11 +61,9 @@ package final class PostgresStore: SyncStore {
     self.quotas = quotas
     self.makeRandom = makeRandom
     self.makeEpoch = makeEpoch
-    let timelines = OwnTimelines { makeEpoch().value }
-    self.timelines = timelines
-    let moves = HeadMoves()
-    self.moves = moves
     do {
+      let heads = try PostgresHeads { makeEpoch().value }
+      self.heads = heads
       let url = addresses.main
       let sharing: PostgresSharing = addresses.direct == nil ? .session : .transaction
       let pool = try PostgresPool(
@@ -84,25 +79,16 @@ package final class PostgresStore: SyncStore {
       }
       try await replica?.check()
       checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions(sharing))
-      listener = try PostgresListener(url: addresses.direct ?? url, channels: [Self.channel]) {
+      listener = try PostgresListener(url: addresses.direct ?? url, channels: heads.channels) {
         event in
         switch event {
-        case .listening:
-          // Moves from while the connection was down are read now.
-          Task { moves.tellAgain((try? await pool.run(in: .authentication, Self.heads)) ?? []) }
-        case .notification(_, let payload):
-          guard let move = HeadMove(payload: payload) else { return }
-          timelines.note(move)
-          moves.tell(move)
+        case .listening(let channels): Task { await heads.catchUp(on: channels, from: pool) }
+        case .notification(_, let payload): heads.receive(payload)
         case .disconnected: break
         }
       }
       sweep = Task {
-        while (try? await Task.sleep(for: Self.sweepInterval)) != nil {
-          let heads = (try? await pool.run(in: .upkeep, Self.heads)) ?? []
-          for move in heads { timelines.note(move) }
-          moves.correct(heads)
-        }
+        while (try? await Task.sleep(for: sweepInterval)) != nil { await heads.sweep(pool) }
       }
     } catch {
       throw StoreError(postgres: error)
@@ -186,13 +172,6 @@ package final class PostgresStore: SyncStore {
     }
   }
 
-  @Sendable private static func heads(_ connection: PostgresConnection) throws -> [HeadMove] {
-    try connection.query(PostgresStatement("heads", "SELECT id, head FROM spaces"))
-      .map {
-        HeadMove(space: try $0.int8(0), head: try $0.int8(1))
-      }
-  }
-
   // MARK: Packets and changes
 
   package func ingest(
@@ -201,11 +180,11 @@ package final class PostgresStore: SyncStore {
     let ingest = PostgresIngest(
       space: space, limits: limits, quotas: quotas, now: now, schemas: schemas,
       timelines: timelines)
-    return try await IngestAttempt.repeated { [moves] matches async throws(StoreError) in
+    return try await IngestAttempt.repeated { [heads] matches async throws(StoreError) in
       try await run { connection in
         let attempt = try ingest.run(packets, matches, on: connection)
         if case .done(let before, let batch) = attempt, batch.head > before {
-          Self.tell(HeadMove(space: space, head: batch.head), moves, connection)
+          heads.tell(HeadMove(space: space, head: batch.head), connection)
         }
         return attempt
       }
@@ -215,14 +194,6 @@ package final class PostgresStore: SyncStore {
         try matcher.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
       }
     }.batch
-  }
-
-  /// Notifies the other nodes; the move is durable whether or not they receive it.
-  static func tell(
-    _ move: HeadMove, _ moves: HeadMoves, _ connection: PostgresConnection
-  ) {
-    moves.tell(move)
-    _ = try? connection.query(notify, [.text(channel), .text(move.payload)])
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
@@ -237,9 +208,9 @@ package final class PostgresStore: SyncStore {
     let change = PostgresSchemaChange(
       space: space, now: now, keepsRecords: keepsRecords, timelines: timelines, mark: mark)
     let random = makeRandom()
-    return try await run { [moves] connection in
+    return try await run { [heads] connection in
       let (head, answer) = try change.apply(document, random: random, on: connection)
-      if let head { Self.tell(HeadMove(space: space, head: head), moves, connection) }
+      if let head { heads.tell(HeadMove(space: space, head: head), connection) }
       return answer
     }
   }
@@ -295,7 +266,13 @@ package final class PostgresStore: SyncStore {
 
   // MARK: Life
 
-  package func headMoves() -> AsyncStream<HeadMove> { moves.stream() }
+  package func headMoves() -> AsyncStream<HeadMove> { heads.moves.stream() }
+
+  package func watchHead(of space: Int64) { heads.watch(space) }
+
+  package func unwatchHead(of space: Int64) { heads.unwatch(space) }
+
+  package var notifications: NodeNotifications? { heads.notifications }
 
   package var standbyPulls: StandbyPulls? { replica?.counts }
 
@@ -317,24 +294,11 @@ package final class PostgresStore: SyncStore {
   package func close() async {
     sweep.cancel()
     await listener.close()
-    moves.finish()
+    heads.moves.finish()
     await checkPool.close()
     await replica?.close()
     if sessionPool !== pool { await sessionPool.close() }
     await pool.close()
-  }
-}
-
-extension HeadMove {
-  /// The message between nodes: `space:head`.
-  var payload: String { "\(space):\(head)" }
-
-  init?(payload: String) {
-    let parts = payload.split(separator: ":")
-    guard parts.count == 2, let space = Int64(parts[0]), let head = Int64(parts[1]) else {
-      return nil
-    }
-    self.init(space: space, head: head)
   }
 }
 

@@ -1,0 +1,142 @@
+import FerryPostgres
+import FerryProtocol
+import Synchronization
+
+/// The heads that a node hears of: it listens to the channels of the spaces that it needs, and
+/// reads their heads when a channel is listened to, so that no move between is lost.
+final class PostgresHeads: Sendable {
+  let moves: HeadMoves
+  let channels: PostgresChannels
+  /// Of this run; they hear of the same moves.
+  let timelines: OwnTimelines
+  private let needed: NeededHeads
+  private let received = Atomic(0)
+
+  private static let read = PostgresStatement(
+    "heads", "SELECT id, head FROM spaces WHERE id = ANY($1)")
+  private static let notify = PostgresStatement("notify", "SELECT pg_notify($1, $2)")
+
+  /// - Parameter random: The source of names of timelines.
+  init(random: @escaping @Sendable () -> UInt64) throws(PostgresError) {
+    let (moves, channels) = (HeadMoves(), try PostgresChannels())
+    let needed = NeededHeads(moves: moves, channels: channels)
+    (self.moves, self.channels, self.needed) = (moves, channels, needed)
+    timelines = OwnTimelines(random: random) { needed.keep($0) }
+  }
+
+  var notifications: NodeNotifications {
+    NodeNotifications(
+      received: received.load(ordering: .relaxed), channels: channels.countInForce)
+  }
+
+  func watch(_ space: Int64) { needed.watch(space) }
+
+  func unwatch(_ space: Int64) { needed.unwatch(space) }
+
+  // MARK: Moves
+
+  /// Notifies the other nodes after the commit; the move is durable whether or not they receive it.
+  /// Within the transaction, PostgreSQL would hold a lock of the whole cluster until it is on the
+  /// disk. Then all spaces would wait for each other.
+  func tell(_ move: HeadMove, _ connection: PostgresConnection) {
+    moves.tell(move)
+    _ = try? connection.query(
+      Self.notify, [.text(HeadWatch.channel(of: move.space)), .text(move.payload)])
+  }
+
+  /// Takes a notification.
+  func receive(_ payload: String) {
+    received.add(1, ordering: .relaxed)
+    guard let move = HeadMove(payload: payload), needed.contains(move.space) else { return }
+    timelines.note(move)
+    moves.tell(move)
+  }
+
+  /// Passes on the heads of the needed spaces of channels that are listened to from now on.
+  func catchUp(on channels: [String], from pool: PostgresPool) async {
+    let spaces = needed.spaces(on: channels)
+    guard let heads = try? await Self.heads(of: spaces, in: .authentication, from: pool) else {
+      return  // The next sweep reads them.
+    }
+    for move in heads { timelines.note(move) }
+    moves.tellAgain(heads)
+  }
+
+  /// Passes on the heads of all needed spaces that differ from the last ones.
+  func sweep(_ pool: PostgresPool) async {
+    let spaces = needed.spaces
+    let heads = (try? await Self.heads(of: spaces, in: .upkeep, from: pool)) ?? []
+    for move in heads { timelines.note(move) }
+    moves.correct(heads)
+  }
+
+  private static func heads(
+    of spaces: [Int64], in lane: PoolLane, from pool: PostgresPool
+  ) async throws -> [HeadMove] {
+    if spaces.isEmpty { return [] }
+    return try await pool.run(in: lane) { connection in
+      try connection.query(read, [.array(PostgresArray(spaces))]).map {
+        HeadMove(space: try $0.int8(0), head: try $0.int8(1))
+      }
+    }
+  }
+}
+
+/// The driver of ``HeadWatch``.
+private final class NeededHeads: Sendable {
+  private let state = Mutex(HeadWatch())
+  private let moves: HeadMoves
+  private let channels: PostgresChannels
+
+  init(moves: HeadMoves, channels: PostgresChannels) {
+    (self.moves, self.channels) = (moves, channels)
+  }
+
+  var spaces: [Int64] { state.withLock { $0.spaces } }
+
+  func contains(_ space: Int64) -> Bool { state.withLock { $0.needs(space) } }
+
+  func spaces(on channels: [String]) -> [Int64] { state.withLock { $0.spaces(on: channels) } }
+
+  func watch(_ space: Int64) {
+    change { watch in
+      // Moves were missed while the space was not needed, and its head may have gone back.
+      if !watch.needs(space) { moves.forget(space) }
+      return watch.watch(space)
+    }
+  }
+
+  func unwatch(_ space: Int64) {
+    change { watch in
+      let change = watch.unwatch(space)
+      if !watch.needs(space) { moves.forget(space) }
+      return change
+    }
+  }
+
+  func keep(_ space: Int64) { change { $0.keep(space) } }
+
+  /// Changes the channels within the lock, so that they change in the same order.
+  private func change(_ edit: (inout HeadWatch) -> HeadWatch.Change?) {
+    state.withLock { watch in
+      switch edit(&watch) {
+      case .begin(let channel): channels.listen(to: channel)
+      case .end(let channel): channels.unlisten(from: channel)
+      case nil: break
+      }
+    }
+  }
+}
+
+extension HeadMove {
+  /// The message between nodes: `space:head`.
+  var payload: String { "\(space):\(head)" }
+
+  init?(payload: String) {
+    let parts = payload.split(separator: ":")
+    guard parts.count == 2, let space = Int64(parts[0]), let head = Int64(parts[1]) else {
+      return nil
+    }
+    self.init(space: space, head: head)
+  }
+}

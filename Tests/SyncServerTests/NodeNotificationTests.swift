@@ -1,0 +1,159 @@
+import FerryPostgres
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncServer
+
+/// Stores of several nodes on one PostgreSQL. None reads the heads again by itself, so a lost move
+/// would make a test hang.
+@Suite("Notifications between nodes", .hangLimit)
+struct NodeNotificationTests {
+  private struct Node {
+    let store: PostgresStore
+    let moves: AsyncStream<HeadMove>
+
+    init(_ url: String) async throws {
+      store = try await PostgresStore(
+        PostgresAddresses(url), limits: .standard, connections: 2, sweepInterval: .seconds(1 << 20))
+      moves = store.headMoves()
+    }
+
+    var notifications: NodeNotifications {
+      store.notifications ?? NodeNotifications(received: -1, channels: -1)
+    }
+
+    /// Waits until the store listens to so many channels.
+    func listens(to channels: Int) async {
+      while notifications.channels != channels { await Task.yield() }
+    }
+
+    /// Waits for a head of a space. Returns the moves before it.
+    @discardableResult
+    func hears(_ space: SpaceSummary, _ head: SequenceNumber) async -> [HeadMove] {
+      var before: [HeadMove] = []
+      for await move in moves {
+        if move.space == space.id, move.head >= head { return before }
+        before.append(move)
+      }
+      return before
+    }
+  }
+
+  /// A device that writes one record after another.
+  private struct Writer {
+    let store: PostgresStore
+    let space: SpaceSummary
+    var maker: PacketMaker
+    var head: SequenceNumber = 0
+
+    init(_ node: Node, _ space: SpaceSummary, device: UInt64 = 1) {
+      (store, self.space, maker) = (node.store, space, PacketMaker(device))
+    }
+
+    mutating func write(_ count: Int = 1) async throws {
+      for _ in 0..<count {
+        let packet = IncomingPacket(maker.packet("r\(head)"), byteCount: 1)
+        head = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000).head
+      }
+    }
+  }
+
+  @Test("a node receives the moves of the spaces that it needs, and of no others")
+  func needs() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let (east, west) = (try await Node(url), try await Node(url))
+    let busy = try await east.store.createSpace(.known("busy"))
+    let watched = try await east.store.createSpace(.known("watched"))
+    #expect(HeadWatch.channel(of: busy.id) != HeadWatch.channel(of: watched.id))
+    var (noise, news) = (Writer(east, busy), Writer(east, watched))
+    try await noise.write(10)
+    #expect(west.notifications == NodeNotifications(received: 0, channels: 0))
+    west.store.watchHead(of: watched.id)
+    await west.listens(to: 1)
+    try await noise.write(10)
+    try await news.write(3)
+    // Notifications of one database arrive in order: those of `busy` would be there by now.
+    #expect(await west.hears(watched, 3).allSatisfy { $0.space == watched.id })
+    #expect(west.notifications.received == 3)
+    west.store.unwatchHead(of: watched.id)
+    await west.listens(to: 0)
+    try await news.write(5)
+    west.store.watchHead(of: busy.id)
+    // The head before the watch is read when the channel is listened to.
+    await west.hears(busy, 20)
+    #expect(west.notifications.received == 3)
+    await east.store.close()
+    await west.store.close()
+  }
+
+  @Test("a node hears of the spaces that it has written to, for its timelines")
+  func timelines() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let (east, west) = (try await Node(url), try await Node(url))
+    let space = try await east.store.createSpace(.known("s"))
+    var (one, two) = (Writer(east, space), Writer(west, space, device: 2))
+    try await one.write()
+    await east.listens(to: 1)
+    try await two.write(4)
+    await east.hears(space, 5)
+    // A database that was restored to the third operation is behind what this node has heard.
+    #expect(east.store.timelines.next(in: space.id, head: 3) != nil)
+    await east.store.close()
+    await west.store.close()
+  }
+
+  @Test("after a lost connection, the moves that were missed and the later ones arrive")
+  func lostConnection() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let (east, west) = (try await Node(url), try await Node(url))
+    let spaces = [
+      try await east.store.createSpace(.known("a")), try await east.store.createSpace(.known("b")),
+    ]
+    var writers = spaces.map { Writer(east, $0) }
+    for space in spaces { west.store.watchHead(of: space.id) }
+    await west.listens(to: 2)
+    for round in 1...3 {
+      let administration = try PostgresConnection(url: url)
+      let killed = try administration.query(
+        .once(
+          """
+          SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND backend_type = 'client backend'
+          """))
+      #expect(killed.count > 0)
+      for index in writers.indices { try await writers[index].write(2) }
+      for writer in writers { await west.hears(writer.space, SequenceNumber(round * 4 - 2)) }
+      await west.listens(to: 2)
+      for index in writers.indices { try await writers[index].write(2) }
+      for writer in writers { await west.hears(writer.space, SequenceNumber(round * 4)) }
+    }
+    await east.store.close()
+    await west.store.close()
+  }
+
+  @Test("watchers that come and go while a space moves miss no head")
+  func churn() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let (east, west) = (try await Node(url), try await Node(url))
+    let space = try await east.store.createSpace(.known("s"))
+    let writing = Task { [space] in
+      var writer = Writer(east, space)
+      try await writer.write(300)
+      return writer.head
+    }
+    var seen: SequenceNumber = 0
+    while seen < 300 {
+      west.store.watchHead(of: space.id)
+      let present = try #require(try await west.store.space(named: .known("s")))
+      // The next head comes in any case, as a notification or from the look at the heads.
+      if present.head < 300 { await west.hears(space, present.head + 1) }
+      seen = present.head
+      west.store.unwatchHead(of: space.id)
+    }
+    #expect(try await writing.value == 300)
+    await east.store.close()
+    await west.store.close()
+  }
+}
