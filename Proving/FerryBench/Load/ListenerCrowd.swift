@@ -5,55 +5,59 @@ import Foundation
 final class ListenerCrowd {
   private struct Listener {
     let socket: Int32
-    /// The end of the bytes read so far, in case an event comes in two pieces.
-    var tail: [UInt8] = []
-    var head: SequenceNumber = -1
+    var reader = EventReader()
   }
 
   private var listeners: [Listener] = []
+  /// Of each listener, by number.
+  private var polled: [pollfd] = []
+  private var buffer = [UInt8](repeating: 0, count: 16 << 10)
 
-  /// Opens `count` streams and waits until each has answered.
-  init(_ count: Int, port: UInt16, space: String) throws {
-    let request = Array(
-      """
-      GET /v1/spaces/\(space)/events HTTP/1.1\r
-      Host: 127.0.0.1:\(port)\r
-      Accept: text/event-stream\r
-      \r
+  var count: Int { listeners.count }
 
-      """.utf8)
-    for _ in 0..<count {
+  /// Opens `count` streams, in turn to each port, and waits until each has received a head.
+  init(_ count: Int, ports: [UInt16], space: String) throws {
+    for number in 0..<count {
+      let port = ports[number % ports.count]
       let descriptor = try Self.connect(port)
       listeners.append(Listener(socket: descriptor))
-      guard write(descriptor, request, request.count) == request.count else {
-        throw BenchError("a listener cannot send: \(String(cString: strerror(errno)))")
+      polled.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
+      let request = Self.request(port, space)
+      guard write(descriptor, request, request.count) == request.count
+      else { throw BenchError("a listener cannot send: \(String(cString: strerror(errno)))") }
+      // As devices do that come one after another: a server refuses thousands of requests at once.
+      if listeners.count.isMultiple(of: 64) || listeners.count == count {
+        _ = try wait(forHead: 0, within: 120)
       }
     }
-    _ = try wait(forHead: 0, within: 30)
   }
 
-  deinit { for listener in listeners { close(listener.socket) } }
+  deinit { close() }
+
+  /// Ends all streams.
+  func close() {
+    for listener in listeners { Foundation.close(listener.socket) }
+    (listeners, polled) = ([], [])
+  }
 
   /// Waits until every listener has received `head` or a later one. Returns the time of each,
   /// counted from `start`, in milliseconds.
   func wait(
     forHead head: SequenceNumber, since watch: Stopwatch = Stopwatch(), within seconds: Double
   ) throws -> [Double] {
-    var waiting = listeners.indices.filter { listeners[$0].head < head }
+    var waiting = listeners.count { $0.reader.head < head }
     var times: [Double] = []
-    while !waiting.isEmpty {
+    while waiting > 0 {
       guard watch.seconds < seconds else {
-        throw BenchError("\(waiting.count) of \(listeners.count) listeners received no event")
+        throw BenchError("\(waiting) of \(listeners.count) listeners received no event")
       }
-      var polled = waiting.map {
-        pollfd(fd: listeners[$0].socket, events: Int16(POLLIN), revents: 0)
-      }
-      guard poll(&polled, nfds_t(polled.count), 1_000) > 0 else { continue }
-      for (slot, index) in zip(polled, waiting) where slot.revents != 0 {
+      for index in nextReady() {
+        let before = listeners[index].reader.head
         try read(index)
-        if listeners[index].head >= head { times.append(watch.milliseconds) }
+        guard before < head, listeners[index].reader.head >= head else { continue }
+        times.append(watch.milliseconds)
+        waiting -= 1
       }
-      waiting.removeAll { listeners[$0].head >= head }
     }
     return times
   }
@@ -71,35 +75,44 @@ final class ListenerCrowd {
     from first: SequenceNumber, to last: SequenceNumber, _ watch: Stopwatch, within seconds: Double
   ) throws -> [[Arrival]] {
     var arrivals = [[Arrival]](repeating: [], count: listeners.count)
-    while listeners.contains(where: { $0.head < last }) {
+    var waiting = listeners.count { $0.reader.head < last }
+    while waiting > 0 {
       guard watch.seconds < seconds else { throw BenchError("listeners received no event") }
-      var polled = listeners.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
-      guard poll(&polled, nfds_t(polled.count), 1_000) > 0 else { continue }
-      for index in polled.indices where polled[index].revents != 0 {
-        let before = max(listeners[index].head, first - 1)
+      for index in nextReady() {
+        let before = max(listeners[index].reader.head, first - 1)
         try read(index)
-        let now = listeners[index].head
+        let now = listeners[index].reader.head
         guard now > before else { continue }
         arrivals[index].append(
           Arrival(
             time: watch.milliseconds, covered: Int(before - first + 1)..<Int(now - first + 1)))
+        if before < last, now >= last { waiting -= 1 }
       }
     }
     return arrivals
   }
 
+  /// Returns the listeners that can be read; none after a second.
+  private func nextReady() -> [Int] {
+    guard poll(&polled, nfds_t(polled.count), 1_000) > 0 else { return [] }
+    return polled.indices.filter { polled[$0].revents != 0 }
+  }
+
   private func read(_ index: Int) throws {
-    var buffer = [UInt8](repeating: 0, count: 4_096)
     let count = Foundation.read(listeners[index].socket, &buffer, buffer.count)
-    guard count > 0 else { throw BenchError("ferryd ended a stream of events") }
-    let text = listeners[index].tail + buffer[..<count]
-    for line in text.split(separator: UInt8(ascii: "\n")) {
-      guard line.starts(with: Array("id:".utf8)) else { continue }
-      let value = String(decoding: line.dropFirst(3), as: UTF8.self)
-      let number = SequenceNumber(value.trimmingCharacters(in: .whitespaces))
-      listeners[index].head = max(listeners[index].head, number ?? -1)
-    }
-    listeners[index].tail = Array(text.suffix(256))
+    guard count > 0 else { throw BenchError("the server ended a stream of events") }
+    listeners[index].reader.take(buffer[..<count])
+  }
+
+  private static func request(_ port: UInt16, _ space: String) -> [UInt8] {
+    Array(
+      """
+      GET /v1/spaces/\(space)/events HTTP/1.1\r
+      Host: 127.0.0.1:\(port)\r
+      Accept: text/event-stream\r
+      \r
+
+      """.utf8)
   }
 
   private static func connect(_ port: UInt16) throws -> Int32 {
@@ -117,5 +130,37 @@ final class ListenerCrowd {
       throw BenchError("a listener cannot connect: \(String(cString: strerror(errno)))")
     }
     return descriptor
+  }
+}
+
+/// Finds the heads in a stream of events, whatever pieces it comes in.
+struct EventReader {
+  /// The newest head so far; -1 before the first.
+  private(set) var head: SequenceNumber = -1
+  /// The place in the present line, as far as the line can still name a head.
+  private var place = Place.start(0)
+  private static let name = Array("id: ".utf8)
+
+  private enum Place {
+    /// So many bytes of `id: ` were read.
+    case start(Int)
+    case number(SequenceNumber)
+    case rest
+  }
+
+  mutating func take(_ bytes: ArraySlice<UInt8>) {
+    for byte in bytes {
+      switch place {
+      case .number(let number) where byte == UInt8(ascii: "\n"):
+        head = max(head, number)
+        place = .start(0)
+      case _ where byte == UInt8(ascii: "\n"): place = .start(0)
+      case .start(let count) where byte == Self.name[count]:
+        place = count + 1 == Self.name.count ? .number(0) : .start(count + 1)
+      case .number(let number) where (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte):
+        place = .number(number &* 10 &+ SequenceNumber(byte - UInt8(ascii: "0")))
+      default: place = .rest
+      }
+    }
   }
 }

@@ -78,19 +78,21 @@ struct LoadClient: Sendable {
   /// Returns the work of the server's pruner since its start, in runs that have ended. It is the
   /// deleted operations, and the rows whose disk space was not released yet.
   func pruned() async throws -> (operations: Int, unreclaimed: Int) {
+    (
+      try await metric("ferry_pruned_rows_total{kind=\"operation\"}"),
+      try await metric("ferry_prune_unreclaimed_rows")
+    )
+  }
+
+  /// Returns a value of the server's metrics, by its name with labels.
+  func metric(_ name: String) async throws -> Int {
     let answer = try await transport.send(TransportRequest(.get, "\(base)/metrics"))
     try check(answer)
     let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
-    func value(_ name: String) throws -> Int {
-      guard let line = lines.first(where: { $0.hasPrefix(name + " ") }),
-        let value = Double(line.dropFirst(name.count + 1))
-      else { throw BenchError("the metrics do not contain \(name)") }
-      return Int(value)
-    }
-    return (
-      try value("ferry_pruned_rows_total{kind=\"operation\"}"),
-      try value("ferry_prune_unreclaimed_rows")
-    )
+    guard let line = lines.first(where: { $0.hasPrefix(name + " ") }),
+      let value = Double(line.dropFirst(name.count + 1))
+    else { throw BenchError("the metrics do not contain \(name)") }
+    return Int(value)
   }
 
   private func address(_ space: String, _ path: String) -> String {
