@@ -17,22 +17,12 @@ struct BundleWorldTests {
 
   @Test("a world with bundles passes all oracles", arguments: WorldOptions.Profile.allCases, 1...2)
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
-    let result = try await WorldThreads.world(seed, Self.options(profile))
-    #expect(result.violations.isEmpty, "\(result.violations)")
-    #expect(result.counts[.bundle, default: 0] > 0)
+    try await WorldThreads.expectSound(seed, Self.options(profile), with: .bundle)
   }
 
   @Test("versions are published, promoted, withdrawn, updated, confirmed, failed and named")
   func happens() async throws {
-    var seen: Set<String> = []
-    for seed in 1...6 as ClosedRange<UInt64> {
-      let result = try await WorldThreads.world(seed, Self.options(.mobile), keepsEvents: true)
-      for event in result.events where event.kind == .bundle {
-        for word in event.detail.split(whereSeparator: { " :".contains($0) }) {
-          seen.insert(String(word))
-        }
-      }
-    }
+    let seen = try await WorldThreads.words(of: .bundle, Self.options(.mobile))
     let words = [
       "published", "promote", "withdraw", "another", "works", "failed", "silent", "crashed", "user",
     ]
@@ -41,10 +31,7 @@ struct BundleWorldTests {
 
   @Test("a world with bundles is the same twice", arguments: 1...3)
   func twice(_ seed: UInt64) async throws {
-    let first = try await WorldThreads.world(seed, Self.options(.hostile))
-    let second = try await WorldThreads.world(seed, Self.options(.hostile))
-    #expect(first.traceHash == second.traceHash)
-    #expect(first.steps == second.steps && first.virtualTime == second.virtualTime)
+    try await WorldThreads.expectTwice(seed, Self.options(.hostile))
   }
 
   @Test("a world without bundles has no bundle events")

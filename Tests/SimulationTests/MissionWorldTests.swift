@@ -16,22 +16,12 @@ struct MissionWorldTests {
 
   @Test("a world with missions passes all oracles", arguments: WorldOptions.Profile.allCases, 1...2)
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
-    let result = try await WorldThreads.world(seed, Self.options(profile))
-    #expect(result.violations.isEmpty, "\(result.violations)")
-    #expect(result.counts[.mission, default: 0] > 0)
+    try await WorldThreads.expectSound(seed, Self.options(profile), with: .mission)
   }
 
   @Test("missions are published, retracted, requested, fetched, and paused")
   func happens() async throws {
-    var seen: Set<String> = []
-    for seed in 1...6 as ClosedRange<UInt64> {
-      let result = try await WorldThreads.world(seed, Self.options(.mobile), keepsEvents: true)
-      for event in result.events where event.kind == .mission {
-        for word in event.detail.split(whereSeparator: { " :".contains($0) }) {
-          seen.insert(String(word))
-        }
-      }
-    }
+    let seen = try await WorldThreads.words(of: .mission, Self.options(.mobile))
     for word in ["published", "retracted", "opened", "downloading", "paused", "done"] {
       #expect(seen.contains(word), "\(word)")
     }
@@ -39,10 +29,7 @@ struct MissionWorldTests {
 
   @Test("a world with missions is the same twice", arguments: 1...3)
   func twice(_ seed: UInt64) async throws {
-    let first = try await WorldThreads.world(seed, Self.options(.hostile))
-    let second = try await WorldThreads.world(seed, Self.options(.hostile))
-    #expect(first.traceHash == second.traceHash)
-    #expect(first.steps == second.steps && first.virtualTime == second.virtualTime)
+    try await WorldThreads.expectTwice(seed, Self.options(.hostile))
   }
 
   @Test("a world without missions has no mission events")

@@ -1,5 +1,6 @@
 import FerrySimulation
 import Foundation
+import Testing
 
 /// Runs worlds each on one thread from beginning to end, as many at once as there are cores. A
 /// world belongs to the thread that made it.
@@ -22,6 +23,38 @@ enum WorldThreads {
     _ seed: UInt64, _ options: WorldOptions, keepsEvents: Bool = false
   ) async throws -> WorldResult {
     try await run { try World(seed: seed, options: options, keepsEvents: keepsEvents).run() }
+  }
+
+  /// Expects that a world passes all oracles, and has events of a kind.
+  static func expectSound(
+    _ seed: UInt64, _ options: WorldOptions, with kind: TraceEvent.Kind
+  ) async throws {
+    let result = try await world(seed, options)
+    #expect(result.violations.isEmpty, "\(result.violations)")
+    #expect(result.counts[kind, default: 0] > 0)
+  }
+
+  /// Expects that a world is the same twice.
+  static func expectTwice(_ seed: UInt64, _ options: WorldOptions) async throws {
+    let first = try await world(seed, options)
+    let second = try await world(seed, options)
+    #expect(first.traceHash == second.traceHash)
+    #expect(first.steps == second.steps && first.virtualTime == second.virtualTime)
+  }
+
+  /// Returns the words in the events of a kind, of six worlds.
+  static func words(
+    of kind: TraceEvent.Kind, _ options: WorldOptions
+  ) async throws -> Set<String> {
+    var seen: Set<String> = []
+    for seed in 1...6 as ClosedRange<UInt64> {
+      let result = try await world(seed, options, keepsEvents: true)
+      for event in result.events where event.kind == kind {
+        seen.formUnion(
+          event.detail.split(whereSeparator: { " :".contains($0) }).map(String.init))
+      }
+    }
+    return seen
   }
 }
 
