@@ -9,7 +9,8 @@ extension DaemonCommands {
       Until the first token is created, and without --jwt-issuer, the server is open: every \
       request may do everything. It then listens on loopback only, unless --insecure is given, and \
       refuses requests from web pages and through proxies. At SIGTERM it accepts no more requests, \
-      finishes those in progress, and ends with 0.
+      finishes those in progress, and ends with 0. At SIGHUP it reads the keys of --jwks again, and \
+      looks up each token again.
       """,
     options: options + AccessOptions.options + BlobOptions.options + QuotaOptions.options,
     flags: [
@@ -23,6 +24,7 @@ extension DaemonCommands {
     ]
   ) { arguments in
     FileDescriptorLimit.raise()
+    let hangUps = HangUps()
     let server = try await FerryServer.start(try configuration(arguments))
     try TextOutput.standardError.line(try announcement(server, arguments))
     let runners = try arguments.strings("mirror").map { name in
@@ -32,8 +34,12 @@ extension DaemonCommands {
     }
     await withTaskGroup { group in
       for runner in runners { group.addTask { await runner.run() } }
+      group.addTask { [stream = hangUps.stream] in
+        for await _ in stream { await server.reload() }
+      }
       await waitUntilCancelled()
     }
+    hangUps.end()
     // Not in this task, which is cancelled: requests in progress shall still be finished.
     await Task.detached { await server.stop() }.value
     return .done

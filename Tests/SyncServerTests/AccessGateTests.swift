@@ -85,6 +85,23 @@ struct AccessGateTests {
       try await gate.admit(visitor, to: space, need: .reader).problemCode == .unauthorized)
   }
 
+  @Test("after a reload, a revoked token is refused and a new one is admitted at once")
+  func reloads() async throws {
+    let gate = gate()
+    let (token, stranger) = (try await add(.writer), AccessRuleTests.token())
+    let visitors = [token, stranger].map { Visitor(credential: .token($0)) }
+    for visitor in visitors { _ = try await gate.admit(visitor, to: space, need: .reader) }
+    _ = try await store.removeToken(TokenID(hash: token.hash), by: nil)
+    try await store.addToken(stranger, AccessGrants(space, .reader))
+    #expect(try await gate.admit(visitors[0], to: space, need: .reader).problemCode == nil)
+    #expect(
+      try await gate.admit(visitors[1], to: space, need: .reader).problemCode == .unauthorized)
+    try await gate.reload()
+    #expect(
+      try await gate.admit(visitors[0], to: space, need: .reader).problemCode == .unauthorized)
+    #expect(try await gate.admit(visitors[1], to: space, need: .reader).problemCode == nil)
+  }
+
   @Test("an unknown token is looked up once in two seconds")
   func remembersUnknown() async throws {
     let gate = gate()

@@ -77,6 +77,13 @@ package final class AccessGate: Sendable {
     return found.flatMap { $0.isExpired(at: now) ? .failure(AccessRule.expired) : .success($0) }
   }
 
+  /// Reads the issuer's keys again, and looks up each credential again at its next use. The last
+  /// good keys stay if it throws.
+  package func reload() async throws(KeySourceError) {
+    state.withLock { $0.cache.forgetAll() }
+    try await verifier?.reload()
+  }
+
   // MARK: Credentials
 
   private func lookUp(

@@ -16,6 +16,7 @@ package final class FerryServer: Sendable {
   private let http: HTTPServer
   private let service: SyncService
   private let hub: HeadHub
+  private let gate: AccessGate
   private let keeper: AccessKeeper
   private let background: [Task<Void, Never>]
   private let lock: DataLock?
@@ -104,7 +105,7 @@ package final class FerryServer: Sendable {
       Task { await service.inspection.run() },
     ]
     (self.configuration, self.store, self.lock) = (configuration, store, lock)
-    (self.service, self.hub, self.keeper) = (service, hub, keeper)
+    (self.service, self.hub, self.gate, self.keeper) = (service, hub, gate, keeper)
   }
 
   private static func verifier(
@@ -152,6 +153,18 @@ package final class FerryServer: Sendable {
   /// The address at which it listens, with the port in use.
   package var address: ListenAddress {
     ListenAddress(host: configuration.listen.host, port: port)
+  }
+
+  /// Reads the keys of the tokens' issuer again, and looks up each token again at its next use. The
+  /// log reports the result; the last good keys stay if they cannot be read.
+  package func reload() async {
+    do throws(KeySourceError) {
+      try await gate.reload()
+      configuration.log.write(.info, "tokens and keys are read again")
+    } catch {
+      configuration.log.write(
+        .warning, "the issuer's keys cannot be read", detail: error.description)
+    }
   }
 
   /// Stops: accepts nothing more, ends the streams of events, lets requests in progress finish for

@@ -57,6 +57,9 @@ package final class SignedTokenVerifier: Sendable {
     try await load()
   }
 
+  /// Reads the keys now, however recently they were read. The last good keys stay if it throws.
+  package func reload() async throws(KeySourceError) { try await load() }
+
   /// Returns whether other keys are in force since the last call.
   func keysChanged() -> Bool {
     state.withLock { state in

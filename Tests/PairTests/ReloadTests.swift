@@ -1,0 +1,74 @@
+import FerryCryptography
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// A server that reads its keys again at SIGHUP.
+@Suite("SIGHUP", .hangLimit)
+struct ReloadTests {
+  private static let issuer = "https://issuer.example"
+  private static let audience = "ferry"
+
+  /// A shared secret in a set of keys (RFC 7517 §6.4).
+  private struct Key {
+    let name: String
+    let secret: [UInt8]
+
+    init(_ name: String) {
+      self.name = name
+      secret = (0..<32).map { _ in .random(in: 0 ... .max) }
+    }
+
+    var document: String {
+      #"{"keys":[{"kty":"oct","kid":"\#(name)","alg":"HS256","k":"\#(Self.text(secret))"}]}"#
+    }
+
+    /// Returns a token that is valid for an hour (RFC 7519).
+    func token() -> String {
+      let header = #"{"alg":"HS256","typ":"JWT","kid":"\#(name)"}"#
+      let end = Int(Date.now.timeIntervalSince1970) + 3_600
+      let claims =
+        #"{"iss":"\#(issuer)","aud":"\#(audience)","sub":"ada","exp":\#(end),"#
+        + #""ferry":{"notes":"admin"}}"#
+      let signed = Self.text(Array(header.utf8)) + "." + Self.text(Array(claims.utf8))
+      return signed + "." + Self.text(HMACSHA256.code(for: Array(signed.utf8), key: secret))
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String {
+      Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+        .replacing("=", with: "")
+    }
+  }
+
+  private func status(_ token: String, _ server: Server) async throws -> Int {
+    try await Wire.send(
+      .put, "\(server.url)/v1/spaces/notes", headers: ["Authorization": "Bearer \(token)"]
+    ).status
+  }
+
+  @Test("the server reads its issuer's keys again at once, and goes on serving")
+  func keys() async throws {
+    let folder = try TemporaryDirectory()
+    let file = folder.file("keys.json")
+    let (old, new) = (Key("old"), Key("new"))
+    try Data(old.document.utf8).write(to: file)
+    let server = try await Server.start(
+      .embedded, "--jwt-issuer", Self.issuer, "--jwt-audience", Self.audience, "--jwks", file.path)
+    #expect(try await status(old.token(), server) == 200)
+    try Data(new.document.utf8).write(to: file)
+    // Keys are read again by themselves, but not within 30 s of the last time.
+    #expect(try await status(new.token(), server) == 401)
+    server.send(SIGHUP)
+    try await eventually("the log to report it") { server.log.contains("are read again") }
+    #expect(try await status(new.token(), server) == 200)
+    #expect(try await status(old.token(), server) == 401)
+
+    try Data("no keys".utf8).write(to: file)
+    server.send(SIGHUP)
+    try await eventually("the log to report the fault") {
+      server.log.contains("the issuer's keys cannot be read")
+    }
+    #expect(try await status(new.token(), server) == 200, "the last good keys stay")
+    #expect(try await server.stop() == .exited(0))
+  }
+}
