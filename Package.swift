@@ -266,7 +266,8 @@ let package = Package(
       ]),
     tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport", "FerryCompression"]),
     tests("PostgresTests", needs: ["FerryPostgres", "FerryTestSupport"]),
-    tests("MirrorTests", needs: ["FerryMirror", "FerryProtocol", "FerryTestSupport"]),
+    tests(
+      "MirrorTests", needs: ["FerryMirror", "FerryPostgres", "FerryProtocol", "FerryTestSupport"]),
     tests("TableImportTests", needs: ["FerryTableImport", "FerryTestSupport", "FerryProtocol"]),
     tests(
       "SyncClientTests",

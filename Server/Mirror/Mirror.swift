@@ -19,8 +19,8 @@ package final class Mirror: Sendable {
   package let configuration: MirrorConfiguration
   private let folder: MirrorFolder
   private let replica: Replica
-  private let pool: PostgresPool
-  private let ledger: MirrorLedger
+  let pool: PostgresPool
+  let ledger: MirrorLedger
   /// An event in one word, and its description.
   package typealias Log = @Sendable (_ event: String, _ detail: String) -> Void
   private let log: Log
@@ -36,51 +36,7 @@ package final class Mirror: Sendable {
     (self.pool, self.ledger, self.log) = (pool, ledger, log)
   }
 
-  // MARK: Making and opening
-
-  /// Creates a mirror: its folder, its tables in PostgreSQL, and its entry in the ledger there.
-  ///
-  /// - Throws: ``MirrorFault`` if the space defines no table, or if a table in PostgreSQL has rows;
-  ///   then nothing has changed.
-  package static func add(
-    _ configuration: MirrorConfiguration, in folder: MirrorFolder, token: String?
-  ) async throws -> MirrorPlan {
-    guard !folder.exists else {
-      throw MirrorFault(description: "there is a mirror \(configuration.name) in \(folder.path)")
-    }
-    try folder.make()
-    do {
-      let replica = try await Replica.open(folder.replica)
-      let plan: MirrorPlan
-      do {
-        try await replica.connect(
-          to: configuration.server, space: configuration.space, token: token)
-        plan = try configuration.plan(try await replica.schema())
-        await replica.close()
-      } catch {
-        await replica.close()
-        throw error
-      }
-      guard !plan.tables.isEmpty else {
-        throw MirrorFault(
-          description: "the schema of space \(configuration.space) defines no table that can be "
-            + "mirrored" + (plan.omitted.first.map { ": \($0)" } ?? ""))
-      }
-      let pool = try PostgresPool(url: configuration.database, connections: 1)
-      try await pool.run { connection in
-        try connection.transaction { connection in
-          let tables = MirrorTables(connection: connection, configuration: configuration)
-          try tables.make(plan, try tables.enter(), mustBeEmpty: true)
-        }
-      }
-      await pool.close()
-      try folder.save(configuration)
-      return plan
-    } catch {
-      try? folder.remove()
-      throw error
-    }
-  }
+  // MARK: Opening
 
   /// Opens a mirror that was added.
   ///
@@ -91,40 +47,20 @@ package final class Mirror: Sendable {
     let configuration = try folder.configuration()
     let lock = isAlone ? try folder.lock() : nil
     let pool = try PostgresPool(url: configuration.database, connections: 2)
-    let number = try await pool.run { connection in
-      try connection.query(
-        .once("SELECT number FROM ferry_mirror.mirrors WHERE name = $1"),
-        [.text(configuration.name)]
-      ).first?.int8(0)
-    }
-    guard let number else {
-      throw MirrorFault(description: "the database has no mirror \(configuration.name)")
+    guard let ledger = try await pool.run({ try MirrorLedger(configuration.name, $0) }) else {
+      await pool.close()
+      throw MirrorFault(
+        description: "the database has no mirror \(configuration.name); "
+          + "make it with the command that was cut short")
     }
     let replica = try await Replica.open(
       folder.replica, server: configuration.server, space: configuration.space)
-    return Mirror(configuration, folder, replica, pool, MirrorLedger(number: number), lock, log)
+    return Mirror(configuration, folder, replica, pool, ledger, lock, log)
   }
 
   package func close() async {
     await replica.close()
     await pool.close()
-  }
-
-  /// Removes the mirror: its triggers, its entry and its folder. The tables stay, with their rows.
-  package func remove() async throws {
-    let ledger = ledger
-    try await pool.run { connection in
-      try connection.transaction { connection in
-        try connection.execute(ledger.releaseAll)
-        for table in ["captured", "deferred", "unsent", "adopted"] {
-          try connection.execute(
-            "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(ledger.number)")
-        }
-        try connection.execute("DELETE FROM ferry_mirror.mirrors WHERE number = \(ledger.number)")
-      }
-    }
-    await close()
-    try folder.remove()
   }
 
   // MARK: Running
@@ -201,17 +137,17 @@ package final class Mirror: Sendable {
   private func round(_ state: inout RunState) async throws {
     var file = try await prepared(&state)
     if state.isAdopting {
-      try await upload(file).run { [log] in log("adopting", $0.shown) }
+      try await MirrorUpload(parts: parts(file)).run { [log] in log("adopting", $0.shown) }
       state = RunState()
       file = try await prepared(&state)
     }
     for attempt in 0..<5 {
-      if try await intake(file).takeAll() { state.retries = true }
+      if try await MirrorIntake(parts: parts(file)).takeAll() { state.retries = true }
       if state.retries, !configuration.adoptions.isEmpty {
-        state.retries = try await !upload(file).retry()
+        state.retries = try await !MirrorUpload(parts: parts(file)).retry()
       }
       do {
-        let result = try await output(file).bring()
+        let result = try await MirrorOutput(parts: parts(file)).bring()
         if result == .nothing { return }
         // A row that has come may be needed by others.
         state.retries = true
@@ -232,7 +168,7 @@ package final class Mirror: Sendable {
   ) async throws {
     var state = RunState()
     let file = try await prepared(&state)
-    if state.isAdopting { try await upload(file).run(onProgress) }
+    if state.isAdopting { try await MirrorUpload(parts: parts(file)).run(onProgress) }
     // The triggers become the ordinary ones.
     state = RunState()
     _ = try await prepared(&state)
@@ -240,29 +176,13 @@ package final class Mirror: Sendable {
 
   // MARK: Parts
 
-  private func intake(_ file: MirrorFile) -> MirrorIntake {
-    MirrorIntake(file: file, replica: replica, pool: pool, ledger: ledger, log: log)
-  }
-
-  private func output(_ file: MirrorFile) -> MirrorOutput {
-    MirrorOutput(
-      file: file, path: folder.replica, sql: statements(file), replica: replica, pool: pool,
-      ledger: ledger, log: log)
-  }
-
-  private func upload(_ file: MirrorFile) -> MirrorUpload {
-    MirrorUpload(intake: intake(file), sql: statements(file))
-  }
-
-  private func comparison(_ file: MirrorFile) -> MirrorComparison {
-    MirrorComparison(
-      file: file, path: folder.replica, sql: statements(file), pool: pool, replica: replica)
-  }
-
-  private func statements(_ file: MirrorFile) -> [MirrorSQL] {
-    file.plan.tables.map {
+  private func parts(_ file: MirrorFile) -> MirrorParts {
+    let sql = file.plan.tables.map {
       MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
     }
+    return MirrorParts(
+      file: file, path: folder.replica, sql: sql, replica: replica, pool: pool, ledger: ledger,
+      log: log)
   }
 
   // MARK: Preparing
@@ -310,7 +230,7 @@ package final class Mirror: Sendable {
       former != identifier || turn < ended
     {
       log("compare", "the tables were filled from another file, or were restored")
-      _ = try await comparison(file).compare(repairing: .tables)
+      _ = try await MirrorComparison(parts: parts(file)).compare(repairing: .tables)
     }
     try await pool.run { connection in
       _ = try connection.query(
@@ -385,7 +305,7 @@ package final class Mirror: Sendable {
     _ = try await replica.sync()
     try await round(&state)
     guard let file = state.file else { return [] }
-    let found = try await comparison(file).compare(repairing: side)
+    let found = try await MirrorComparison(parts: parts(file)).compare(repairing: side)
     if side != nil { try await round(&state) }
     return found
   }

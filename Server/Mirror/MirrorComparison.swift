@@ -5,28 +5,23 @@ import FerrySyncClient
 
 /// Compares the rows of the tables with those of the replica, and repairs one side.
 struct MirrorComparison: Sendable {
-  let file: MirrorFile
-  /// The path of the replica.
-  let path: String
-  let sql: [MirrorSQL]
-  let pool: PostgresPool
-  let replica: Replica
+  let parts: MirrorParts
 
   /// Returns the rows that differ. The repair of the tables is noted, for the next step. A row that a
   /// company has and the space lacks is never deleted so: the space gets it.
   func compare(repairing side: Mirror.Side?) async throws -> [Mirror.Difference] {
     var found: [Mirror.Difference] = []
-    for (place, sql) in sql.enumerated() {
-      found += try await pool.run { try compare(place, sql, side, $0) }
+    for (place, sql) in parts.sql.enumerated() {
+      found += try await parts.pool.run { try compare(place, sql, side, $0) }
     }
     guard side == .tables, !found.isEmpty else { return found }
     let differences = found
-    try await replica.write { database in
+    try await parts.replica.write { database in
       for difference in differences {
-        guard let table = file.plan.table(difference.table.text) else { continue }
+        guard let table = parts.file.plan.table(difference.table.text) else { continue }
         if table.adoption != nil, !difference.isInSpace { continue }
         let key = try table.values(ofKey: difference.key)
-        try file.note(table, key, database)
+        try parts.file.note(table, key, database)
       }
     }
     return found
@@ -35,11 +30,11 @@ struct MirrorComparison: Sendable {
   private func compare(
     _ place: Int, _ sql: MirrorSQL, _ side: Mirror.Side?, _ connection: PostgresConnection
   ) throws -> [Mirror.Difference] {
-    let source = try SQLiteConnection(path: path, mode: .readOnly)
+    let source = try SQLiteConnection(path: parts.path, mode: .readOnly)
     return try connection.transaction { connection in
       try connection.execute(sql.makeCopy)
       try MirrorCopy(connection, sql).fill { body in
-        try file.rows(of: place, source, body)
+        try parts.file.rows(of: place, source, body)
       }
       let rows = try connection.query(.once(sql.differences(withDeferred: side == .tables)))
       return try rows.map { row in

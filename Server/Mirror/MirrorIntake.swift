@@ -3,11 +3,7 @@ import FerrySyncClient
 
 /// Takes the writes that PostgreSQL has captured into the space.
 struct MirrorIntake: Sendable {
-  let file: MirrorFile
-  let replica: Replica
-  let pool: PostgresPool
-  let ledger: MirrorLedger
-  let log: Mirror.Log
+  let parts: MirrorParts
 
   /// Takes all captured writes. Returns whether there were any.
   @discardableResult
@@ -19,20 +15,20 @@ struct MirrorIntake: Sendable {
 
   /// Takes the writes that are captured by now: programs may write faster than they are taken.
   func takePresent() async throws {
-    let last = try await pool.run { try ledger.lastCaptured($0) }
+    let last = try await parts.pool.run { try parts.ledger.lastCaptured($0) }
     repeat {
       guard try await takeSome() else { return }
-    } while try await pool.run { try ledger.hasCaptured(through: last, $0) }
+    } while try await parts.pool.run { try parts.ledger.hasCaptured(through: last, $0) }
   }
 
   /// Takes some captured writes into the space. Returns whether there were any.
   func takeSome() async throws -> Bool {
     try await settleRead()
-    let captured = try await pool.run { try ledger.captured($0) }
+    let captured = try await parts.pool.run { try parts.ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
     for failure in try await take(captured) {
       let key = failure.write.key.map { $0 ?? "NULL" }.joined(separator: ", ")
-      log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
+      parts.log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
     }
     try await settleRead()
     return true
@@ -42,13 +38,13 @@ struct MirrorIntake: Sendable {
     _ captured: CapturedWrites
   ) async throws -> [FailedWrite] {
     do {
-      return try await replica.write { try file.take(captured, $0) }
+      return try await parts.replica.write { try parts.file.take(captured, $0) }
     } catch let error where error.isTooManyWrites {
       guard let half = captured.half else { throw error }
       return try await take(half)
     } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
       // A foreign key fails at the end of the transaction: it does not say for which write.
-      log("retry", "\(error)")
+      parts.log("retry", "\(error)")
     }
     let transactions = captured.transactions
     guard transactions.count == 1 else {
@@ -56,15 +52,15 @@ struct MirrorIntake: Sendable {
       for transaction in transactions { failed += try await take(transaction) }
       return failed
     }
-    return try await replica.write { try file.take(captured, $0, checksEach: true) }
+    return try await parts.replica.write { try parts.file.take(captured, $0, checksEach: true) }
   }
 
   /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
   private func settleRead() async throws {
-    let read = try await replica.read { try file.read($0) }
+    let read = try await parts.replica.read { try parts.file.read($0) }
     guard !read.isEmpty else { return }
-    repeat { _ = try await replica.sync() } while try await replica.status().pending > 0
-    try await pool.run { try ledger.remove(read, $0) }
-    try await replica.write { try file.forgetRead($0) }
+    repeat { _ = try await parts.replica.sync() } while try await parts.replica.status().pending > 0
+    try await parts.pool.run { try parts.ledger.remove(read, $0) }
+    try await parts.replica.write { try parts.file.forgetRead($0) }
   }
 }

@@ -78,11 +78,25 @@ struct MirrorLedger: Sendable {
   static let stepMax: Int64 = 20_000
   /// Writes of a transaction that reach the space together; a larger one is split. A device's
   /// transaction has at most 40,000 (``Limits/operationsPerTransaction``).
-  static let transactionMax: Int64 = 30_000
+  var transactionMax: Int64 = 30_000
   /// Bytes of a step; a device's transaction has at most 12 MiB (``Limits/transactionBytes``).
   static let bytesMax: Int64 = 10 << 20
 
   let number: Int64
+
+  init(number: Int64) { self.number = number }
+
+  /// Returns the ledger of a mirror; `nil` if the database has none of the name.
+  init?(_ name: String, _ connection: PostgresConnection) throws {
+    let ledger = try connection.query(
+      .once("SELECT to_regclass('ferry_mirror.mirrors') IS NOT NULL")
+    ).first?.bool(0)
+    guard ledger == true else { return nil }
+    let found = try connection.query(
+      .once("SELECT number FROM ferry_mirror.mirrors WHERE name = $1"), [.text(name)])
+    guard let number = try found.first?.int8(0) else { return nil }
+    self.number = number
+  }
 
   // MARK: Tables
 
@@ -123,6 +137,7 @@ struct MirrorLedger: Sendable {
       rows bigint NOT NULL DEFAULT 0,       -- in the slices
       total bigint NOT NULL,                -- as estimated at the beginning
       done boolean NOT NULL DEFAULT false,
+      space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
     CREATE OR REPLACE FUNCTION ferry_mirror.tell() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS '
@@ -144,7 +159,8 @@ struct MirrorLedger: Sendable {
       DECLARE found record;
       BEGIN
         FOR found IN SELECT tgrelid::regclass AS target, tgname FROM pg_trigger
-          WHERE tgname IN (''ferry_\(number)_row'', ''ferry_\(number)_truncate'', ''ferry_\(number)_told'')
+          WHERE NOT tgisinternal
+            AND tgname ~ ''^ferry_\(number)_(row|insert|update|delete|truncate|told)$''
         LOOP
           EXECUTE format(''DROP TRIGGER %I ON %s'', found.tgname, found.target);
         END LOOP;
@@ -155,6 +171,17 @@ struct MirrorLedger: Sendable {
         END LOOP;
       END'
     """
+  }
+
+  /// Removes the mirror's triggers and its entry; its tables stay.
+  func remove(_ connection: PostgresConnection) throws {
+    try connection.transaction { connection in
+      try connection.execute(releaseAll)
+      for table in ["captured", "deferred", "unsent", "adopted"] {
+        try connection.execute("DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
+      }
+      try connection.execute("DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
+    }
   }
 
   // MARK: Captured writes
@@ -192,7 +219,7 @@ struct MirrorLedger: Sendable {
         WHERE $4 OR sum < $5 ORDER BY tries, id
         """),
       [
-        .int8(number), .array(PostgresArray(taken)), .int8(Self.transactionMax),
+        .int8(number), .array(PostgresArray(taken)), .int8(transactionMax),
         // Several transactions are read as a whole.
         .bool(taken.count > 1), .int8(Self.bytesMax),
       ])
@@ -224,46 +251,61 @@ struct MirrorLedger: Sendable {
   func remove(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     guard !read.isEmpty else { return }
     try connection.transaction { connection in
-      try removeCaptured(read, connection)
+      let marks: PostgresParameters = [
+        .int8(number), .array(PostgresArray(read.marks.map { Optional($0.transaction) })),
+        .array(PostgresArray(read.marks.map { Optional($0.tries) })),
+        .array(PostgresArray(read.marks.map { Optional($0.id) })),
+      ]
+      if try hasUnsent(connection) {
+        _ = try connection.query(.once(Self.settleUnsent), marks)
+      }
+      try putOff(read, connection)
+      // Those that were put off are behind the marks now.
+      _ = try connection.query(
+        .once(
+          """
+          DELETE FROM ferry_mirror.captured c
+          USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
+          WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
+          """), marks)
       try note(read.unsent, connection)
     }
   }
 
-  private func removeCaptured(_ read: ReadWrites, _ connection: PostgresConnection) throws {
+  private func putOff(_ read: ReadWrites, _ connection: PostgresConnection) throws {
+    guard !read.later.isEmpty else { return }
     _ = try connection.query(
       .once(
         """
-        WITH sent AS (
-          DELETE FROM ferry_mirror.unsent u
-          USING ferry_mirror.captured c
-            JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
-            ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
-          WHERE u.mirror = $1 AND c.mirror = $1 AND c.tab = u.tab
-            AND c.kind <> 'U' AND (c.key = u.key OR c.kind = 'K' AND c.olds = u.key)),
-        -- The space may lack other columns of the row.
-        again AS (
-          UPDATE ferry_mirror.unsent u SET retry = true
-          FROM ferry_mirror.captured c
-            JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
-            ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
-          WHERE u.mirror = $1 AND c.mirror = $1 AND c.tab = u.tab AND c.kind = 'U'
-            AND c.key = u.key),
-        later AS (
-          UPDATE ferry_mirror.captured c SET tries = r.tries + 1
-          FROM unnest($2::text[]::xid8[], $3::bigint[]) r(xid, tries)
-          WHERE c.mirror = $1 AND c.xid = r.xid AND c.id = ANY($5))
-        DELETE FROM ferry_mirror.captured c
-        USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
-        WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
-          AND NOT EXISTS (SELECT FROM unnest($5) h(id) WHERE h.id = c.id)
+        UPDATE ferry_mirror.captured c SET tries = r.tries + 1
+        FROM unnest($2::text[]::xid8[], $3::bigint[]) r(xid, tries)
+        WHERE c.mirror = $1 AND c.xid = r.xid AND c.tries <= r.tries
+          AND c.id IN (SELECT unnest($4::bigint[]))
         """),
       [
         .int8(number), .array(PostgresArray(read.marks.map { Optional($0.transaction) })),
         .array(PostgresArray(read.marks.map { Optional($0.tries) })),
-        .array(PostgresArray(read.marks.map { Optional($0.id) })),
         .array(PostgresArray(read.later.map { Optional($0) })),
       ])
   }
+
+  /// Forgets unsent rows that the space has by the writes of a step; an update has sent some of their
+  /// columns only.
+  private static let settleUnsent = """
+    WITH taken AS MATERIALIZED (
+      SELECT c.tab, c.kind, c.key, c.olds FROM ferry_mirror.captured c
+        JOIN unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
+        ON c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
+      WHERE c.mirror = $1),
+    -- The space may lack other columns of the row.
+    again AS (
+      UPDATE ferry_mirror.unsent u SET retry = true FROM taken c
+      WHERE u.mirror = $1 AND c.tab = u.tab AND c.kind = 'U' AND c.key = u.key)
+    DELETE FROM ferry_mirror.unsent u USING (
+      SELECT tab, key FROM taken WHERE kind <> 'U'
+      UNION ALL SELECT tab, olds FROM taken WHERE kind = 'K') c
+    WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.key
+    """
 
   // MARK: Deferred rows
 

@@ -33,7 +33,7 @@ struct MirrorSQL: Sendable {
 
   /// The table with its schema.
   var target: String { "\(Self.quoted(schema)).\(Self.quoted(table.name.text))" }
-  private var function: String { "\(Self.ledger).capture_\(tag)" }
+  var function: String { "\(Self.ledger).capture_\(tag)" }
 
   /// Names what belongs to the table, as long as it is in the plan, wherever.
   private var tag: String { "\(mirror)_\(Self.digest(table.name.text))" }
@@ -101,10 +101,18 @@ struct MirrorSQL: Sendable {
 
   private func constraint(_ name: String, _ clause: String) -> String {
     let action = "ALTER TABLE \(target) ADD CONSTRAINT \(name) \(clause)"
+    return unlessPresent(name, in: "pg_constraint", prefix: "con", action)
+  }
+
+  /// Makes a part of the table that is absent. One that is there stays: to drop it would lock out
+  /// readers.
+  private func unlessPresent(
+    _ name: String, in catalog: String, prefix: String, _ action: String
+  ) -> String {
     let body = """
       BEGIN
-        IF NOT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conname = '\(name)'
-          AND conrelid = \(Self.literal(target))::pg_catalog.regclass) THEN
+        IF NOT EXISTS (SELECT FROM pg_catalog.\(catalog) WHERE \(prefix)name = '\(name)'
+          AND \(prefix)relid = \(Self.literal(target))::pg_catalog.regclass) THEN
           EXECUTE \(Self.literal(action));
         END IF;
       END
@@ -116,19 +124,20 @@ struct MirrorSQL: Sendable {
 
   /// The statements that make PostgreSQL record each write of others, in its own transaction.
   var capture: [String] {
-    [
-      """
+    let make = """
       CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
       SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
       AS \(Self.literal(table.adoption == nil ? captureBody : adoptedBody))
-      """,
+      """
+    let truncate = trigger(
+      "truncate",
+      "BEFORE TRUNCATE ON \(target) FOR EACH STATEMENT EXECUTE FUNCTION \(function)()")
+    if let space = table.adoption?.space { return [make, truncate] + spaceTriggers(space) }
+    return [
+      make, truncate,
       trigger(
         "row",
         "AFTER INSERT OR UPDATE OR DELETE ON \(target) FOR EACH ROW "
-          + "EXECUTE FUNCTION \(function)()"),
-      trigger(
-        "truncate",
-        "BEFORE TRUNCATE ON \(target) FOR EACH STATEMENT "
           + "EXECUTE FUNCTION \(function)()"),
       trigger(
         "told",
@@ -137,18 +146,10 @@ struct MirrorSQL: Sendable {
     ]
   }
 
-  /// Creates a trigger that is absent. One that is there stays: to drop it would lock out readers.
-  private func trigger(_ kind: String, _ clause: String) -> String {
+  /// Creates a trigger that is absent.
+  func trigger(_ kind: String, _ clause: String) -> String {
     let name = "ferry_\(mirror)_\(kind)"
-    let body = """
-      BEGIN
-        IF NOT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgname = '\(name)'
-          AND tgrelid = \(Self.literal(target))::pg_catalog.regclass) THEN
-          EXECUTE \(Self.literal("CREATE TRIGGER \(name) \(clause)"));
-        END IF;
-      END
-      """
-    return "DO \(Self.literal(body))"
+    return unlessPresent(name, in: "pg_trigger", prefix: "tg", "CREATE TRIGGER \(name) \(clause)")
   }
 
   /// Adds the columns that an update changes to `names`, `vals` and `olds`.
@@ -259,6 +260,12 @@ struct MirrorSQL: Sendable {
     return "unnest(\(parameters)) AS x(\(names.joined(separator: ", ")))"
   }
 
+  /// The values of a row of the parameters.
+  var values: [String] {
+    zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
+      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
+  }
+
   var matches: String {
     zip(table.key, 0...).map { column, index in
       "t.\(Self.quoted(column.name.text)) = \(column.type.decoded("x.k\(index)"))"
@@ -290,9 +297,6 @@ struct MirrorSQL: Sendable {
 
   var upsert: String {
     let names = table.all.map { Self.quoted($0.name.text) }
-    let values =
-      zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
-      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
     var text =
       "INSERT INTO \(target) AS t (\(names.joined(separator: ", "))) "
       + "SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false)) "
@@ -323,9 +327,6 @@ struct MirrorSQL: Sendable {
   }
 
   var fillCopy: String {
-    let values =
-      zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
-      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
     return "INSERT INTO ferry_copy SELECT \(values.joined(separator: ", ")) "
       + "FROM \(source(keysOnly: false))"
   }

@@ -78,6 +78,7 @@ struct MirrorStep {
     let texts: [String?]
     do throws(MirrorFault) {
       texts = try definition.texts(ofColumns: row.values ?? [])
+      if row.values != nil { try definition.checkSpace(ofKey: key) }
     } catch {
       return try ledger.defer(definition.name, key, error.description, connection)
     }
@@ -283,6 +284,16 @@ extension MirrorTable {
       texts.append(text)
     }
     return texts
+  }
+
+  /// - Throws: ``MirrorFault`` if a key belongs to another space.
+  func checkSpace(ofKey texts: [String?]) throws(MirrorFault) {
+    guard let space = adoption?.space else { return }
+    for (column, text) in zip(key, texts) where column.name.text == space.name {
+      guard text != space.value else { continue }
+      throw MirrorFault(
+        description: "column \(column.name) names another space: \(text ?? "NULL")")
+    }
   }
 
   /// Returns the texts that PostgreSQL reads for the columns beside the key.

@@ -5,11 +5,11 @@ struct MirrorTables {
   let connection: PostgresConnection
   let configuration: MirrorConfiguration
 
-  /// Enters the mirror in the ledger. Returns its number.
+  /// Enters the mirror in the ledger. Returns its number, and whether it was not there.
   ///
   /// - Parameter again: whether an entry of the same mirror may be there: its making was cut short.
   /// - Throws: ``MirrorFault`` if the database has another mirror of the name.
-  func enter(again: Bool = false) throws -> Int64 {
+  func enter(again: Bool) throws -> (number: Int64, isNew: Bool) {
     // Two that begin at once would both create the schema.
     try connection.execute("SELECT pg_advisory_xact_lock(7310593)")
     try connection.execute(MirrorLedger.tables)
@@ -17,7 +17,7 @@ struct MirrorTables {
       .once(
         "SELECT number FROM ferry_mirror.mirrors WHERE name = $1 AND space = $2 AND schema = $3"),
       names)
-    if again, let number = try known.first?.int8(0) { return number }
+    if again, let number = try known.first?.int8(0) { return (number, false) }
     let made = try connection.query(
       .once(
         """
@@ -27,9 +27,10 @@ struct MirrorTables {
     guard let number = try made.first?.int8(0) else {
       throw MirrorFault(
         description: "the database has a mirror \(configuration.name) already; "
-          + "choose another name, or remove that one")
+          + "choose another name, or remove that one with "
+          + "`ferryd mirror remove \(configuration.name)`; --database helps if its folder is lost")
     }
-    return number
+    return (number, true)
   }
 
   private var names: PostgresParameters {

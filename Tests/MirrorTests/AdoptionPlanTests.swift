@@ -168,6 +168,31 @@ struct AdoptionPlanTests {
     #expect(try plan(Self.lists, other).omitted.first?.contains("other types") == true)
   }
 
+  @Test("the column that names a row's space does not travel, unless it is a part of the key")
+  func spaces() throws {
+    var tasks = Self.tasks
+    tasks.columns.append(Self.column("account", "int4", required: true))
+    let chosen = MirrorAdoption(space: SpaceColumn("account", value: "7"))
+    let made = try plan(tasks, chosen: ["tasks": chosen])
+    #expect(made.tables[0].definition.columns.map(\.name) == ["title", "done", "list"])
+    #expect(made.tables[0].adoption.space == SpaceColumn("account", value: "7"))
+    #expect(made.omitted.first == "column tasks.account: it names the space of a row")
+    // Without the option, no device could add a row with it.
+    #expect(fault(tasks, MirrorAdoption(columns: ["title"]))?.contains("column account") == true)
+    var parent = Self.lists
+    parent.columns.append(Self.column("account", "int4"))
+    let both = try plan(parent, tasks, chosen: ["lists": chosen, "tasks": chosen])
+    #expect(
+      both.omitted.last == "foreign key (list) of table tasks: not all rows of table lists travel")
+    tasks.key = ["account", "id"]
+    let keyed = try plan(tasks, chosen: ["tasks": chosen])
+    #expect(keyed.tables[0].definition.key.names == ["account", "id"])
+    #expect(fault(Self.tasks, chosen)?.contains("has no column account") == true)
+    tasks.columns[4].type = "float8"
+    tasks.key = ["id"]
+    #expect(fault(tasks, chosen)?.contains("cannot name the space of a row") == true)
+  }
+
   @Test("keys of several columns and unique keys travel")
   func keys() throws {
     let seats = CompanyTable(

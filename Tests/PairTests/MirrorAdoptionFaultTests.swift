@@ -38,15 +38,16 @@ struct MirrorAdoptionFaultTests {
     let database = stage.database
     let writer = Task.detached {
       let connection = try PostgresConnection(url: database)
+      let reader = try PostgresConnection(url: database)
       var round = 0
       while !Task.isCancelled {
         round += 1
         try Self.write(round, connection)
-        // A transaction that is rolled back, and one that stays open for a while.
+        // A transaction that is rolled back, and one that is committed; others read meanwhile.
         try connection.execute("BEGIN")
         try connection.execute(
           "UPDATE items SET n = -1 WHERE id = \(round * 53 % 20_000) AND id <> \(Self.locked)")
-        try? await Task.sleep(for: .milliseconds(20))
+        for _ in 0..<4 { _ = try reader.query(.once("SELECT sum(n), max(note) FROM items")) }
         try connection.execute(round % 2 == 0 ? "ROLLBACK" : "COMMIT")
       }
       return round

@@ -54,9 +54,9 @@ struct MirrorTests {
       return finished
     }
 
-    func run() throws -> ChildProcess {
+    func run(_ name: String = "crm") throws -> ChildProcess {
       try ChildProcess(
-        try Executables.ferryd(), ["mirror", "run", "crm", "--mirrors", mirrors.url.path],
+        try Executables.ferryd(), ["mirror", "run", name, "--mirrors", mirrors.url.path],
         directory: mirrors.url)
     }
 

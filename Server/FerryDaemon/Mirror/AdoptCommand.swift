@@ -33,6 +33,13 @@ extension MirrorCommands {
           Only rows travel for which the condition is true. It is SQL over the row's own columns, such \
           as "NOT archived".
           """, repeated: true),
+      OptionSpec(
+        "space-column", value: "COLUMN=VALUE",
+        help: """
+          Only rows with this value travel, and new rows of devices get it. The column does not reach \
+          devices. Use it for tables with rows of several spaces, with one mirror for each space. All \
+          tables need the column; their foreign keys do not reach devices.
+          """),
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
@@ -43,6 +50,17 @@ extension MirrorCommands {
     }
     for (table, text) in try pairs("where", arguments, example: "'tasks=NOT archived'") {
       configuration.adoptions[table]?.condition = text
+    }
+    if let text = arguments.stringIfPresent("space-column") {
+      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2 else {
+        throw UsageError(
+          .invalidValue, "\"\(text)\" names no column and a value",
+          why: "--space-column takes COLUMN=VALUE", next: "write --space-column account_id=7")
+      }
+      for table in configuration.tables {
+        configuration.adoptions[table]?.space = SpaceColumn(parts[0], value: parts[1])
+      }
     }
     let started = configuration
     let plan = try await explained(name) {

@@ -174,7 +174,7 @@ enum MirrorCommands {
     discussion: """
       Rows differ if a program wrote them without triggers (session_replication_role = replica). \
       With --repair tables, such a row becomes as it is in the space. With --repair space, the \
-      space gets the row as a write of now. Stop `ferryd mirror run` first. Exit code 1: rows differ.
+      space gets the row as a write of now. Rows that name a space without a mirror are listed. Stop `ferryd mirror run` first. Exit code 1: rows differ.
       """,
     options: [
       OptionSpec(
@@ -184,13 +184,17 @@ enum MirrorCommands {
   ) { arguments in
     let (name, folder) = try folder(arguments)
     let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
-    let found = try await opened(name, folder) { try await $0.verify(repairing: side) }
+    let (found, unclaimed) = try await opened(name, folder) {
+      (try await $0.verify(repairing: side), try await $0.unclaimedRows())
+    }
     if arguments.flag("json") {
       try TextOutput.standardOutput.line(
         JSONText.object([
           ("differences", .array(found.map(\.json))), ("repaired", .bool(side != nil)),
+          ("unclaimed", .array(unclaimed.map(\.json))),
         ]).text)
     } else {
+      for rows in unclaimed { try TextOutput.standardOutput.line(rows.text) }
       for row in found { try TextOutput.standardOutput.line(row.text) }
       let end = side == nil || found.isEmpty ? "" : "; repaired"
       let count = found.count == 1 ? "1 row differs" : "\(found.count) rows differ"
@@ -200,10 +204,18 @@ enum MirrorCommands {
   }
 
   private static let remove = CommandSpec(
-    "remove", summary: "Remove a mirror; its tables stay as they are.", arguments: [nameArgument]
+    "remove", summary: "Remove a mirror; its tables stay as they are.",
+    discussion: "If the mirror's folder is lost, --database names the database with its triggers.",
+    arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    try await explained(name) { try await Mirror.open(folder).remove() }
+    try await explained(name) {
+      if !folder.exists, let database = arguments.stringIfPresent("database") {
+        try await Mirror.remove(name, from: database)
+      } else {
+        try await Mirror.remove(folder)
+      }
+    }
     try TextOutput.standardOutput.line("removed mirror \(name); its tables stay")
     return .done
   }
@@ -293,6 +305,19 @@ extension Mirror.Difference {
     .object([
       ("table", .string(table.text)), ("key", .array(key.map { .string($0) })),
       ("inTable", .bool(isInTable)), ("inSpace", .bool(isInSpace)),
+    ])
+  }
+}
+
+extension UnclaimedRows {
+  fileprivate var text: String {
+    "\(table): \(count) rows do not travel: no mirror has \(column) \(value ?? "NULL")"
+  }
+
+  fileprivate var json: JSONText {
+    .object([
+      ("table", .string(table.text)), ("column", .string(column)),
+      ("value", value.map { .string($0) } ?? .null), ("rows", .string(String(count))),
     ])
   }
 }

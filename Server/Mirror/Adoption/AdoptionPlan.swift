@@ -45,13 +45,15 @@ package struct AdoptionPlan: Sendable, Equatable {
     if let other = adoption.columns.first(where: { table.column($0) == nil }) {
       throw MirrorFault(description: "table \(table.name) has no column \(other)")
     }
+    if let space = adoption.space { try check(space, of: table) }
     var made = Table(
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
       adoption: adoption)
     made.definition.key = try key(of: table, &made.types)
     for column in table.columns where !table.key.contains(column.name) {
       if let reason = obstacle(to: column, adoption) {
-        guard !column.isRequired || column.hasDefault else {
+        let isSet = column.name == adoption.space?.name
+        guard !column.isRequired || column.hasDefault || isSet else {
           throw MirrorFault(
             description: "table \(table.name) cannot be adopted: column \(column.name) does not "
               + "travel, since \(reason); it is NOT NULL without a default, so that no device could "
@@ -70,6 +72,22 @@ package struct AdoptionPlan: Sendable, Equatable {
       made.definition.unique.append(unique.map { Name($0) })
     }
     return made
+  }
+
+  private static func check(
+    _ space: SpaceColumn, of table: CompanyTable
+  ) throws(MirrorFault) {
+    guard let column = table.column(space.name) else {
+      throw MirrorFault(
+        description:
+          "table \(table.name) has no column \(space.name) that names the space of a row; "
+          + "adopt the table with another mirror")
+    }
+    guard column.keyType != nil, !column.isGenerated, column.identity != "a" else {
+      throw MirrorFault(
+        description: "column \(space.name) of table \(table.name) cannot name the space of a row: "
+          + "it has to be an integer, a text or a UUID that PostgreSQL does not compute")
+    }
   }
 
   /// Returns the reason if no device could have the table.
@@ -113,6 +131,7 @@ package struct AdoptionPlan: Sendable, Equatable {
 
   /// Returns the reason if a column does not travel.
   private static func obstacle(to column: CompanyColumn, _ adoption: MirrorAdoption) -> String? {
+    if column.name == adoption.space?.name { return "it names the space of a row" }
     if !adoption.columns.isEmpty, !adoption.columns.contains(column.name) {
       return "it was not chosen"
     }
@@ -154,7 +173,7 @@ package struct AdoptionPlan: Sendable, Equatable {
     guard let parent = tables.first(where: { $0.name.text == reference.table }) else {
       return "it refers to a table that is not adopted"
     }
-    guard parent.adoption.condition == nil else {
+    guard parent.adoption.condition == nil, parent.adoption.space == nil else {
       return "not all rows of table \(parent.name) travel"
     }
     guard reference.isValid else { return "PostgreSQL has not checked it for all rows" }

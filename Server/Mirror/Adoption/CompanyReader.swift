@@ -28,6 +28,25 @@ struct CompanyReader {
     return table
   }
 
+  /// Returns the value that names a space as PostgreSQL writes it.
+  ///
+  /// - Throws: ``MirrorFault`` if it is no value of the column.
+  func canonical(_ space: SpaceColumn, of table: CompanyTable) throws -> SpaceColumn {
+    guard let column = table.column(space.name), column.keyType != nil else { return space }
+    do {
+      return SpaceColumn(space.name, value: try text(space.value, of: column))
+    } catch let error as PostgresError where error.isAboutRow {
+      throw MirrorFault(
+        description: "column \(space.name) of table \(table.name) cannot have the value "
+          + "\(space.value): \(error.message)")
+    }
+  }
+
+  private func text(_ value: String, of column: CompanyColumn) throws -> String {
+    let sql = "SELECT (\(MirrorSQL.literal(value))::\(column.shownType))::text"
+    return try connection.query(.once(sql)).first?.text(0) ?? value
+  }
+
   private func columns(_ oid: Int64) throws -> [CompanyColumn] {
     try connection.query(
       .once(

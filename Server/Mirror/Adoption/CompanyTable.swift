@@ -55,8 +55,19 @@ package struct MirrorAdoption: Codable, Sendable, Equatable {
   package var columns: [String]
   /// The SQL of whether a row travels; `nil` for all rows.
   package var condition: String?
+  /// The column that names the space of a row, if the table has rows of several spaces.
+  package var space: SpaceColumn?
 
-  package init(columns: [String] = [], condition: String? = nil) {
-    (self.columns, self.condition) = (columns, condition)
+  package init(columns: [String] = [], condition: String? = nil, space: SpaceColumn? = nil) {
+    (self.columns, self.condition, self.space) = (columns, condition, space)
   }
+}
+
+/// A column of a company's table that names the space of each row.
+package struct SpaceColumn: Codable, Sendable, Equatable {
+  package var name: String
+  /// The value of the mirror's space, as PostgreSQL writes it.
+  package var value: String
+
+  package init(_ name: String, value: String) { (self.name, self.value) = (name, value) }
 }

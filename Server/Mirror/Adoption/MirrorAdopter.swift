@@ -55,8 +55,13 @@ package struct MirrorAdopter: Sendable {
     return try await pool.run { connection in
       try connection.transaction(.snapshot) { connection in
         let reader = CompanyReader(connection: connection, schema: configuration.schema)
-        return try AdoptionPlan(
-          try configuration.tables.map(reader.table), configuration.adoptions)
+        let tables = try configuration.tables.map(reader.table)
+        var adoptions = configuration.adoptions
+        for table in tables {
+          guard let space = adoptions[table.name]?.space else { continue }
+          adoptions[table.name]?.space = try reader.canonical(space, of: table)
+        }
+        return try AdoptionPlan(tables, adoptions)
       }
     }
   }
@@ -113,7 +118,7 @@ package struct MirrorAdopter: Sendable {
         return try await pool.run { connection in
           try connection.transaction { connection in
             let tables = MirrorTables(connection: connection, configuration: configuration)
-            let number = try tables.enter(again: again)
+            let number = try tables.enter(again: again).number
             for table in plan.tables { try enter(table, number, connection) }
             try tables.make(plan, number)
             // No program writes until the end of this transaction: the triggers capture all others.
@@ -129,16 +134,17 @@ package struct MirrorAdopter: Sendable {
   private func enter(
     _ table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
   ) throws {
-    let target = MirrorSQL(table: table, schema: configuration.schema, mirror: number).target
+    let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
     _ = try connection.query(
       .once(
         """
-        INSERT INTO ferry_mirror.adopted(mirror, tab, total)
-        SELECT $1, $2, CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target))
-          ELSE reltuples::bigint END
-        FROM pg_class WHERE oid = $3::text::regclass
-        ON CONFLICT DO NOTHING
-        """), [.int8(number), .text(table.name.text), .text(target)])
+        INSERT INTO ferry_mirror.adopted(mirror, tab, total, space_column, space_value)
+        VALUES ($1, $2, \(sql.estimate), $3, $4) ON CONFLICT DO NOTHING
+        """),
+      [
+        .int8(number), .text(table.name.text), .text(table.adoption?.space?.name),
+        .text(table.adoption?.space?.value),
+      ])
   }
 
   private func noteLast(

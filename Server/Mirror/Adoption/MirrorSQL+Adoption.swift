@@ -1,3 +1,5 @@
+import FerryProtocol
+
 /// SQL of a table that a company has, and that keeps its definition.
 extension MirrorSQL {
   // MARK: The rows that travel
@@ -5,17 +7,41 @@ extension MirrorSQL {
   /// Returns the SQL of whether a row travels; `nil` if all do. The condition sees the row by the name of
   /// its table.
   func holds(_ row: String) -> String? {
-    guard let condition = table.adoption?.condition else { return nil }
+    let isOurs = isOfSpace(row)
+    guard let condition = table.adoption?.condition else {
+      return isOurs.map { "coalesce(\($0), false)" }
+    }
     // A comment in the condition ends with its line.
-    return """
+    let holds = """
       (SELECT coalesce((\(condition)
       ), false) FROM (SELECT \(row).*) AS \(Self.quoted(table.name.text)))
       """
+    guard let isOurs else { return holds }
+    // A condition may fail for rows of other spaces.
+    return "CASE WHEN \(isOurs) THEN \(holds) ELSE false END"
   }
+
+  /// The SQL of whether a row belongs to the mirror's space, in a form for indexes; `nil` if all do.
+  func isOfSpace(_ row: String) -> String? {
+    table.adoption?.space.map {
+      "\(row).\(Self.quoted($0.name)) = \(Self.literal($0.value))"
+    }
+  }
+
+  private var andIsOfSpace: String { isOfSpace("t").map { " AND \($0)" } ?? "" }
 
   /// The rows of the table that travel.
   var travelling: String {
-    holds("t").map { "(SELECT * FROM \(target) t WHERE \($0))" } ?? target
+    holds("t").map { "(SELECT * FROM \(target) t WHERE \($0)\(andIsOfSpace))" } ?? target
+  }
+
+  /// The number of rows, as a company's table of one space has them about.
+  var estimate: String {
+    if let isOurs = isOfSpace("t") { return "(SELECT count(*) FROM \(target) t WHERE \(isOurs))" }
+    return """
+      (SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target)) ELSE reltuples::bigint END
+        FROM pg_class WHERE oid = \(Self.literal(target))::regclass)
+      """
   }
 
   /// A query that fails if the condition is wrong.
@@ -49,7 +75,7 @@ extension MirrorSQL {
         names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
         travelled boolean := false; travels boolean := false;
       BEGIN
-        IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;
+        IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;\(tellRow)
         IF TG_OP = 'TRUNCATE' THEN
           \(head)) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL FROM \(travelling) t;
           RETURN NULL;
@@ -81,6 +107,27 @@ extension MirrorSQL {
         RETURN NULL;
       END
       """
+  }
+
+  /// Reports a captured write, if no trigger of the statement does.
+  private var tellRow: String {
+    if table.adoption?.space == nil { return "" }
+    return "\n  PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');"
+  }
+
+  /// The triggers of a table with rows of several spaces. The functions of the other spaces' mirrors do
+  /// not run.
+  func spaceTriggers(_ space: SpaceColumn) -> [String] {
+    let literal = Self.literal(space.value)
+    let isOurs = { (row: String) in "\(row).\(Self.quoted(space.name)) = \(literal)" }
+    let (old, new) = (isOurs("OLD"), isOurs("NEW"))
+    return [("INSERT", new), ("UPDATE", "\(old) OR \(new)"), ("DELETE", old)].map {
+      event, condition in
+      trigger(
+        event.lowercased(),
+        "AFTER \(event) ON \(target) FOR EACH ROW WHEN (\(condition)) "
+          + "EXECUTE FUNCTION \(function)()")
+    }
   }
 
   /// The SQL of whether the space may lack other columns of an updated row.
@@ -118,7 +165,7 @@ extension MirrorSQL {
       SELECT t.*, row_number() OVER w AS ferry_n,
         sum(pg_column_size(t.*)) OVER w AS ferry_bytes FROM (
         SELECT * FROM \(target) t WHERE \(place("<=", "$3::text[]"))
-          AND \(isFirst ? "true" : place(">", "$4::text[]"))
+          AND \(isFirst ? "true" : place(">", "$4::text[]"))\(andIsOfSpace)
         ORDER BY \(keyColumns) LIMIT $1::bigint) t
       WINDOW w AS (ORDER BY \(keyColumns) ROWS UNBOUNDED PRECEDING)) t
     WHERE ferry_n = 1 OR ferry_bytes <= $2::bigint ORDER BY ferry_n DESC LIMIT 1
@@ -157,7 +204,7 @@ extension MirrorSQL {
         CASE WHEN f.fault IS NULL THEN \(columnTexts("t.")) ELSE ARRAY[f.fault] END
       FROM \(from) CROSS JOIN LATERAL (
         SELECT CASE \(faults("t.").joined(separator: " ")) END AS fault) f
-      WHERE \(condition)\(holds) ORDER BY \(keyColumns) FOR SHARE OF t
+      WHERE \(condition)\(andIsOfSpace)\(holds) ORDER BY \(keyColumns) FOR SHARE OF t
       """
   }
 
@@ -178,11 +225,6 @@ extension MirrorSQL {
     "ARRAY[\(table.key.indices.map { "x.k\($0)" }.joined(separator: ", "))]::text[]"
   }
 
-  private var values: [String] {
-    zip(table.key, 0...).map { $0.type.decoded("x.k\($1)") }
-      + zip(table.columns, 0...).map { $0.type.decoded("x.c\($1)") }
-  }
-
   /// Changes rows that are there. Triggers and defaults of an insert do not concern them.
   var update: String? {
     guard !table.columns.isEmpty else { return nil }
@@ -201,9 +243,13 @@ extension MirrorSQL {
 
   /// Adds rows that are absent.
   var insert: String {
-    let names = table.all.map { Self.quoted($0.name.text) }.joined(separator: ", ")
+    var (names, values) = (table.all.map { Self.quoted($0.name.text) }, self.values)
+    if let space = table.adoption?.space, table.column(Name(space.name)) == nil {
+      names.append(Self.quoted(space.name))
+      values.append(Self.literal(space.value))
+    }
     return """
-      INSERT INTO \(target) (\(names)) OVERRIDING SYSTEM VALUE
+      INSERT INTO \(target) (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
       SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
       ON CONFLICT (\(quoted(table.key.map(\.name)))) DO NOTHING
       """

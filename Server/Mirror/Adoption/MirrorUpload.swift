@@ -2,12 +2,13 @@ import FerryPostgres
 
 /// Uploads the rows that adopted tables had.
 struct MirrorUpload: Sendable {
-  let intake: MirrorIntake
-  /// Parents before their children.
-  let sql: [MirrorSQL]
+  let parts: MirrorParts
 
-  private var pool: PostgresPool { intake.pool }
-  private var ledger: MirrorLedger { intake.ledger }
+  private var intake: MirrorIntake { MirrorIntake(parts: parts) }
+  private var pool: PostgresPool { parts.pool }
+  private var ledger: MirrorLedger { parts.ledger }
+  /// Parents before their children.
+  private var sql: [MirrorSQL] { parts.sql }
 
   /// Uploads slice by slice until each row is in the space, or noted as one that the space lacks.
   ///

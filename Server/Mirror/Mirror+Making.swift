@@ -1,0 +1,113 @@
+import FerryPostgres
+import FerrySyncClient
+
+/// Mirrors that begin and end.
+extension Mirror {
+  // MARK: Adding
+
+  /// Creates a mirror: its folder, its tables in PostgreSQL, and its entry in the ledger there. If it
+  /// was cut short, the same call goes on. It also gives a mirror another token.
+  ///
+  /// - Throws: ``MirrorFault`` if the space defines no table, or if a table in PostgreSQL has rows;
+  ///   then nothing has changed.
+  package static func add(
+    _ configuration: MirrorConfiguration, in folder: MirrorFolder, token: String?
+  ) async throws -> MirrorPlan {
+    let isKnown = folder.exists
+    guard try !isKnown || folder.configuration() == configuration else {
+      throw MirrorFault(description: "there is a mirror \(configuration.name) in \(folder.path)")
+    }
+    try folder.make()
+    do {
+      let plan = try await connect(configuration, folder, token)
+      // An entry without its folder could not be removed.
+      try folder.save(configuration)
+      try await enter(configuration, plan, isKnown: isKnown)
+      return plan
+    } catch {
+      // PostgreSQL may have committed before its connection broke.
+      if !isKnown, (error as? PostgresError).map({ $0.kind == .server }) ?? true {
+        try? folder.remove()
+      }
+      throw error
+    }
+  }
+
+  private static func connect(
+    _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ token: String?
+  ) async throws -> MirrorPlan {
+    let replica = try await Replica.open(folder.replica)
+    do {
+      try await replica.connect(
+        to: configuration.server, space: configuration.space, token: token)
+      let plan = try configuration.plan(try await replica.schema())
+      await replica.close()
+      guard plan.tables.isEmpty else { return plan }
+      throw MirrorFault(
+        description: "the schema of space \(configuration.space) defines no table that can be "
+          + "mirrored" + (plan.omitted.first.map { ": \($0)" } ?? ""))
+    } catch {
+      await replica.close()
+      throw error
+    }
+  }
+
+  private static func enter(
+    _ configuration: MirrorConfiguration, _ plan: MirrorPlan, isKnown: Bool
+  ) async throws {
+    let pool = try PostgresPool(url: configuration.database, connections: 1)
+    do {
+      try await pool.run { connection in
+        try connection.transaction { connection in
+          let tables = MirrorTables(connection: connection, configuration: configuration)
+          let (number, isNew) = try tables.enter(again: isKnown)
+          // The tables of one that is there have rows, and the mirror itself follows the schema.
+          if isNew { try tables.make(plan, number, mustBeEmpty: true) }
+        }
+      }
+      await pool.close()
+    } catch {
+      await pool.close()
+      throw error
+    }
+  }
+
+  // MARK: Removing
+
+  /// Removes a mirror: its triggers, its entry and its folder. The tables stay, with their rows. Neither
+  /// the server nor the replica is needed.
+  package static func remove(_ folder: MirrorFolder) async throws {
+    let configuration = try folder.configuration()
+    let lock = try folder.lock()
+    // Its making may have been cut short.
+    _ = try await forget(configuration.name, in: configuration.database)
+    try folder.remove()
+    withExtendedLifetime(lock) {}
+  }
+
+  /// Removes a mirror whose folder is lost: its triggers and its entry.
+  ///
+  /// - Throws: ``MirrorFault`` if the database has no such mirror.
+  package static func remove(_ name: String, from database: String) async throws {
+    guard try await forget(name, in: database) else {
+      throw MirrorFault(description: "the database has no mirror \(name)")
+    }
+  }
+
+  /// Returns whether the database had the mirror.
+  private static func forget(_ name: String, in database: String) async throws -> Bool {
+    let pool = try PostgresPool(url: database, connections: 1)
+    do {
+      let isKnown = try await pool.run { connection in
+        guard let ledger = try MirrorLedger(name, connection) else { return false }
+        try ledger.remove(connection)
+        return true
+      }
+      await pool.close()
+      return isKnown
+    } catch {
+      await pool.close()
+      throw error
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import FerryPostgres
+import FerryTestSupport
+import Testing
+
+@testable import FerryMirror
+
+/// The writes that PostgreSQL keeps until the space has them, in a real database.
+@Suite("Captured writes", .hangLimit)
+struct MirrorLedgerTests {
+  private let connection: PostgresConnection
+
+  init() throws {
+    connection = try PostgresConnection(url: try PostgresCluster.shared().createDatabase())
+    try connection.execute(MirrorLedger.tables)
+  }
+
+  private func capture(_ count: Int) throws {
+    try connection.execute(
+      """
+      INSERT INTO ferry_mirror.captured(mirror, tab, kind, key, names, vals)
+      SELECT 1, 'tasks', 'I', ARRAY['k' || n], '{title}', ARRAY['t' || n]
+      FROM generate_series(1, \(count)) n
+      """)
+  }
+
+  private func ids(_ part: CapturedWrites) -> [Int64] { part.writes.map(\.id) }
+
+  /// What a file notes about a part: the last write, and those that wait for a later part.
+  private func read(_ part: CapturedWrites, puttingOff later: [Int64]) throws -> ReadWrites {
+    let last = try #require(part.writes.last)
+    return ReadWrites(marks: [(last.transaction, last.tries, last.id)], later: later)
+  }
+
+  @Test("a transaction with more writes than a step may have is read in parts")
+  func parts() throws {
+    try capture(25)
+    var ledger = MirrorLedger(number: 1)
+    ledger.transactionMax = 10
+    let first = try ledger.captured(connection)
+    #expect(first.isPart && ids(first) == Array(1...10))
+    // All but one wait for a later part; to do it again after a kill changes nothing.
+    let noted = try read(first, puttingOff: [1, 2, 3, 4, 5, 6, 7, 8, 9])
+    for _ in 0..<2 { try ledger.remove(noted, connection) }
+    let second = try ledger.captured(connection)
+    #expect(second.isPart && ids(second) == Array(11...20))
+    try ledger.remove(try read(second, puttingOff: []), connection)
+    // Those that were put off come after the others, once more in their order.
+    let third = try ledger.captured(connection)
+    #expect(third.isPart && ids(third) == Array(21...25) + Array(1...5))
+    #expect(third.writes.map(\.tries) == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    try ledger.remove(try read(third, puttingOff: [2]), connection)
+    let fourth = try ledger.captured(connection)
+    #expect(!fourth.isPart && ids(fourth) == Array(6...9) + [2])
+    try ledger.remove(try read(fourth, puttingOff: []), connection)
+    #expect(try ledger.captured(connection).writes == [])
+  }
+
+  @Test("a removed write settles the unsent row of its key, and only that")
+  func unsent() throws {
+    try capture(2)
+    let ledger = MirrorLedger(number: 1)
+    let rows = ["k1", "k2", "k3"].map {
+      UnsentRow(table: "tasks", key: [$0], reason: "it waits", canRetry: false)
+    }
+    try ledger.note(rows, connection)
+    let part = try ledger.captured(connection)
+    try ledger.remove(try read(part, puttingOff: []), connection)
+    #expect(try ledger.unsent(connection).rows.map(\.key) == [["k3"]])
+    // An update sends some columns: the row is to be sent as a whole again.
+    try connection.execute(
+      """
+      INSERT INTO ferry_mirror.captured(mirror, tab, kind, key, names, vals, olds)
+      VALUES (1, 'tasks', 'U', '{k3}', '{title}', '{a}', '{b}')
+      """)
+    try ledger.remove(try read(ledger.captured(connection), puttingOff: []), connection)
+    let retried = try connection.query(.once("SELECT retry FROM ferry_mirror.unsent"))
+    #expect(try retried.first?.bool(0) == true)
+  }
+}
