@@ -65,6 +65,23 @@ struct BundleStateTests {
     #expect(versions(state) == [nil, nil])
   }
 
+  @Test(
+    "a device that leaves a named version for the later one before it falls back to the named one")
+  func namedAndLeft() {
+    var state = BundleState()
+    for version in 1...2 {
+      state.activate(Self.key(version))
+      state.confirm(Self.key(version), at: 0)
+    }
+    // The user names version 1, and version 2 comes back before a page of version 1 has loaded.
+    state.activate(Self.key(1))
+    state.activate(Self.key(2))
+    #expect(versions(state) == [2, 1] && !state.isOutdated(Self.key(1)))
+    state.confirm(Self.key(2), at: 0)
+    leave(&state, 2, .failure(reason))
+    #expect(versions(state) == [1, nil] && state.isConfirmed)
+  }
+
   @Test("a version that worked and fails later is left, too")
   func lateFailure() {
     var state = BundleState()

@@ -81,8 +81,13 @@ struct BundleState: Sendable, Equatable {
     }
     guard active != key else { return }
     // A good version that is named again stays the one to fall back to, also from a later one.
-    if isConfirmed { previous = active }
+    if isConfirmed || previous == key && hasWorked(active) { previous = active }
     (active, isConfirmed) = (key, false)
+  }
+
+  /// Whether the last page of a version worked.
+  private func hasWorked(_ key: BundleKey?) -> Bool {
+    outcomes.contains { $0.key == key && $0.failure == nil && !$0.isBlocked }
   }
 
   /// Notes that the page of a version works. Does nothing if another version is in use.
