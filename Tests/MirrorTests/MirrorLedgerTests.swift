@@ -25,7 +25,7 @@ struct MirrorLedgerTests {
 
   private func ids(_ part: CapturedWrites) -> [Int64] { part.writes.map(\.id) }
 
-  /// What a file notes about a part: the last write, and those that wait for a later part.
+  /// The notes of a file about a part: the last write, and those that wait for a later part.
   private func read(_ part: CapturedWrites, puttingOff later: [Int64]) throws -> ReadWrites {
     let last = try #require(part.writes.last)
     return ReadWrites(marks: [(last.transaction, last.tries, last.id)], later: later)
