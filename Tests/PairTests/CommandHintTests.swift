@@ -32,7 +32,9 @@ struct CommandHintTests {
   @Test("a failed command names the joined space in its next step")
   func failedCommand() async throws {
     let device = try Device()
-    _ = try await Replica.open(device.path, server: "http://127.0.0.1:1", space: "own")
+    let replica = try await Replica.open(
+      device.path, server: "http://127.0.0.1:1", space: "own")
+    await replica.close()
     try await device.ferry("join", "family")
     let first = try await device.ferry("undo", "some", exits: 2)
     #expect(first.error.contains("`ferry history` lists"), "\(first.error)")

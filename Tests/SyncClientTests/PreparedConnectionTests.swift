@@ -49,7 +49,8 @@ struct PreparedConnectionTests {
   @Test("a connection within a transaction is refused with the reason")
   func transaction() async throws {
     let path = directory.file("replica.db").path
-    _ = try await Replica.open(path)
+    let replica = try await Replica.open(path)
+    await replica.close()
     let host = try HostConnection(path: path)
     try host.run("BEGIN")
     let error = #expect(throws: ReplicaError.self) {
