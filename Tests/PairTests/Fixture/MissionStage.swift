@@ -63,8 +63,10 @@ extension Server {
   func metric(_ name: String, _ labels: String...) async throws -> Int {
     let page = try await Wire.send(.get, "\(url)/metrics")
     try #require(page.status == 200)
+    try #require(page.text.contains("# TYPE \(name) "), "\(name)")
     return page.text.split(separator: "\n").filter { line in
-      line.hasPrefix("\(name){") && labels.allSatisfy { line.contains($0) }
+      (line.hasPrefix("\(name){") || line.hasPrefix("\(name) "))
+        && labels.allSatisfy { line.contains($0) }
     }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0) { $0 + Int($1) }
   }
 

@@ -106,13 +106,6 @@ final class Server: Sendable {
     return made.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// Returns the value of a metric without labels.
-  func metric(_ name: String) async throws -> Int {
-    let page = try await Wire.send(.get, "\(url)/metrics")
-    let line = page.text.split(separator: "\n").first { $0.hasPrefix(name + " ") }
-    return try #require(line?.split(separator: " ").last.flatMap { Int($0) }, "\(name)")
-  }
-
   /// Returns the newest sequence of a space, which is the number of operations in its history.
   func head(of space: String = Device.space, token: String? = nil) async throws -> Int64 {
     let headers: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
