@@ -184,10 +184,24 @@ struct BundlePairTests {
     await replica.close()
   }
 
-  /// Starts a replica that follows its space and has a version in use.
-  private func watching() async throws -> (
-    server: Server, replica: Replica, bundles: Bundles, watch: Task<Void, any Error>
-  ) {
+  /// A replica that follows its space and has a version in use.
+  private struct Watching {
+    let server: Server
+    /// Holds the replica's file.
+    let device: Device
+    let replica: Replica
+    let bundles: Bundles
+    let watch: Task<Void, any Error>
+
+    func end() async {
+      watch.cancel()
+      _ = await watch.result
+      await replica.close()
+      withExtendedLifetime(device) {}
+    }
+  }
+
+  private func watching() async throws -> Watching {
     let server = try await Server.start()
     let device = try await Device.joined(server.url)
     try await publish("1", on: server)
@@ -195,21 +209,22 @@ struct BundlePairTests {
     let bundles = try await replica.bundles()
     try await replica.sync()
     try await bundles.update("board")
-    return (server, replica, bundles, Task { try await replica.watch() })
+    let watch = Task { try await replica.watch() }
+    return Watching(
+      server: server, device: device, replica: replica, bundles: bundles, watch: watch)
   }
 
   @Test("a watching replica reports an outcome although nothing else changes")
   func quiet() async throws {
-    let (server, replica, bundles, watch) = try await watching()
+    let stage = try await watching()
+    let (server, bundles) = (stage.server, stage.bundles)
     let board = try #require(try await bundles.active("board"))
     // The first outcome may go with the sync that begins a watch.
     try await bundles.confirm(board)
     try await eventually("the success") { try await counts(server) == [[1, 0]] }
     try await bundles.fail(board, reason: "it is blank")
     try await eventually("the failure") { try await counts(server) == [[0, 1]] }
-    watch.cancel()
-    _ = await watch.result
-    await replica.close()
+    await stage.end()
   }
 
   @Test("errors name the bundle and the next step", arguments: [false, true])
@@ -252,7 +267,8 @@ struct BundlePairTests {
 
   @Test("a watching replica leaves a withdrawn version without another call")
   func withdrawnWhileWatching() async throws {
-    let (server, replica, bundles, watch) = try await watching()
+    let stage = try await watching()
+    let (server, bundles) = (stage.server, stage.bundles)
     // A server sends events about the changes that it makes itself.
     let withdrawn = try await server.ferryd(
       "bundle", "withdraw", "board", "--space", Device.space, "--server", server.url)
@@ -260,9 +276,7 @@ struct BundlePairTests {
     try await eventually("the device to leave the version") {
       try await bundles.active("board") == nil
     }
-    watch.cancel()
-    _ = await watch.result
-    await replica.close()
+    await stage.end()
   }
 
   @Test("an activation that is killed at any step leaves the old or the new version, whole")
