@@ -58,12 +58,16 @@ extension FerryCommand {
     defer { withExtendedLifetime(bundles) {} }
     let asJSON = arguments.flag("json")
     // A file with one space needs no name on each line.
-    let seen = Mutex(Set(try await replica.joinedSpaces()))
+    var watched = Set<String>()
+    for one in try await [replica] + replica.joinedReplicas() {
+      if let name = try await one.server()?.space.value { watched.insert(name) }
+    }
+    let names = Mutex(watched)
     do {
       try await replica.watchSpaces { space, event in
-        let isOneOfSeveral = seen.withLock { seen in
-          if let space { seen.insert(space) }
-          return seen.count > 1
+        let isOneOfSeveral = names.withLock { names in
+          if let space { names.insert(space) }
+          return names.count > 1
         }
         try? report(event, of: isOneOfSeveral ? space : nil, asJSON: asJSON)
       }

@@ -140,6 +140,23 @@ struct SpaceTests {
     _ = try await watch.exitStatus()
   }
 
+  @Test("the first line of a watch names its space when the file's other space has not connected")
+  func namedFromTheStart() async throws {
+    let (silent, server) = (
+      try await Server.start(.embedded), try await Server.start(.embedded)
+    )
+    let device = try await Device.joined(silent.url, space: "ada")
+    try await device.ferry("join", "family", "--server", server.url)
+    silent.send(SIGSTOP)
+    let watch = try device.start("sync", "--watch")
+    let first = try await watch.line { $0.hasSuffix("connected") }
+    #expect(first.hasSuffix("family: connected"))
+    silent.send(SIGCONT)
+    _ = try await watch.line { $0.hasSuffix("ada: connected") }
+    watch.send(SIGINT)
+    _ = try await watch.exitStatus()
+  }
+
   @Test("a process that is under way goes on when another one leaves a space")
   func leftElsewhere() async throws {
     let server = try await Server.start(.embedded)
