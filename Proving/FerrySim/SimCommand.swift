@@ -73,7 +73,11 @@ enum SimCommand {
   /// The flags of a command that runs one world.
   static let runFlags = [
     FlagSpec("no-shrink", help: "Show a failure without shrinking it."),
-    FlagSpec("trace", help: "Print each event of the run on a line, before the verdict."),
+    FlagSpec(
+      "trace",
+      help:
+        "Print each event of the run on a line, before the verdict; then those of the smallest part that fails."
+    ),
   ]
 
   static let exitCodes = [

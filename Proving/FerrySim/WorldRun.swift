@@ -60,7 +60,11 @@ struct WorldRun {
     // The verdict first: looking for a small part that fails may take minutes.
     if !isJSON { try output.lines(summary.lines) }
     if !result.violations.isEmpty && shrinks {
-      summary.shrunk = try shrink(result)
+      let shrunk = try shrink(result)
+      summary.shrunk = shrunk
+      if printsTrace {
+        try output.lines(world(shrunk.plan, keepsEvents: true).events.lazy.map(\.line))
+      }
       if !isJSON { try output.lines(summary.shrunkLines) }
     }
     if isJSON { try output.line(summary.json.text) }

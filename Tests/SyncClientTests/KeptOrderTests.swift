@@ -44,4 +44,21 @@ struct KeptOrderTests {
     #expect(try fixture.apply([maker.change(21, "held", "h9", [Column("n", 1)])]).refused == 15)
     #expect(try fixture.rows("SELECT count(*) FROM held") == [[5]])
   }
+
+  @Test(
+    "a record is fetched again when an own write of its deferred column is confirmed",
+    arguments: [("n", true), ("m", false)])
+  func overwritten(column: String, isFetched: Bool) throws {
+    let fixture = try ReplicaFixture()
+    try fixture.run("CREATE TABLE held(id TEXT PRIMARY KEY, n INTEGER CHECK (n < 5), m INTEGER)")
+    try fixture.file.track(["held"])
+    try fixture.apply([maker.change(1, "held", "h", [Column("n", 1)])])
+    let theirs = maker.change(2, "held", "h", [Column("n", 9)], inserts: false)
+    #expect(try fixture.apply([theirs]).refused == 1)
+    try fixture.run("UPDATE held SET \(column) = 3")
+    _ = try fixture.file.receive(fixture.receipt(fixture.freeze()[0], first: 3))
+    #expect(try fixture.file.syncState().applied == 3)
+    let key = RecordKey(table: "held", record: "h")
+    #expect(try fixture.file.refreshes.next() == (isFetched ? [key] : []))
+  }
 }

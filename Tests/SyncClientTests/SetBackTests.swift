@@ -64,6 +64,22 @@ struct SetBackTests {
     #expect(try replica.file.packets.open().count == again.count)
   }
 
+  @Test(
+    "a packet that no page has named is sent again if the cursor was refused for lost history",
+    arguments: [ProblemCode.historyLost, .lostAndExpired])
+  func firstPacket(code: ProblemCode) throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([], head: 0)
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
+    let packet = try replica.freeze()[0]
+    _ = try replica.file.receive(replica.receipt(packet, first: 1))
+    #expect(try replica.pending.isEmpty)
+    try replica.file.beginReplacement(Problem(code, "lost"))
+    let page = maker.page([], head: 0)
+    _ = try replica.file.apply(last: page.body, page.head)
+    #expect(try replica.freeze().flatMap(\.operations).map(\.id) == packet.operations.map(\.id))
+  }
+
   @Test("records that the server lost are inserted again with the earliest time")
   func rescued() throws {
     let replica = try ReplicaFixture.withTasks()

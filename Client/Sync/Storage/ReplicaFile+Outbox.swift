@@ -63,9 +63,27 @@ extension ReplicaFile: OutboxLedger {
     guard let order else { return }
     try rememberClock()
     let last = try packets.archive(through: order, now: now)
+    try refreshOverwritten(after: last, through: order)
     try connection.run(
       "UPDATE ferry_operations SET state = 1 WHERE state = 0 AND seq > ? AND seq <= ?", last, order)
     try trimArchive(below: order - Self.archiveLength, now: now)
+  }
+
+  /// Fetches records again whose deferred values these own operations have overwritten. The server has
+  /// decided between the two, and its pull lists no longer name that.
+  private func refreshOverwritten(after last: Int64, through order: Int64) throws {
+    if try kept.isEmpty() { return }
+    let keys = try connection.rows(
+      """
+      SELECT DISTINCT k.tbl, k.record
+      FROM ferry_kept AS k JOIN ferry_operations AS o ON o.record = k.record AND o.tbl = k.tbl
+      WHERE o.state = 0 AND o.seq > ? AND o.seq <= ? AND json_valid(k.state) AND json_valid(o.data)
+        AND EXISTS (
+          SELECT 1 FROM json_each(k.state) AS write, json_each(write.value, '$.data') AS held
+          JOIN json_each(o.data) AS own ON own.key = held.key)
+      """, last, order
+    ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
+    try refreshes.add(keys)
   }
 
   /// Stores the clock: the newest pending operation has its time, and may be dropped.
@@ -102,8 +120,8 @@ extension ReplicaFile: OutboxLedger {
   /// - Returns: Whether the cursor had to go back, so that the pull list is to be requested again.
   func settleChain(_ head: PageHead) throws -> Bool {
     let replacement = try syncState().replacement
-    let isSetBack = replacement == .rescuing
-    if replacement?.followsLoss == true {
+    let isSetBack = replacement?.followsLoss == true
+    if isSetBack {
       try forgetBases()
     } else {
       // A server forgets a device that was away for long, and its old operations. Those would count

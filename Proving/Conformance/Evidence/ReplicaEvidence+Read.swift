@@ -78,6 +78,13 @@ extension ReplicaEvidence {
     return count == 0 ? [] : try identifiers(in: "ferry_pending", connection).suffix(count)
   }
 
+  /// Returns the records whose changes violate the local schema, each with the reason.
+  package static func refusedRecords(_ connection: SQLiteConnection) throws -> [String] {
+    try connection.rows(
+      "SELECT tbl, record, reason FROM ferry_kept WHERE reason IS NOT NULL ORDER BY tbl, record"
+    ) { "\($0.name(0))/\($0.name(1)) (\($0.text(2)))" }
+  }
+
   private static func confirmed(
     after head: SequenceNumber, _ connection: SQLiteConnection
   ) throws -> Cursor.Anchor? {

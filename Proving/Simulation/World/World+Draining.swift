@@ -50,7 +50,8 @@ extension World {
     // Whether orphans may be left is for the oracle to judge.
     let refused = evidence.refused - evidence.blocked
     if refused > 0, refused > orphans(in: ledger.space) {
-      return "\(refused) records are refused"
+      let records = device.look(at: ledger, isApart: false, ReplicaEvidence.refusedRecords) ?? []
+      return "refused records: \(records.prefix(5).joined(separator: ", "))"
     }
     if evidence.refreshing > 0 { return "\(evidence.refreshing) records are to be fetched" }
     if evidence.unreconciled > 0 { return "\(evidence.unreconciled) tables are to be compared" }
