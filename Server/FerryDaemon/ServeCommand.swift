@@ -28,9 +28,7 @@ extension DaemonCommands {
     let server = try await FerryServer.start(try configuration(arguments))
     try TextOutput.standardError.line(try announcement(server, arguments))
     let runners = try arguments.strings("mirror").map { name in
-      MirrorRunner(
-        name: name, folder: try MirrorCommands.folder(name, arguments),
-        log: try LogOptions.log(arguments))
+      try MirrorCommands.runner(name, arguments)
     }
     await withTaskGroup { group in
       for runner in runners { group.addTask { await runner.run() } }
@@ -75,7 +73,8 @@ extension DaemonCommands {
         help: "The interval between two runs that delete history older than the spaces' retention.",
         kind: .duration, default: "10m", environment: "FERRY_PRUNE_INTERVAL"),
       OptionSpec(
-        "mirror", value: "NAME", help: "A mirror of this machine to run; see `ferryd mirror`.",
+        "mirror", value: "NAME",
+        help: "A mirror, or a group of mirrors, of this machine to run; see `ferryd mirror`.",
         environment: "FERRY_MIRROR", repeated: true),
       MirrorCommands.mirrorsOption,
       OptionSpec(

@@ -19,8 +19,11 @@ package final class Mirror: Sendable {
   package let configuration: MirrorConfiguration
   private let folder: MirrorFolder
   private let replica: Replica
-  let pool: PostgresPool
+  private let database: MirrorDatabase
+  /// Whether no other mirror uses the database's connections.
+  private let ownsDatabase: Bool
   let ledger: MirrorLedger
+  var pool: PostgresPool { database.pool }
   /// An event in one word, and its description.
   package typealias Log = @Sendable (_ event: String, _ detail: String) -> Void
   private let log: Log
@@ -29,71 +32,67 @@ package final class Mirror: Sendable {
 
   private init(
     _ configuration: MirrorConfiguration, _ folder: MirrorFolder, _ replica: Replica,
-    _ pool: PostgresPool, _ ledger: MirrorLedger, _ lock: MirrorLock?, _ log: @escaping Log
+    _ database: MirrorDatabase, ownsDatabase: Bool, _ ledger: MirrorLedger, _ lock: MirrorLock?,
+    _ log: @escaping Log
   ) {
-    self.lock = lock
+    (self.lock, self.ownsDatabase) = (lock, ownsDatabase)
     (self.configuration, self.folder, self.replica) = (configuration, folder, replica)
-    (self.pool, self.ledger, self.log) = (pool, ledger, log)
+    (self.database, self.ledger, self.log) = (database, ledger, log)
   }
 
   // MARK: Opening
 
   /// Opens a mirror that was added.
   ///
-  /// - Parameter isAlone: whether no other process may carry rows meanwhile; only a look needs none.
+  /// - Parameters:
+  ///   - isAlone: whether no other process may carry rows meanwhile; only a look needs none.
+  ///   - shared: the connections of all mirrors of a group; `nil` for own ones.
   package static func open(
-    _ folder: MirrorFolder, isAlone: Bool = true, log: @escaping Log = { _, _ in }
+    _ folder: MirrorFolder, isAlone: Bool = true, sharing shared: MirrorDatabase? = nil,
+    log: @escaping Log = { _, _ in }
   ) async throws -> Mirror {
     let configuration = try folder.configuration()
     let lock = isAlone ? try folder.lock() : nil
-    let pool = try PostgresPool(url: configuration.database, connections: 2)
-    guard let ledger = try await pool.run({ try MirrorLedger(configuration.name, $0) }) else {
-      await pool.close()
-      throw MirrorFault(
-        description: "the database has no mirror \(configuration.name); "
-          + "make it with the command that was cut short")
+    let database = try shared ?? MirrorDatabase(url: configuration.database)
+    do {
+      let ledger = try await database.pool.run { try MirrorLedger(configuration.name, $0) }
+      guard let ledger else {
+        throw MirrorFault(
+          description: "the database has no mirror \(configuration.name); "
+            + "make it with the command that was cut short")
+      }
+      let replica = try await Replica.open(
+        folder.replica, server: configuration.server, space: configuration.space)
+      return Mirror(
+        configuration, folder, replica, database, ownsDatabase: shared == nil, ledger, lock, log)
+    } catch {
+      if shared == nil { await database.close() }
+      throw error
     }
-    let replica = try await Replica.open(
-      folder.replica, server: configuration.server, space: configuration.space)
-    return Mirror(configuration, folder, replica, pool, ledger, lock, log)
   }
 
   package func close() async {
     await replica.close()
-    await pool.close()
+    if ownsDatabase { await database.close() }
   }
 
   // MARK: Running
 
   /// Carries rows both ways until the task is cancelled. If one side is unreachable, it waits for it.
   package func run() async throws {
-    let (wakes, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    let number = "\(ledger.number)"
-    let listener = try PostgresListener(
-      url: configuration.database, channels: PostgresChannels([MirrorLedger.channel])
-    ) { event in
-      switch event {
-      case .listening: wake.yield()
-      case .notification(_, let payload): if payload == number { wake.yield() }
-      case .disconnected: break
+    let payload = "\(ledger.number)"
+    let (wakes, wake) = try database.wakes(of: payload)
+    defer { database.endWakes(of: payload) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { [self] in
+        try await replica.watch(onEvent: { event in
+          if case .synced = event { wake.yield() }
+        })
       }
+      group.addTask { [self] in try await work(wakes, wake) }
+      defer { group.cancelAll() }
+      try await group.next()
     }
-    do {
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { [self] in
-          try await replica.watch(onEvent: { event in
-            if case .synced = event { wake.yield() }
-          })
-        }
-        group.addTask { [self] in try await work(wakes, wake) }
-        defer { group.cancelAll() }
-        try await group.next()
-      }
-    } catch {
-      await listener.close()
-      throw error
-    }
-    await listener.close()
   }
 
   private func work(

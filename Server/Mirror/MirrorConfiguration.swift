@@ -18,6 +18,8 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   package var types: [String: String] = [:]
   /// The tables of a company that are adopted, by name; empty if the mirror made its tables.
   package var adoptions: [String: MirrorAdoption] = [:]
+  /// The group that made the mirror; `nil` for one that a user made.
+  package var group: String?
 
   package init(name: String, server: String, space: String, database: String, schema: String) {
     (self.name, self.server, self.space) = (name, server, space)
@@ -67,13 +69,31 @@ package struct MirrorFolder: Sendable {
   }
 
   func save(_ configuration: MirrorConfiguration) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try encoder.encode(configuration).write(to: settings, options: .atomic)
+    try save(configuration, in: settings)
   }
 
   package func configuration() throws -> MirrorConfiguration {
     try JSONDecoder().decode(MirrorConfiguration.self, from: Data(contentsOf: settings))
+  }
+
+  private func save(_ settings: some Encodable, in file: URL) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    try encoder.encode(settings).write(to: file, options: .atomic)
+  }
+
+  // MARK: A group's folder
+
+  private var groupSettings: URL { URL(filePath: path + "/group.json") }
+
+  /// Whether it is the folder of a group.
+  package var isGroup: Bool { FileManager.default.fileExists(atPath: groupSettings.path) }
+
+  func save(_ group: MirrorGroupConfiguration) throws { try save(group, in: groupSettings) }
+
+  package func group() throws -> MirrorGroupConfiguration {
+    try JSONDecoder().decode(
+      MirrorGroupConfiguration.self, from: Data(contentsOf: groupSettings))
   }
 
   package func remove() throws { try FileManager.default.removeItem(atPath: path) }

@@ -13,7 +13,8 @@ extension MirrorCommands {
       space does not have.
       """,
     options: [
-      serverOption, spaceOption,
+      serverOption,
+      OptionSpec("space", value: "NAME", help: "The space, unless --space-name names many."),
       OptionSpec(
         "token", value: "TOKEN",
         help: """
@@ -34,32 +35,42 @@ extension MirrorCommands {
           as "NOT archived".
           """, repeated: true),
       OptionSpec(
-        "space-column", value: "COLUMN=VALUE",
+        "space-column", value: "COLUMN[=VALUE]",
         help: """
-          Only rows with this value travel, and new rows of devices get it. The column does not reach \
-          devices. Use it for tables with rows of several spaces, with one mirror for each space. All \
-          tables need the column; their foreign keys do not reach devices.
+          For tables with rows of several spaces: only rows with this value travel, and new rows of \
+          devices get it. The column does not reach devices. All tables need the column; their foreign \
+          keys do not reach devices. Without a value, use --space-name.
+          """),
+      OptionSpec(
+        "space-name", value: "PATTERN",
+        help: """
+          Makes a group: a mirror for each value of --space-column, also for those that come later \
+          while the group runs. The pattern has {} in the place of the value, such as account-{}. The \
+          token is for all these spaces: see `ferryd token create --all-spaces`.
           """),
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    var configuration = try configuration(name, arguments)
-    for table in configuration.tables { configuration.adoptions[table] = MirrorAdoption() }
-    for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
-      configuration.adoptions[table]?.columns = text.split(separator: ",").map(String.init)
+    let column = try spaceColumn(arguments)
+    if let pattern = arguments.stringIfPresent("space-name") {
+      return try await adoptGroup(name, column, pattern, arguments)
     }
-    for (table, text) in try pairs("where", arguments, example: "'tasks=NOT archived'") {
-      configuration.adoptions[table]?.condition = text
+    guard let space = arguments.stringIfPresent("space") else {
+      throw UsageError(
+        .missingOption, "--space is missing", why: "the rows become rows of a space",
+        next: "add --space NAME, or --space-name PATTERN")
     }
-    if let text = arguments.stringIfPresent("space-column") {
-      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-      guard parts.count == 2 else {
+    var configuration = try configuration(name, space: space, arguments)
+    configuration.adoptions = try adoptions(arguments)
+    if let column {
+      guard let value = column.value else {
         throw UsageError(
-          .invalidValue, "\"\(text)\" names no column and a value",
-          why: "--space-column takes COLUMN=VALUE", next: "write --space-column account_id=7")
+          .invalidValue, "\"\(column.name)\" names no column and a value",
+          why: "--space-column takes COLUMN=VALUE for one space",
+          next: "write --space-column account_id=7, or add --space-name 'account-{}'")
       }
       for table in configuration.tables {
-        configuration.adoptions[table]?.space = SpaceColumn(parts[0], value: parts[1])
+        configuration.adoptions[table]?.space = SpaceColumn(column.name, value: value)
       }
     }
     let started = configuration
@@ -88,6 +99,32 @@ extension MirrorCommands {
     try TextOutput.standardOutput.lines(status.lines)
     try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
     return .done
+  }
+
+  /// Returns the parts of the tables that travel.
+  static func adoptions(_ arguments: ParsedArguments) throws -> [String: MirrorAdoption] {
+    var adoptions: [String: MirrorAdoption] = [:]
+    for table in arguments.strings("table") { adoptions[table] = MirrorAdoption() }
+    for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
+      adoptions[table]?.columns = text.split(separator: ",").map(String.init)
+    }
+    for (table, text) in try pairs("where", arguments, example: "'tasks=NOT archived'") {
+      adoptions[table]?.condition = text
+    }
+    return adoptions
+  }
+
+  private static func spaceColumn(
+    _ arguments: ParsedArguments
+  ) throws -> (name: String, value: String?)? {
+    guard let text = arguments.stringIfPresent("space-column") else { return nil }
+    let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+    guard let name = parts.first else {
+      throw UsageError(
+        .invalidValue, "\"\(text)\" names no column", why: "--space-column takes COLUMN=VALUE",
+        next: "write --space-column account_id=7")
+    }
+    return (name, parts.count == 2 ? parts[1] : nil)
   }
 
   /// Reads an option of the form TABLE=TEXT.

@@ -1,4 +1,5 @@
 import FerryCommandLine
+import FerryHTTPServer
 import FerryMirror
 import FerryPostgres
 import FerryProtocol
@@ -42,7 +43,7 @@ enum MirrorCommands {
   static let spaceOption = OptionSpec("space", value: "NAME", help: "The space.", required: true)
 
   static let nameArgument = ArgumentSpec(
-    "name", help: "The mirror's name: 1 to 63 characters of a–z 0–9 _ -.")
+    "name", help: "The name of the mirror or group: 1 to 63 characters of a–z 0–9 _ -.")
 
   private static let add = CommandSpec(
     "add", summary: "Create a mirror and its tables in PostgreSQL.",
@@ -67,7 +68,7 @@ enum MirrorCommands {
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    var configuration = try configuration(name, arguments)
+    var configuration = try configuration(name, space: try arguments.string("space"), arguments)
     for text in arguments.strings("type") {
       let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
       guard parts.count == 2 else {
@@ -97,7 +98,7 @@ enum MirrorCommands {
   }
 
   static func configuration(
-    _ name: String, _ arguments: ParsedArguments
+    _ name: String, space: String, _ arguments: ParsedArguments
   ) throws -> MirrorConfiguration {
     guard let database = arguments.stringIfPresent("database") else {
       throw UsageError(
@@ -105,8 +106,8 @@ enum MirrorCommands {
         next: "add --database postgres://user:password@host/name")
     }
     var configuration = MirrorConfiguration(
-      name: name, server: try arguments.string("server"), space: try arguments.string("space"),
-      database: database, schema: try arguments.string("schema"))
+      name: name, server: try arguments.string("server"), space: space, database: database,
+      schema: try arguments.string("schema"))
     configuration.tables = arguments.strings("table")
     return configuration
   }
@@ -116,42 +117,55 @@ enum MirrorCommands {
   ) { arguments in
     let root = try root(arguments)
     let names = ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted()
-    let found = names.filter(MirrorConfiguration.isName).compactMap {
-      try? MirrorFolder($0, in: root).configuration()
-    }
+    let folders = names.filter(MirrorConfiguration.isName).map { MirrorFolder($0, in: root) }
+    let found = folders.compactMap { try? $0.configuration() }
+    let groups = folders.compactMap { try? $0.group() }
     if arguments.flag("json") {
       let answer = found.map { mirror in
         JSONText.object([
           ("mirror", .string(mirror.name)), ("server", .string(mirror.server)),
           ("space", .string(mirror.space)), ("schema", .string(mirror.schema)),
+          ("group", .string(orNull: mirror.group)),
         ])
       }
-      try TextOutput.standardOutput.line(JSONText.object([("mirrors", .array(answer))]).text)
+      let shown = groups.map { group in
+        JSONText.object([
+          ("group", .string(group.name)), ("server", .string(group.server)),
+          ("spaces", .string(group.pattern)), ("schema", .string(group.schema)),
+        ])
+      }
+      try TextOutput.standardOutput.line(
+        JSONText.object([("mirrors", .array(answer)), ("groups", .array(shown))]).text)
       return .done
     }
-    guard !found.isEmpty else {
+    guard !found.isEmpty || !groups.isEmpty else {
       try TextOutput.standardOutput.line("there is no mirror in \(root): see `ferryd mirror add`")
       return .done
     }
     var table = TextTable(["MIRROR", "SPACE", "SCHEMA", "SERVER"])
+    for group in groups { table.append([group.name, group.pattern, group.schema, group.server]) }
     for mirror in found { table.append([mirror.name, mirror.space, mirror.schema, mirror.server]) }
     try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
     return .done
   }
 
   private static let run = CommandSpec(
-    "run", summary: "Keep a mirror in sync until SIGTERM or SIGINT.",
+    "run", summary: "Keep a mirror, or a group of mirrors, in sync until SIGTERM or SIGINT.",
     discussion: """
       If the server or the database cannot be reached, the mirror waits and goes on later. It can be \
-      killed at any moment. Only one process may run a mirror.
+      killed at any moment. Only one process may run a mirror. A group also makes the mirrors of new \
+      values of its column.
       """,
     arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
-    let log = try LogOptions.log(arguments)
+    // Each mirror of a group has some files open.
+    FileDescriptorLimit.raise()
     // The settings are wrong or not: that does not change while it runs.
-    _ = try await explained(name) { try folder.configuration() }
-    await MirrorRunner(name: name, folder: folder, log: log).run()
+    try await explained(name) {
+      if folder.isGroup { _ = try folder.group() } else { _ = try folder.configuration() }
+    }
+    try await runner(name, arguments).run()
     return .done
   }
 
@@ -159,6 +173,7 @@ enum MirrorCommands {
     "status", summary: "Show how far a mirror is, and the rows that its tables cannot hold.",
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
+    if let group = try await group(arguments) { return try await show(group, arguments) }
     let (name, folder) = try folder(arguments)
     let status = try await opened(name, folder, isAlone: false) { try await $0.status() }
     if arguments.flag("json") {
@@ -182,6 +197,7 @@ enum MirrorCommands {
         kind: .choice(Mirror.Side.allCases.map(\.rawValue)))
     ], flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
+    if let group = try await group(arguments) { return try await verify(group, arguments) }
     let (name, folder) = try folder(arguments)
     let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
     let (found, unclaimed) = try await opened(name, folder) {
@@ -196,21 +212,22 @@ enum MirrorCommands {
     } else {
       for rows in unclaimed { try TextOutput.standardOutput.line(rows.text) }
       for row in found { try TextOutput.standardOutput.line(row.text) }
-      let end = side == nil || found.isEmpty ? "" : "; repaired"
-      let count = found.count == 1 ? "1 row differs" : "\(found.count) rows differ"
-      try TextOutput.standardOutput.line(count + end)
+      try TextOutput.standardOutput.line(verdict(found.count, isRepaired: side != nil))
     }
     return found.isEmpty || side != nil ? .done : .failed
   }
 
   private static let remove = CommandSpec(
-    "remove", summary: "Remove a mirror; its tables stay as they are.",
+    "remove", summary: "Remove a mirror or a group of mirrors; the tables stay as they are.",
     discussion: "If the mirror's folder is lost, --database names the database with its triggers.",
     arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
+    let group = try await group(arguments)
     try await explained(name) {
-      if !folder.exists, let database = arguments.stringIfPresent("database") {
+      if let group {
+        try await group.remove()
+      } else if !folder.exists, let database = arguments.stringIfPresent("database") {
         try await Mirror.remove(name, from: database)
       } else {
         try await Mirror.remove(folder)
@@ -222,7 +239,14 @@ enum MirrorCommands {
 
   // MARK: Parts
 
-  private static func root(_ arguments: ParsedArguments) throws -> String {
+  static func runner(_ name: String, _ arguments: ParsedArguments) throws -> MirrorRunner {
+    // The name is checked.
+    _ = try folder(name, arguments)
+    return MirrorRunner(
+      name: name, root: try root(arguments), log: try LogOptions.log(arguments))
+  }
+
+  static func root(_ arguments: ParsedArguments) throws -> String {
     if let path = arguments.stringIfPresent("mirrors") { return path }
     let environment = ProcessInfo.processInfo.environment
     if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
@@ -296,12 +320,12 @@ enum MirrorCommands {
 }
 
 extension Mirror.Difference {
-  fileprivate var text: String {
+  var text: String {
     let place = isInTable ? (isInSpace ? "differs" : "only in the table") : "only in the space"
     return "\(table) \(key.joined(separator: ", ")): \(place)"
   }
 
-  fileprivate var json: JSONText {
+  var json: JSONText {
     .object([
       ("table", .string(table.text)), ("key", .array(key.map { .string($0) })),
       ("inTable", .bool(isInTable)), ("inSpace", .bool(isInSpace)),
@@ -310,11 +334,11 @@ extension Mirror.Difference {
 }
 
 extension UnclaimedRows {
-  fileprivate var text: String {
+  var text: String {
     "\(table): \(count) rows do not travel: no mirror has \(column) \(value ?? "NULL")"
   }
 
-  fileprivate var json: JSONText {
+  var json: JSONText {
     .object([
       ("table", .string(table.text)), ("column", .string(column)),
       ("value", value.map { .string($0) } ?? .null), ("rows", .string(String(count))),

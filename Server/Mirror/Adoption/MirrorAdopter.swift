@@ -108,7 +108,7 @@ package struct MirrorAdopter: Sendable {
   }
 
   /// How often the triggers are tried: programs may have the tables' locks for long.
-  private static let triesMax = 60
+  static let triesMax = 60
 
   private func install(
     _ plan: MirrorPlan, _ configuration: MirrorConfiguration, again: Bool, _ pool: PostgresPool

@@ -1,0 +1,275 @@
+import FerryPostgres
+import Foundation
+
+/// Mirrors of one process for tables with rows of many spaces. A column names the space of each row. Each value
+/// of it gets a mirror, also a value that a program writes later.
+///
+/// The mirrors of a group are ordinary mirrors in folders of their own. They share the connections to the
+/// database.
+package struct MirrorGroup: Sendable {
+  /// Connections to the database. The listener has a further one.
+  private static let connections = 8
+  /// How often values are tried again whose mirror could not be made.
+  private static let retryPause = Duration.seconds(30)
+
+  package let configuration: MirrorGroupConfiguration
+  /// The folder of all mirrors.
+  private let root: String
+  private let folder: MirrorFolder
+
+  /// Opens a group that was begun.
+  package init(_ name: String, in root: String) throws {
+    self.root = root
+    folder = MirrorFolder(name, in: root)
+    configuration = try folder.group()
+  }
+
+  private init(_ configuration: MirrorGroupConfiguration, in root: String) {
+    (self.configuration, self.root) = (configuration, root)
+    folder = MirrorFolder(configuration.name, in: root)
+  }
+
+  // MARK: Beginning
+
+  /// Begins a group: the tables get triggers that note values without a mirror. If it was cut short, the
+  /// same call goes on. It also gives the group another token, and forgets values that no row has any more.
+  ///
+  /// - Throws: ``MirrorFault`` if a table cannot be adopted; then nothing has changed.
+  package static func begin(
+    _ configuration: MirrorGroupConfiguration, in root: String
+  ) async throws -> MirrorGroup {
+    _ = try SpacePattern(configuration.pattern)
+    guard configuration.name.count <= SpacePattern.groupNameMax else {
+      throw MirrorFault(
+        description:
+          "the name of a group has at most \(SpacePattern.groupNameMax) characters: those of "
+          + "its mirrors are longer")
+    }
+    let group = MirrorGroup(configuration, in: root)
+    let isKnown = group.folder.isGroup
+    guard !group.folder.exists else {
+      throw MirrorFault(
+        description: "there is a mirror \(configuration.name) in \(group.folder.path)")
+    }
+    if isKnown {
+      var known = try group.folder.group()
+      known.token = configuration.token
+      guard known == configuration else {
+        throw MirrorFault(
+          description: "there is a group \(configuration.name) in \(group.folder.path) with other "
+            + "settings")
+      }
+    }
+    let database = try MirrorDatabase(url: configuration.database, connections: 1)
+    do {
+      try await group.check(database.pool)
+      try group.folder.make()
+      try group.folder.save(configuration)
+      try await group.watch(database.pool)
+      await database.close()
+      return group
+    } catch {
+      await database.close()
+      // PostgreSQL may have committed before its connection broke.
+      if !isKnown, (error as? PostgresError).map({ $0.kind == .server }) ?? true {
+        try? group.folder.remove()
+      }
+      throw error
+    }
+  }
+
+  /// Checks that each table can be adopted.
+  private func check(_ pool: PostgresPool) async throws {
+    let configuration = configuration
+    try await pool.run { connection in
+      try connection.transaction(.snapshot) { connection in
+        let reader = CompanyReader(connection: connection, schema: configuration.schema)
+        var adoptions = configuration.adoptions
+        for table in configuration.tables {
+          adoptions[table, default: MirrorAdoption()].space = SpaceColumn(
+            configuration.column, value: "")
+        }
+        _ = try AdoptionPlan(configuration.tables.map(reader.table), adoptions)
+      }
+    }
+  }
+
+  private func watch(_ pool: PostgresPool) async throws {
+    let configuration = configuration
+    for attempt in 1... {
+      do {
+        return try await pool.run { connection in
+          try connection.transaction { connection in
+            // Programs wait behind a statement that waits for a table.
+            try connection.execute("SET LOCAL lock_timeout = '2s'")
+            let tables = try MirrorGroupTables(entering: configuration.name, connection)
+            try tables.forgetWanted(connection)
+            for table in configuration.tables {
+              try tables.watch(
+                table, column: configuration.column, in: configuration.schema, connection)
+            }
+          }
+        }
+      } catch let error as PostgresError where error.isWait && attempt < MirrorAdopter.triesMax {
+        try await Task.sleep(for: .milliseconds(500))
+      }
+    }
+  }
+
+  // MARK: Mirrors
+
+  /// Returns the names of the group's mirrors.
+  package func mirrors() -> [String] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+    return names.filter { name in
+      name.hasPrefix(configuration.name + "-") && MirrorConfiguration.isName(name)
+        && (try? mirror(name).configuration())?.group == configuration.name
+    }.sorted()
+  }
+
+  /// Returns the folder of a mirror.
+  package func mirror(_ name: String) -> MirrorFolder { MirrorFolder(name, in: root) }
+
+  /// Returns the values that have no mirror.
+  package func wanted() async throws -> [WantedSpace] {
+    let database = try MirrorDatabase(url: configuration.database, connections: 1)
+    do {
+      let found = try await wanted(database.pool)
+      await database.close()
+      return found
+    } catch {
+      await database.close()
+      throw error
+    }
+  }
+
+  private func wanted(_ pool: PostgresPool) async throws -> [WantedSpace] {
+    let name = configuration.name
+    return try await pool.run { connection in
+      guard let tables = try MirrorGroupTables(name, connection) else {
+        throw MirrorFault(
+          description: "the database has no group \(name); make it with `ferryd mirror adopt`")
+      }
+      return try tables.wanted(connection)
+    }
+  }
+
+  /// Begins the mirror of each value that has none. A value that fails stops no other one.
+  ///
+  /// - Returns: The names of the mirrors, and the failures.
+  package func beginMirrors() async throws -> (mirrors: [String], failed: [WantedSpace]) {
+    let database = try MirrorDatabase(url: configuration.database, connections: 1)
+    do {
+      let result = try await beginMirrors(database.pool)
+      await database.close()
+      return result
+    } catch {
+      await database.close()
+      throw error
+    }
+  }
+
+  private func beginMirrors(
+    _ pool: PostgresPool
+  ) async throws -> (mirrors: [String], failed: [WantedSpace]) {
+    var (mirrors, failed): ([String], [WantedSpace]) = ([], [])
+    for wanted in try await wanted(pool) {
+      var reason: String?
+      do {
+        let mirror = try configuration.mirror(for: wanted.value)
+        _ = try await MirrorAdopter(
+          mirror, in: self.mirror(mirror.name), token: configuration.token
+        ).begin()
+        mirrors.append(mirror.name)
+      } catch {
+        try Task.checkCancellation()
+        reason = (error as? PostgresError)?.message ?? "\(error)"
+        failed.append(WantedSpace(value: wanted.value, reason: reason))
+      }
+      let (name, result) = (configuration.name, reason)
+      try await pool.run { connection in
+        try MirrorGroupTables(name, connection)?.settle(wanted.value, reason: result, connection)
+      }
+    }
+    return (mirrors, failed)
+  }
+
+  // MARK: Running
+
+  /// Runs all mirrors, and begins those of new values, until the task is cancelled.
+  ///
+  /// - Parameters:
+  ///   - log: gets failures.
+  ///   - runMirror: runs one mirror over the given connections until its task is cancelled.
+  package func run(
+    log: @escaping Mirror.Log,
+    runMirror: @escaping @Sendable (_ name: String, MirrorFolder, MirrorDatabase) async -> Void
+  ) async throws {
+    let lock = try folder.lock()
+    defer { withExtendedLifetime(lock) {} }
+    let database = try MirrorDatabase(
+      url: configuration.database, connections: Self.connections)
+    do {
+      try await run(database, log, runMirror)
+      await database.close()
+    } catch {
+      await database.close()
+      throw error
+    }
+  }
+
+  private func run(
+    _ database: MirrorDatabase, _ log: @escaping Mirror.Log,
+    _ runMirror: @escaping @Sendable (String, MirrorFolder, MirrorDatabase) async -> Void
+  ) async throws {
+    let name = configuration.name
+    let payload = try await database.pool.run { try MirrorGroupTables(name, $0)?.payload }
+    guard let payload else {
+      throw MirrorFault(
+        description: "the database has no group \(name); make it with `ferryd mirror adopt`")
+    }
+    let (wakes, wake) = try database.wakes(of: payload)
+    defer { database.endWakes(of: payload) }
+    wake.yield()
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        // Values that failed are tried again.
+        while (try? await Task.sleep(for: Self.retryPause)) != nil { wake.yield() }
+      }
+      var running: Set<String> = []
+      for await _ in wakes {
+        do {
+          for failed in try await beginMirrors(database.pool).failed {
+            log("value", "\(failed.value) has no mirror: \(failed.reason ?? "")")
+          }
+        } catch {
+          if Task.isCancelled { break }
+          log("error", "\(error)")
+        }
+        for name in mirrors() where running.insert(name).inserted {
+          group.addTask { await runMirror(name, mirror(name), database) }
+        }
+      }
+      group.cancelAll()
+    }
+  }
+
+  // MARK: Removing
+
+  /// Removes the group's mirrors, its triggers and its folder. The tables stay, with their rows.
+  package func remove() async throws {
+    let lock = try folder.lock()
+    defer { withExtendedLifetime(lock) {} }
+    for name in mirrors() { try await Mirror.remove(mirror(name)) }
+    let database = try MirrorDatabase(url: configuration.database, connections: 1)
+    let name = configuration.name
+    do {
+      try await database.pool.run { try MirrorGroupTables(name, $0)?.remove($0) }
+      await database.close()
+    } catch {
+      await database.close()
+      throw error
+    }
+    try folder.remove()
+  }
+}

@@ -1,0 +1,42 @@
+/// The settings of a group of mirrors, in the file `group.json` of its folder: one table serves many spaces,
+/// and a column names the space of each row.
+package struct MirrorGroupConfiguration: Codable, Sendable, Equatable {
+  /// A mirror's name of at most ``SpacePattern/groupNameMax`` characters.
+  package var name: String
+  /// The address of the spaces' server.
+  package var server: String
+  /// A space's name with `{}` in the place of the column's value.
+  package var pattern: String
+  /// The column that names the space of a row; all tables have it.
+  package var column: String
+  package var database: String
+  package var schema: String
+  package var tables: [String]
+  /// The parts that travel, by table.
+  package var adoptions: [String: MirrorAdoption]
+  /// For all spaces; `nil` for a server that needs none.
+  package var token: String?
+
+  /// Creates the settings of a group from those of one mirror of it.
+  package init(_ mirror: MirrorConfiguration, column: String, pattern: String, token: String?) {
+    (name, server, self.pattern, self.column) = (mirror.name, mirror.server, pattern, column)
+    (database, schema) = (mirror.database, mirror.schema)
+    (tables, adoptions, self.token) = (mirror.tables, mirror.adoptions, token)
+  }
+
+  /// Returns the settings of the mirror for a value.
+  ///
+  /// - Throws: ``MirrorFault`` if no space can have the name.
+  func mirror(for value: String) throws(MirrorFault) -> MirrorConfiguration {
+    var mirror = MirrorConfiguration(
+      name: SpacePattern.mirror(of: name, for: value), server: server,
+      space: try SpacePattern(pattern).space(for: value), database: database, schema: schema)
+    mirror.tables = tables
+    mirror.adoptions = adoptions
+    for table in tables {
+      mirror.adoptions[table, default: MirrorAdoption()].space = SpaceColumn(column, value: value)
+    }
+    mirror.group = name
+    return mirror
+  }
+}

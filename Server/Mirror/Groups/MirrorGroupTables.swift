@@ -1,0 +1,172 @@
+import FerryPostgres
+
+/// A group's tables and triggers in PostgreSQL. The triggers note values of the column that names a space
+/// if no mirror carries their rows. All calls block.
+struct MirrorGroupTables: Sendable {
+  let number: Int64
+
+  /// The most bytes of a value that is noted.
+  static let valueBytesMax = 256
+
+  private static let tables = """
+    CREATE TABLE IF NOT EXISTS ferry_mirror.groups(
+      number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      name text NOT NULL UNIQUE);
+    -- Several times the same, if programs write it at once: none of them waits for another.
+    CREATE TABLE IF NOT EXISTS ferry_mirror.wanted(
+      grp bigint NOT NULL, value text NOT NULL,
+      reason text);                         -- why the value has no mirror yet
+    CREATE INDEX IF NOT EXISTS wanted_value ON ferry_mirror.wanted USING hash (value);
+    """
+
+  /// Returns the tables of a group; `nil` if the database has none of the name.
+  init?(_ name: String, _ connection: PostgresConnection) throws {
+    let exists = try connection.query(
+      .once("SELECT to_regclass('ferry_mirror.groups') IS NOT NULL")
+    ).first?.bool(0)
+    guard exists == true else { return nil }
+    let found = try connection.query(
+      .once("SELECT number FROM ferry_mirror.groups WHERE name = $1"), [.text(name)])
+    guard let number = try found.first?.int8(0) else { return nil }
+    self.number = number
+  }
+
+  /// Enters a group, or finds it.
+  init(entering name: String, _ connection: PostgresConnection) throws {
+    // Two that begin at once would both create the schema.
+    try connection.execute("SELECT pg_advisory_xact_lock(7310593)")
+    try connection.execute(MirrorLedger.tables)
+    try connection.execute(Self.tables)
+    let made = try connection.query(
+      .once(
+        """
+        INSERT INTO ferry_mirror.groups(name) VALUES ($1)
+        ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING number
+        """), [.text(name)])
+    guard let number = try made.first?.int8(0) else {
+      throw MirrorFault(description: "the database does not enter group \(name)")
+    }
+    self.number = number
+  }
+
+  /// The payload of notifications on ``MirrorLedger/channel``.
+  var payload: String { "group \(number)" }
+
+  // MARK: Triggers
+
+  /// Makes the triggers of a table, and notes the values that it has.
+  func watch(
+    _ table: String, column: String, in schema: String, _ connection: PostgresConnection
+  ) throws {
+    let target = "\(MirrorSQL.quoted(schema)).\(MirrorSQL.quoted(table))"
+    let place = PostgresPlace(schema: schema, table: table, column: column)
+    let oid = try connection.query(
+      .once("SELECT \(MirrorSQL.literal(target))::regclass::oid::bigint")
+    ).first?.int8(0)
+    guard let oid else { throw MirrorFault(description: "the database has no table \(table)") }
+    let function = "ferry_mirror.want_\(number)_\(oid)"
+    let body = """
+      BEGIN
+        \(noting(place, from: "written"));
+        IF FOUND THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(payload)'); END IF;
+        RETURN NULL;
+      END
+      """
+    try connection.execute(
+      """
+      CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+      SET search_path = pg_catalog, pg_temp AS \(MirrorSQL.literal(body))
+      """)
+    for event in ["INSERT", "UPDATE"] {
+      try connection.execute(
+        """
+        CREATE OR REPLACE TRIGGER ferry_group_\(number)_\(event.lowercased()) AFTER \(event)
+        ON \(target) REFERENCING NEW TABLE AS written FOR EACH STATEMENT
+        EXECUTE FUNCTION \(function)()
+        """)
+    }
+    // No program writes until the end of this transaction: the triggers see all later values.
+    try connection.execute(noting(place, from: target))
+  }
+
+  private struct PostgresPlace {
+    let schema: String
+    let table: String
+    let column: String
+  }
+
+  /// Notes the values of some rows that have no mirror and are not noted.
+  private func noting(_ place: PostgresPlace, from rows: String) -> String {
+    """
+    INSERT INTO ferry_mirror.wanted(grp, value) SELECT \(number), v.value
+    FROM (SELECT DISTINCT \(MirrorSQL.quoted(place.column))::text AS value FROM \(rows)) v
+    WHERE octet_length(v.value) BETWEEN 1 AND \(Self.valueBytesMax)
+      AND NOT EXISTS (SELECT FROM ferry_mirror.wanted w
+        WHERE w.value = v.value AND w.grp = \(number))
+      AND NOT EXISTS (SELECT FROM ferry_mirror.adopted a
+        JOIN ferry_mirror.mirrors m ON m.number = a.mirror
+        WHERE a.tab = \(MirrorSQL.literal(place.table))
+          AND a.space_column = \(MirrorSQL.literal(place.column)) AND a.space_value = v.value
+          AND m.schema = \(MirrorSQL.literal(place.schema)))
+    """
+  }
+
+  /// Removes the triggers and the group's entry.
+  func remove(_ connection: PostgresConnection) throws {
+    try connection.transaction { connection in
+      try connection.execute(
+        """
+        DO '
+          DECLARE found record;
+          BEGIN
+            FOR found IN SELECT tgrelid::regclass AS target, tgname FROM pg_trigger
+              WHERE NOT tgisinternal AND tgname ~ ''^ferry_group_\(number)_(insert|update)$''
+            LOOP
+              EXECUTE format(''DROP TRIGGER %I ON %s'', found.tgname, found.target);
+            END LOOP;
+            FOR found IN SELECT oid::regprocedure AS target FROM pg_proc
+              WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^want_\(number)_''
+            LOOP
+              EXECUTE format(''DROP FUNCTION %s'', found.target);
+            END LOOP;
+          END'
+        """)
+      try connection.execute("DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
+      try connection.execute("DELETE FROM ferry_mirror.groups WHERE number = \(number)")
+    }
+  }
+
+  // MARK: Values
+
+  /// Returns the values that have no mirror, each once, with the reason of the last attempt.
+  func wanted(_ connection: PostgresConnection) throws -> [WantedSpace] {
+    try connection.query(
+      .once(
+        """
+        SELECT value, max(reason) FROM ferry_mirror.wanted WHERE grp = $1
+        GROUP BY value ORDER BY value
+        """), [.int8(number)]
+    ).map { WantedSpace(value: try $0.text(0), reason: try $0.ifPresent(1, as: String.self)) }
+  }
+
+  /// Forgets the noted values; ``watch(_:column:in:_:)`` notes those that rows have.
+  func forgetWanted(_ connection: PostgresConnection) throws {
+    try connection.execute("DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
+  }
+
+  /// Ends the wait of a value, or notes why it goes on.
+  func settle(_ value: String, reason: String?, _ connection: PostgresConnection) throws {
+    let sql =
+      reason == nil
+      ? "DELETE FROM ferry_mirror.wanted WHERE grp = $1 AND value = $2 AND $3::text IS NULL"
+      : "UPDATE ferry_mirror.wanted SET reason = $3 WHERE grp = $1 AND value = $2"
+    _ = try connection.query(.once(sql), [.int8(number), .text(value), .text(reason)])
+  }
+}
+
+/// A value of a group's column that has no mirror.
+package struct WantedSpace: Sendable, Equatable {
+  package var value: String
+  /// Why the last attempt to make one failed; `nil` before the first.
+  package var reason: String?
+}

@@ -1,0 +1,63 @@
+import FerryPostgres
+import Synchronization
+
+/// The connections to a database that one or several mirrors of a process share: a pool, and a listener to
+/// captured writes.
+package final class MirrorDatabase: Sendable {
+  private struct State {
+    var wakes: [String: AsyncStream<Void>.Continuation] = [:]
+    var listener: PostgresListener?
+  }
+
+  let url: String
+  let pool: PostgresPool
+  private let state = Mutex(State())
+
+  /// Connects nothing yet.
+  package init(url: String, connections: Int = 2) throws(PostgresError) {
+    self.url = url
+    pool = try PostgresPool(url: url, connections: connections)
+  }
+
+  package func close() async {
+    let listener = state.withLock { state in
+      for wake in state.wakes.values { wake.finish() }
+      state.wakes = [:]
+      defer { state.listener = nil }
+      return state.listener
+    }
+    await listener?.close()
+    await pool.close()
+  }
+
+  /// Begins to report notifications with a payload, and the beginning of each connection: notifications from
+  /// before are lost.
+  func wakes(
+    of payload: String
+  ) throws -> (stream: AsyncStream<Void>, wake: AsyncStream<Void>.Continuation) {
+    let (stream, wake) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    try state.withLock { state in
+      state.wakes[payload] = wake
+      if state.listener == nil { state.listener = try listener() }
+    }
+    return (stream, wake)
+  }
+
+  func endWakes(of payload: String) {
+    state.withLock { $0.wakes.removeValue(forKey: payload) }?.finish()
+  }
+
+  private func listener() throws -> PostgresListener {
+    try PostgresListener(
+      url: url, channels: PostgresChannels([MirrorLedger.channel])
+    ) { [weak self] event in
+      self?.state.withLock { state in
+        switch event {
+        case .listening: for wake in state.wakes.values { wake.yield() }
+        case .notification(_, let payload): state.wakes[payload]?.yield()
+        case .disconnected: break
+        }
+      }
+    }
+  }
+}
