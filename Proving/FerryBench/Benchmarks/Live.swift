@@ -65,7 +65,8 @@ extension Benchmark {
 }
 
 extension Replica {
-  fileprivate func has(_ id: String) async throws -> Bool {
+  /// Whether the replica shows a task.
+  func has(_ id: String) async throws -> Bool {
     try await read { database in
       try !database.query("SELECT 1 FROM tasks WHERE id = ?", [.text(id)]).isEmpty
     }
