@@ -100,6 +100,22 @@ package final class PostgresCluster: Sendable {
     return try owned().children { $0.hasPrefix("postgres: ") && $0.contains(" \(database) ") }
   }
 
+  /// Ends all connections to a database. Returns when their processes are gone.
+  ///
+  /// - Throws: a ``TestSupportError`` if there was none, or if one is still there after 10 s.
+  package static func disconnectAll(from database: String) throws {
+    let rows = try PostgresConnection(url: database).query(
+      .once(
+        """
+        SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+          AND backend_type = 'client backend'
+        """))
+    guard try !rows.isEmpty && rows.allSatisfy({ try $0.bool(0) }) else {
+      throw TestSupportError("there was no connection, or one is still there")
+    }
+  }
+
   private func owned() throws -> PrivateServer {
     guard let privateServer else {
       throw TestSupportError("the server of FERRY_TEST_POSTGRES is not ours to start or stop")

@@ -1,5 +1,4 @@
 import Ferry
-import FerryPostgres
 import FerryTestSupport
 import Foundation
 import Testing
@@ -81,16 +80,9 @@ struct NodesTests {
     let two = try await Device.joined(west.url)
     let watch = try two.start("sync", "--watch")
     _ = try await watch.line { $0.hasSuffix("connected") }
-    let administration = try PostgresConnection(url: try #require(east.database))
+    let database = try #require(east.database)
     for number in 0..<3 {
-      let killed = try administration.query(
-        .once(
-          """
-          SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-          WHERE datname = current_database() AND pid <> pg_backend_pid()
-            AND backend_type = 'client backend'
-          """))
-      #expect(killed.count > 0)
+      try PostgresCluster.disconnectAll(from: database)
       try await one.write("INSERT INTO notes VALUES ('n\(number)', 'one', 1)")
       try await one.exchange()
       try await eventually("row \(number)") { try await two.rows().count == number + 1 }

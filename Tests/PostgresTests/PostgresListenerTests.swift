@@ -84,7 +84,7 @@ struct PostgresListenerTests {
     #expect(await iterator.next() == .listening(["b"]), "nothing came between")
     channels.listen(to: "c")
     #expect(await iterator.next() == .listening(["c"]))
-    try await TestDatabase.terminateAll(in: database.url)
+    try PostgresCluster.disconnectAll(from: database.url)
     guard case .disconnected = await iterator.next() else {
       Issue.record("the loss was not reported")
       return

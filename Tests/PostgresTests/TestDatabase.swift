@@ -23,21 +23,6 @@ struct TestDatabase {
     guard wasThere else { throw TestSupportError("backend \(backend) is still there") }
     await other.close()
   }
-
-  /// Ends all other backends of a database and returns when their processes are gone.
-  static func terminateAll(in database: String) async throws {
-    let connection = try PostgresConnection(url: database)
-    let rows = try connection.query(
-      .once(
-        """
-        SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-        WHERE datname = current_database() AND pid <> pg_backend_pid()
-          AND backend_type = 'client backend'
-        """))
-    guard try rows.allSatisfy({ try $0.bool(0) }) else {
-      throw TestSupportError("a backend is still there")
-    }
-  }
 }
 
 extension PostgresConnection {

@@ -114,15 +114,7 @@ struct NodeNotificationTests {
     for space in spaces { west.store.watchHead(of: space.id) }
     await west.listens(to: 2)
     for round in 1...3 {
-      let administration = try PostgresConnection(url: url)
-      let killed = try administration.query(
-        .once(
-          """
-          SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
-          WHERE datname = current_database() AND pid <> pg_backend_pid()
-            AND backend_type = 'client backend'
-          """))
-      #expect(killed.count > 0)
+      try PostgresCluster.disconnectAll(from: url)
       for index in writers.indices { try await writers[index].write(2) }
       for writer in writers { await west.hears(writer.space, SequenceNumber(round * 4 - 2)) }
       await west.listens(to: 2)
