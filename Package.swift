@@ -225,7 +225,7 @@ let package = Package(
         "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
         "FerrySQLite", "FerryStoredValues",
         "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography", "Ferry",
-        "FerryShell",
+        "FerryShell", "FerryMirror",
       ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
       "FerrySim", "Proving/FerrySim",
@@ -330,7 +330,7 @@ let package = Package(
         "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer",
         "FerryNetworking", "FerryTestSupport",
         "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography",
-        "FerryExecutors", "FerryFiles",
+        "FerryExecutors", "FerryFiles", "FerryPostgres",
       ]),
     tests(
       "PairTests",

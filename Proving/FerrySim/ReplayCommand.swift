@@ -16,7 +16,7 @@ enum ReplayCommand {
       OptionSpec(
         "operations", value: "N", help: "As given to the swarm.", kind: .integer(1...1_000_000),
         default: "200"),
-      SimCommand.store, SimCommand.report,
+      SimCommand.mirrors, SimCommand.store, SimCommand.report,
     ],
     flags: SimCommand.runFlags,
     arguments: [ArgumentSpec("seed", help: "The world's seed.")],
@@ -29,12 +29,14 @@ enum ReplayCommand {
     let (devices, operations) = (
       try arguments.integer("devices"), try arguments.integer("operations")
     )
+    let options = try SwarmCommand.drawn(seed, arguments)
     return try await WorldRun(
       seed: seed,
-      options: .drawn(seed: seed, devices: devices, operations: operations),
+      options: options,
       replayCommand: "ferry-sim replay \(seed)"
         + (devices == 5 ? "" : " --devices \(devices)")
-        + (operations == 200 ? "" : " --operations \(operations)"),
+        + (operations == 200 ? "" : " --operations \(operations)")
+        + (options.mirrors == 0 ? "" : " --mirrors \(options.mirrors)"),
       arguments: arguments
     ).perform()
   }

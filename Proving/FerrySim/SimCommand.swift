@@ -52,6 +52,12 @@ enum SimCommand {
     "store", value: "KIND", help: "The server's store.",
     kind: .choice(["sqlite", "postgres"]), default: "sqlite")
 
+  static let mirrors = OptionSpec(
+    "mirrors", value: "N",
+    help:
+      "Devices of a world whose rows are in tables of a real PostgreSQL as well, where programs write to them.",
+    kind: .integer(0...100), default: "0")
+
   static let report = OptionSpec(
     "report", value: "FILE", help: "Write a page for a browser that shows the run.",
     kind: .file)

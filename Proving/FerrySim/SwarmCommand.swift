@@ -29,6 +29,7 @@ enum SwarmCommand {
       ExampleSpec(
         "Ten larger ones, from seed 500 on",
         "ferry-sim swarm --first 500 --seeds 10 --devices 20 --operations 2000"),
+      ExampleSpec("Worlds with two mirrors each", "ferry-sim swarm --mirrors 2"),
     ],
     exitCodes: SimCommand.exitCodes
   ) { arguments in
@@ -43,8 +44,19 @@ enum SwarmCommand {
     OptionSpec(
       "operations", value: "N", help: "Local transactions of a world, on average.",
       kind: .integer(1...1_000_000), default: "200"),
-    SimCommand.store,
+    SimCommand.mirrors, SimCommand.store,
   ]
+
+  /// Returns the options of a drawn world, as the command line asks for it.
+  static func drawn(_ seed: UInt64, _ arguments: ParsedArguments) throws -> WorldOptions {
+    var options = WorldOptions.drawn(
+      seed: seed, devices: try arguments.integer("devices"),
+      operations: try arguments.integer("operations"))
+    options.mirrors = try arguments.integer("mirrors")
+    // A mirror's file belongs to one space.
+    if options.mirrors > 0 { (options.joined, options.shares) = (0, 0) }
+    return options
+  }
 
   /// One of a swarm's processes: runs its seeds and prints a line before and after each.
   static let worker = CommandSpec(
@@ -63,10 +75,11 @@ enum SwarmCommand {
     for _ in 0..<(try arguments.integer("seeds")) {
       try Task.checkCancellation()
       try TextOutput.standardOutput.line("start \(seed)")
-      let options = WorldOptions.drawn(
-        seed: seed, devices: try arguments.integer("devices"),
-        operations: try arguments.integer("operations"))
-      let result = try World(seed: seed, options: options, postgres: databases.next()).run()
+      let options = try drawn(seed, arguments)
+      let result = try World(
+        seed: seed, options: options, postgres: databases.next(),
+        mirrors: databases.next(for: options)
+      ).run()
       try TextOutput.standardOutput.line(SwarmLine(result).text)
       seed &+= UInt64(try arguments.integer("step"))
     }

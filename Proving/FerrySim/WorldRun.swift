@@ -78,7 +78,7 @@ struct WorldRun {
   ) throws -> WorldResult {
     let world = try World(
       seed: seed, options: options, plan: plan, keepsEvents: keepsEvents,
-      postgres: try databases.next())
+      postgres: try databases.next(), mirrors: try databases.next(for: options))
     if let progress { world.onSecond = progress }
     return world.run()
   }
@@ -134,14 +134,17 @@ struct WorldRun {
   }
 }
 
-/// A fresh database for each world, if PostgreSQL is requested.
+/// Fresh databases for each world, if PostgreSQL is requested.
 final class Databases {
-  private let cluster: PostgresCluster?
+  private let isStore: Bool
 
-  init(store: String) throws {
-    cluster = store == "postgres" ? try PostgresCluster.shared() : nil
-  }
+  init(store: String) throws { isStore = store == "postgres" }
 
   /// Returns a new database's URL; `nil` for the embedded store.
-  func next() throws -> String? { try cluster?.createDatabase() }
+  func next() throws -> String? { isStore ? try PostgresCluster.shared().createDatabase() : nil }
+
+  /// Returns the URL of a new database for the mirrors of a world; `nil` if it has none.
+  func next(for options: WorldOptions) throws -> String? {
+    options.mirrors > 0 ? try PostgresCluster.shared().createDatabase() : nil
+  }
 }

@@ -57,14 +57,7 @@ extension Mirror {
   ) async throws {
     let pool = try PostgresPool(url: configuration.database, connections: 1)
     do {
-      try await pool.run { connection in
-        try connection.transaction { connection in
-          let tables = MirrorTables(connection: connection, configuration: configuration)
-          let (number, isNew) = try tables.enter(again: isKnown)
-          // The tables of one that is there have rows, and the mirror itself follows the schema.
-          if isNew { try tables.make(plan, number, mustBeEmpty: true) }
-        }
-      }
+      _ = try await MirrorLedger.enter(configuration, plan, again: isKnown, pool)
       await pool.close()
     } catch {
       await pool.close()
@@ -108,6 +101,27 @@ extension Mirror {
     } catch {
       await pool.close()
       throw error
+    }
+  }
+}
+
+extension MirrorLedger {
+  /// Enters a mirror in the ledger of its database, and makes its tables.
+  ///
+  /// - Parameter again: whether an entry of the same mirror may be there.
+  /// - Throws: ``MirrorFault`` if the database has another mirror of the name, or if a table has rows.
+  package static func enter(
+    _ configuration: MirrorConfiguration, _ plan: MirrorPlan, again: Bool,
+    _ pool: any MirrorConnections
+  ) async throws -> MirrorLedger {
+    try await pool.run { connection in
+      try connection.transaction { connection in
+        let tables = MirrorTables(connection: connection, configuration: configuration)
+        let (number, isNew) = try tables.enter(again: again)
+        // The tables of one that is there have rows, and the mirror itself follows the schema.
+        if isNew { try tables.make(plan, number, mustBeEmpty: true) }
+        return MirrorLedger(number: number)
+      }
     }
   }
 }

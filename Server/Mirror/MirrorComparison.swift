@@ -30,7 +30,7 @@ struct MirrorComparison: Sendable {
   private func compare(
     _ place: Int, _ sql: MirrorSQL, _ side: Mirror.Side?, _ connection: PostgresConnection
   ) throws -> [Mirror.Difference] {
-    let source = try SQLiteConnection(path: parts.path, mode: .readOnly)
+    let source = try parts.sides.openFile()
     return try connection.transaction { connection in
       try connection.execute(sql.makeCopy)
       try MirrorCopy(connection, sql).fill { body in

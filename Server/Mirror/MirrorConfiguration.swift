@@ -34,7 +34,9 @@ package struct MirrorConfiguration: Codable, Sendable, Equatable {
   /// Returns the plan of a schema.
   ///
   /// - Parameter here: the tables that the replica has; `nil` for all.
-  func plan(_ space: SpaceSchema, here: Set<Name>? = nil) throws(MirrorFault) -> MirrorPlan {
+  package func plan(
+    _ space: SpaceSchema, here: Set<Name>? = nil
+  ) throws(MirrorFault) -> MirrorPlan {
     var annotations: [String: MirrorType] = [:]
     for (column, name) in types {
       guard let type = MirrorType(rawValue: name) else {

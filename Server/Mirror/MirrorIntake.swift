@@ -38,7 +38,7 @@ struct MirrorIntake: Sendable {
     _ captured: CapturedWrites
   ) async throws -> [FailedWrite] {
     do {
-      return try await parts.replica.write { try parts.file.take(captured, $0) }
+      return try await write(captured)
     } catch let error where error.isTooManyWrites {
       guard let half = captured.half else { throw error }
       return try await take(half)
@@ -52,7 +52,19 @@ struct MirrorIntake: Sendable {
       for transaction in transactions { failed += try await take(transaction) }
       return failed
     }
-    return try await parts.replica.write { try parts.file.take(captured, $0, checksEach: true) }
+    return try await write(captured, checksEach: true)
+  }
+
+  private func write(
+    _ captured: CapturedWrites, checksEach: Bool = false
+  ) async throws -> [FailedWrite] {
+    try await parts.replica.write { database in
+      var failed: [FailedWrite] = []
+      try parts.sides.taking(database) {
+        failed = try parts.file.take(captured, database, checksEach: checksEach)
+      }
+      return failed
+    }
   }
 
   /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.

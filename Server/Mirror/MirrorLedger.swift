@@ -73,7 +73,7 @@ struct CapturedWrites: Sendable {
 }
 
 /// A mirror's tables of its own in PostgreSQL. All calls block.
-struct MirrorLedger: Sendable {
+package struct MirrorLedger: Sendable {
   /// Writes of one step; a larger transaction is one step up to ``transactionMax``.
   static let stepMax: Int64 = 20_000
   /// Writes of a transaction that reach the space together; a larger one is split. A device's

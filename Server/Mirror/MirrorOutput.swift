@@ -52,7 +52,7 @@ struct MirrorOutput: Sendable {
   ) async throws -> Brought {
     let ended = try await parts.replica.read { try parts.file.ended($0) }
     return try await parts.pool.run { connection in
-      let source = try SQLiteConnection(path: parts.path, mode: .readOnly)
+      let source = try parts.sides.openFile()
       // One state of the file, whatever is written to it meanwhile.
       return try source.transaction(.deferred) {
         try connection.transaction { connection in

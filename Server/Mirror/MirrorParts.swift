@@ -1,14 +1,15 @@
-import FerryPostgres
+import FerryPersistence
+import FerrySQLite
 import FerrySyncClient
 
-/// Both sides of an open mirror, for the steps that carry rows between them.
+/// Both sides of a mirror for a schema of the space, for the steps that carry rows between them.
 struct MirrorParts: Sendable {
   let file: MirrorFile
-  /// The path of the replica.
-  let path: String
+  let sides: MirrorRounds.Sides
   let sql: [MirrorSQL]
-  let replica: Replica
-  let pool: PostgresPool
-  let ledger: MirrorLedger
-  let log: Mirror.Log
+
+  var replica: Replica { sides.replica }
+  var pool: any MirrorConnections { sides.pool }
+  var ledger: MirrorLedger { sides.ledger }
+  var log: Mirror.Log { sides.log }
 }

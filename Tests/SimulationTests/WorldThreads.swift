@@ -1,4 +1,5 @@
 import FerrySimulation
+import FerryTestSupport
 import Foundation
 import Testing
 
@@ -19,10 +20,21 @@ enum WorldThreads {
   }
 
   /// Runs one world to its end.
+  ///
+  /// - Parameter planting: gets the database of the world's mirrors with each virtual second.
   static func world(
-    _ seed: UInt64, _ options: WorldOptions, keepsEvents: Bool = false
+    _ seed: UInt64, _ options: WorldOptions, keepsEvents: Bool = false,
+    planting: (@Sendable (_ database: String) throws -> Void)? = nil
   ) async throws -> WorldResult {
-    try await run { try World(seed: seed, options: options, keepsEvents: keepsEvents).run() }
+    try await run {
+      let mirrors = options.mirrors > 0 ? try PostgresCluster.shared().createDatabase() : nil
+      let world = try World(
+        seed: seed, options: options, keepsEvents: keepsEvents, mirrors: mirrors)
+      if let mirrors, let planting {
+        world.onSecond = { _ in #expect(throws: Never.self) { try planting(mirrors) } }
+      }
+      return world.run()
+    }
   }
 
   /// Expects that a world passes all oracles, and has events of a kind.

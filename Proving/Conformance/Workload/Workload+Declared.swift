@@ -40,7 +40,7 @@ extension Workload {
       let amount = 1 + random.below(9)
       return """
         INSERT INTO tallies(id, votes) VALUES ('\(id)', \(random.chance(2, in: 3) ? amount : -amount)) \
-        ON CONFLICT(id) DO UPDATE SET votes = votes + excluded.votes
+        ON CONFLICT(id) DO UPDATE SET votes = tallies.votes + excluded.votes
         """
     }
   }

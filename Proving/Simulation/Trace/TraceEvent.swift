@@ -14,6 +14,8 @@ package struct TraceEvent: Sendable, Equatable {
     case mission
     // Of bundles, on a device or the server.
     case bundle
+    // Of a mirror.
+    case mirrored
     // In the storage.
     case diskFull, syncFailure, tornWrite, diskFailed
     // Of the run.

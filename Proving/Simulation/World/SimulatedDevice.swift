@@ -61,6 +61,8 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Whether its file joins the space, after a first one: the shared space, or one without a server.
   let joins: Bool
   private(set) var process: DeviceProcess?
+  /// If its rows are in tables of PostgreSQL as well: these tables.
+  private(set) var mirror: SimulatedMirror?
   /// Faults that keep it switched off; they may overlap.
   private var offCount = 0
   /// Missions that its user requested and did not cancel.
@@ -92,6 +94,19 @@ final class SimulatedDevice: @unchecked Sendable {
     self.setting = setting
     let shared = setting.shared.map { Ledger(space: $0, number: joins ? 1 : 2) }
     ledgers = [Ledger(space: space, number: joins ? 2 : 1)] + (shared.map { [$0] } ?? [])
+  }
+
+  /// Makes the device a mirror.
+  func mirrorTables(in database: String) {
+    mirror = SimulatedMirror(
+      name, space: space, database: database, scheduler: setting.scheduler, trace: setting.trace,
+      dice: setting.dice
+    ) { [unowned self] in crash(losingPower: false, restartAfter: 1_000_000) }
+  }
+
+  /// Makes one transaction of a user, or, on a mirror, of a program.
+  func perform(_ action: PlannedAction) {
+    if let mirror { mirror.perform(action) } else { process?.perform(action) }
   }
 
   // MARK: Life

@@ -18,6 +18,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   let storage: any SimulatedStorage
   /// Created before the first request, with their schemas.
   private let spaces: [SpaceName]
+  private let schema: SpaceSchema
   private let pruning: ServerPruning
   /// `nil` in a world without missions.
   let missions: ServerMissions?
@@ -38,12 +39,12 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   init(
     _ scheduler: Scheduler, trace: Trace, limits: Limits, clocks: NodeClocks,
-    storage: any SimulatedStorage, spaces: [SpaceName], pruning: ServerPruning,
-    missions: ServerMissions? = nil
+    storage: any SimulatedStorage, spaces: [SpaceName], schema: SpaceSchema,
+    pruning: ServerPruning, missions: ServerMissions? = nil
   ) {
     (self.scheduler, self.trace, self.limits) = (scheduler, trace, limits)
     (self.clocks, self.storage, self.spaces) = (clocks, storage, spaces)
-    (self.pruning, self.missions) = (pruning, missions)
+    (self.schema, self.pruning, self.missions) = (schema, pruning, missions)
   }
 
   // MARK: Life
@@ -73,7 +74,6 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
   /// Puts the application's schema in force if it is not: in the first process, and after the data
   /// was restored from a backup.
   private func declare(on store: any SyncStore) async throws {
-    let schema = try SpaceSchema(json: Workload.declared)
     for space in spaces {
       let id = try await store.createSpace(space).id
       _ = try await store.applySchema(schema, to: id, now: clocks.right.wall()).get()

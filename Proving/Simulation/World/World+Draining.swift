@@ -35,6 +35,9 @@ extension World {
         return device.ledgers.count == 1 ? left : "\(ledger.space): \(left)"
       }
     }
+    if let mirror = device.mirror {
+      return device.look(at: device.ledgers[0], isApart: false) { mirror.left(in: $0) } ?? nil
+    }
     return nil
   }
 

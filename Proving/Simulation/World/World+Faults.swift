@@ -6,6 +6,7 @@ extension World {
   func perform(_ fault: PlannedFault) {
     guard !isOver else { return }
     let device = devices[fault.device]
+    if device.mirror != nil, Self.onlyOfUsers.contains(fault.kind) { return }
     let duration = fault.duration * 1_000
     var random = SeededRandom(fault.seed, "event")
     switch fault.kind {
@@ -28,6 +29,11 @@ extension World {
     case .nodeClockJump: nodeClocks.jump(&random, trace)
     }
   }
+
+  /// Nobody copies a mirror's file, or writes to it by hand.
+  private static let onlyOfUsers: Set<PlannedFault.Kind> = [
+    .copy, .batchCopy, .migration, .attachment,
+  ]
 
   private func cut(
     _ link: NetworkLink, _ directions: [NetworkLink.Direction], for duration: Int64
@@ -60,7 +66,9 @@ extension World {
 
   /// Lets a user of one device write to the file of another one, as of a machine with both.
   private func attach(_ device: SimulatedDevice, _ random: inout SeededRandom) {
-    let others = devices.filter { $0.name != device.name && $0.space == device.space }
+    let others = devices.filter {
+      $0.name != device.name && $0.space == device.space && $0.mirror == nil
+    }
     guard !others.isEmpty else { return }
     let other = others[random.below(others.count)]
     guard !disk.fileNames(under: other.path).isEmpty else { return }

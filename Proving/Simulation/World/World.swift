@@ -35,6 +35,7 @@ package final class World: @unchecked Sendable {
   let skipped: SkippedTime
   let nodeClocks: NodeClocks
   private(set) var committed = 0
+  private var serverWentBack = false
   /// Both `nil` in a world without missions and bundles.
   private(set) var missions: MissionSetting?
   private(set) var publisher: MissionPublisher?
@@ -46,11 +47,13 @@ package final class World: @unchecked Sendable {
   ///   - keepsEvents: Whether the trace is kept for a report.
   ///   - postgres: The URL of an empty database; without it, the embedded store on the world's disk
   ///     is used.
+  ///   - mirrors: The URL of an empty database for the tables of mirrors; without it, the world has none.
   ///   - planted: A mistake that this world makes; of the server, only with the embedded store.
   ///   - stepsMax: A run that takes more steps than this runs in circles.
   package init(
     seed: UInt64, options: WorldOptions, plan: WorldPlan? = nil, keepsEvents: Bool = false,
-    postgres: String? = nil, planted: PlantedFault? = nil, stepsMax: Int = 50_000_000
+    postgres: String? = nil, mirrors: String? = nil, planted: PlantedFault? = nil,
+    stepsMax: Int = 50_000_000
   ) throws {
     (self.seed, self.options, self.stepsMax) = (seed, options, stepsMax)
     self.planted = planted
@@ -88,6 +91,8 @@ package final class World: @unchecked Sendable {
       storage: storage,
       spaces: (0..<min(options.spaces, options.devices)).map { Self.space($0) }
         + (options.shares > 0 ? [Self.shared] : []),
+      schema: mirrors == nil
+        ? try SpaceSchema(json: Workload.declared) : try Workload.declaredForMirrors(),
       pruning: ServerPruning(options),
       missions: try Self.makeServerMissions(seed: seed, options))
     if let planted, let storage = storage as? EmbeddedStorage {
@@ -101,6 +106,8 @@ package final class World: @unchecked Sendable {
     connectNetwork()
     connectMissions()
     for index in 0..<options.devices { addDevice(index) }
+    guard let mirrors else { return }
+    for device in devices.suffix(options.mirrors) { device.mirrorTables(in: mirrors) }
   }
 
   private func connectMissions() {
@@ -179,6 +186,7 @@ package final class World: @unchecked Sendable {
     server.crash(losingPower: false)
     trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
     server.storage.goBack(to: copy)
+    serverWentBack = true
     missions?.tell(.serverWentBack, by: SimulatedServer.name)
     for (space, before) in zip(spaces, before) {
       let event = RunEvent.serverWentBack(from: before, to: history(of: space))
@@ -261,7 +269,7 @@ package final class World: @unchecked Sendable {
   private func schedule() {
     for action in plan.actions {
       scheduler.after(action.at * 1_000) { [unowned self] in
-        devices[action.device].process?.perform(action)
+        devices[action.device].perform(action)
       }
     }
     for fault in plan.faults {
@@ -306,6 +314,7 @@ package final class World: @unchecked Sendable {
         let server = try server.storage.evidence(of: space)
         servers[space] = server
         report(judges[space, default: OracleBench()].judge(final(space, server)))
+        try judgeMirrors(of: space, server)
         guard space != Self.shared else { continue }
         try judgeMissions(in: space)
         judgeBundles(in: space, server)
@@ -314,6 +323,20 @@ package final class World: @unchecked Sendable {
       }
     }
     report(moves.judge(servers))
+  }
+
+  private func judgeMirrors(of space: SpaceName, _ server: ServerEvidence) throws {
+    for device in devices where device.space == space {
+      guard let mirror = device.mirror else { continue }
+      let evidence = device.look(at: device.ledgers[0], isApart: true) {
+        Result { [file = $0] in try mirror.evidence(in: file) }
+      }
+      guard var evidence = try evidence?.get() else { continue }
+      evidence.forgets = skipped.milliseconds > 0
+      report(
+        TablesMirrored.judge(device.name, evidence, server, serverWentBack: serverWentBack),
+        by: device.name)
+    }
   }
 
   private func final(_ space: SpaceName, _ server: ServerEvidence) -> FinalEvidence {
@@ -335,6 +358,7 @@ package final class World: @unchecked Sendable {
     bundlePublisher?.stop()
     server.retire()
     _ = scheduler.run(limit: stepsMax) { false }
+    for device in devices { device.mirror?.close() }
     server.storage.close()
     removeServerMissions()
   }

@@ -10,6 +10,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var devices = 20
   /// Spaces; devices belong to them in turn.
   package var spaces = 1
+  /// Devices whose rows are in tables of PostgreSQL as well, where programs write to them.
+  package var mirrors = 0
   /// If 1, the first space of each device's file is another one, and the file joins its space.
   package var joined = 0
   /// Local transactions that users make.

@@ -5,7 +5,7 @@ struct MirrorUpload: Sendable {
   let parts: MirrorParts
 
   private var intake: MirrorIntake { MirrorIntake(parts: parts) }
-  private var pool: PostgresPool { parts.pool }
+  private var pool: any MirrorConnections { parts.pool }
   private var ledger: MirrorLedger { parts.ledger }
   /// Parents before their children.
   private var sql: [MirrorSQL] { parts.sql }

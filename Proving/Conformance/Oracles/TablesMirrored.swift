@@ -1,0 +1,76 @@
+import FerryProtocol
+
+/// The two sides of a mirror at the end of a run.
+package struct MirrorEvidence: Sendable {
+  /// A row's values by column, as PostgreSQL writes them.
+  package typealias Rows = [RecordKey: [Name: String?]]
+
+  /// Of the tables in PostgreSQL.
+  package var tables: Rows = [:]
+  /// Of the mirror's replica.
+  package var replica: Rows = [:]
+  /// Records that PostgreSQL cannot hold, as the mirror lists them.
+  package var deferred: Set<RecordKey> = []
+  /// Records in the replica with a value that their column in PostgreSQL cannot hold.
+  package var unfit: Set<RecordKey> = []
+  /// Records that programs made in committed transactions.
+  package var made: Set<RecordKey> = []
+  /// Records whose operations the replica has had.
+  package var taken: Set<RecordKey> = []
+  /// Whether the space may have forgotten deleted records: then those that were taken do not count.
+  package var forgets = false
+  /// Those whose writes the mirror reported as rejected, or that the space rejected.
+  package var rejected: Set<RecordKey> = []
+
+  package init() {}
+}
+
+/// Checks a mirror at the end of a run.
+///
+/// 1. Its tables have the rows of its replica. A row is missing only if the mirror lists it, and it lists a
+///    row only if PostgreSQL cannot hold it, or cannot hold a row that it needs.
+/// 2. The space has had each record that a program made, unless its write was rejected. After the server
+///    went back, this is not judged.
+package enum TablesMirrored {
+  package static let name = "tables-mirrored"
+
+  package static func judge(
+    _ mirror: String, _ evidence: MirrorEvidence, _ server: ServerEvidence, serverWentBack: Bool
+  ) -> [Violation] {
+    var found: [String] = []
+    for (key, row) in evidence.replica where !evidence.deferred.contains(key) {
+      guard let other = evidence.tables[key] else {
+        found.append("\(key) is not in PostgreSQL")
+        continue
+      }
+      for (column, value) in row where other[column] != value {
+        found.append(
+          "\(key) has \(shown(other[column] ?? nil)) in column \(column) in PostgreSQL, and \(shown(value)) in the space"
+        )
+      }
+    }
+    for key in evidence.tables.keys where evidence.replica[key] == nil {
+      if !evidence.deferred.contains(key) { found.append("\(key) is in PostgreSQL alone") }
+    }
+    if !evidence.deferred.isEmpty, evidence.unfit.isEmpty {
+      found.append(
+        "\(evidence.deferred.sorted()[0]) is deferred, although PostgreSQL can hold all rows")
+    }
+    if !serverWentBack { found += lost(evidence, server) }
+    return found.sorted().map { Violation(oracle: name, "\(mirror): \($0)") }
+  }
+
+  private static func lost(_ evidence: MirrorEvidence, _ server: ServerEvidence) -> [String] {
+    let known = Set(server.records.keys).union(server.history.map(\.key))
+      .union(server.forgotten.map(\.key))
+    let forgotten = evidence.forgets ? evidence.taken : []
+    return evidence.made.subtracting(evidence.rejected).subtracting(known).subtracting(forgotten)
+      .map {
+        "\($0), which a program has made, never reached the space"
+      }
+  }
+
+  private static func shown(_ value: String?) -> String {
+    value.map { "“\($0.prefix(60))”" } ?? "NULL"
+  }
+}

@@ -1,0 +1,80 @@
+import FerryProtocol
+
+// The tables that mirrors keep in PostgreSQL, and the transactions of programs that write to them there.
+extension Workload {
+  /// The definitions of these tables, as an administrator publishes them.
+  private static let mirrored: [Name: DeclaredTable] = [
+    "notes": table([text("title"), text("body"), integer("stars")]),
+    "lists": table([text("name")]),
+    "items": table([text("list"), text("label"), integer("done")], child(of: "lists", by: "list")),
+    "ledger": table([text("txn"), integer("size"), integer("place")]),
+    "tallies": table([integer("votes")]),
+    "slots": DeclaredTable(
+      key: "id",
+      columns: [
+        DeclaredColumn("shelf", .text, isRequired: true),
+        DeclaredColumn("place", .integer, isRequired: true),
+      ], unique: [["shelf", "place"]]),
+    "essays": table(
+      [text("list")] + ["a", "b", "c", "d", "e", "f"].map(text), child(of: "lists", by: "list")),
+    "shelves": table([text("name"), text("maker")]),
+    "books": table(
+      [text("shelf"), text("title"), text("maker")], child(of: "shelves", by: "shelf")),
+    "loans": table(
+      [text("book"), text("note"), text("maker")],
+      [DeclaredReference(["book"], to: "books", onDelete: .cascade, onUpdate: .cascade)]),
+  ]
+
+  /// The space's schema in a world with mirrors: ``declared``, and the definitions of their tables.
+  package static func declaredForMirrors() throws -> SpaceSchema {
+    var schema = try SpaceSchema(json: declared)
+    for (name, table) in mirrored { schema.tables[name, default: .standard].definition = table }
+    return schema
+  }
+
+  private static func text(_ name: Name) -> DeclaredColumn { DeclaredColumn(name, .text) }
+  private static func integer(_ name: Name) -> DeclaredColumn { DeclaredColumn(name, .integer) }
+
+  private static func table(
+    _ columns: [DeclaredColumn], _ references: [DeclaredReference] = []
+  ) -> DeclaredTable {
+    DeclaredTable(key: "id", columns: columns, references: references)
+  }
+
+  private static func child(of parent: Name, by column: Name) -> [DeclaredReference] {
+    [DeclaredReference([column], to: parent, onDelete: .cascade)]
+  }
+
+  /// The actions whose statements PostgreSQL understands too.
+  private static let programActions: [UserAction] = [
+    .addNote, .editNote, .editNote, .deleteNote, .addList, .addItem, .tickItem, .deleteList,
+    .editMany,
+    .grow, .shelve, .arrange, .tally, .post,
+  ]
+
+  /// Returns the statements of a program's transaction in PostgreSQL. It may act as any user does there.
+  ///
+  /// - Parameter query: reads rows of the mirror's tables.
+  package static func program(
+    for planned: PlannedAction, name: String, query: (String) throws -> [[Value]]
+  ) rethrows -> [String] {
+    var planned = planned
+    var random = SeededRandom(planned.seed, "program")
+    if !programActions.contains(planned.action) {
+      planned.action = programActions[random.below(programActions.count)]
+    }
+    if planned.action == .post {
+      let (id, size) = (fresh("t", &random), 2 + random.below(30))
+      return [
+        """
+        INSERT INTO ledger(id, txn, size, place)
+        SELECT '\(id)-' || lpad(i::text, 4, '0'), '\(id)', \(size), i FROM generate_series(1, \(size)) i
+        """
+      ]
+    }
+    return try statements(for: planned, deviceName: name, level: 0) { sql in
+      // A program knows the schema.
+      sql.contains("ferry_replica") ? [[.integer(1)]] : try query(sql)
+    }
+  }
+}

@@ -1,0 +1,256 @@
+import FerryConformance
+import FerryMirror
+import FerryPersistence
+import FerryPostgres
+import FerryProtocol
+import FerrySQLite
+import FerrySyncClient
+
+/// A mirror: a device whose rows are in tables of a real PostgreSQL as well, where a program writes to them.
+/// Virtual time stops while PostgreSQL works.
+///
+/// The device's process carries the rows with the product's rounds. The program goes on while that process is
+/// down. Connections break before a step and after its commit, and the process dies there.
+// SAFETY: touched on the scheduler's thread only.
+final class SimulatedMirror: @unchecked Sendable {
+  let name: String
+  private let configuration: MirrorConfiguration
+  private let scheduler: Scheduler
+  private let trace: Trace
+  private let dice: FaultDice
+  private let site: FaultDice.Site
+  /// Kills the device's process.
+  private let kill: () -> Void
+  private var connection: PostgresConnection?
+  /// `nil` before the tables are made.
+  private var plan: MirrorPlan?
+  private var made: Set<RecordKey> = []
+  private var taken: Set<RecordKey> = []
+  private var rejected: Set<RecordKey> = []
+
+  init(
+    _ name: String, space: SpaceName, database: String, scheduler: Scheduler, trace: Trace,
+    dice: FaultDice, kill: @escaping () -> Void
+  ) {
+    (self.name, self.scheduler, self.trace, self.dice) = (name, scheduler, trace, dice)
+    self.kill = kill
+    site = dice.site("\(name)-tables")
+    configuration = MirrorConfiguration(
+      name: name, server: "http://ferry.test", space: space.value, database: database, schema: name)
+  }
+
+  // MARK: Carrying
+
+  /// Returns the rounds of a process that has pulled the space's schema.
+  ///
+  /// - Parameters:
+  ///   - processor: does the process's work, as long as it lives.
+  ///   - taking: runs a transaction that takes a program's writes.
+  func rounds(
+    of replica: Replica, processor: Processor,
+    openFile: @escaping @Sendable () throws -> SQLiteConnection,
+    taking: @escaping @Sendable (Database, () throws -> Void) throws -> Void
+  ) async throws -> MirrorRounds {
+    let plan = try configuration.plan(try await replica.pulledSchema())
+    let pool = SimulatedConnections(mirror: self, processor: processor)
+    let ledger = try await MirrorLedger.enter(configuration, plan, again: true, pool)
+    self.plan = plan
+    var sides = MirrorRounds.Sides(
+      configuration, ledger, replica: replica, pool: pool,
+      log: { [self] event, detail in log(event, detail) }, openFile: openFile)
+    sides.taking = taking
+    return MirrorRounds(sides)
+  }
+
+  /// Notes operations of programs' writes that the replica has.
+  func took(_ operations: [LocalOperation]) { taken.formUnion(operations.map(\.key)) }
+
+  private func log(_ event: String, _ detail: String) {
+    trace.note(.mirrored, name, "\(event): \(detail)")
+    guard event == "rejected", let end = detail.firstIndex(of: ":") else { return }
+    let words = detail[..<end].split(separator: " ", maxSplits: 1)
+    guard words.count == 2 else { return }
+    rejected.insert(RecordKey(table: Name(String(words[0])), record: Name(String(words[1]))))
+  }
+
+  fileprivate func atDatabase<Value>(
+    _ body: (PostgresConnection) throws -> Value
+  ) throws -> Value {
+    try fail(mayHaveCommitted: false)
+    let connection = try connected()
+    let value = try body(connection)
+    try fail(mayHaveCommitted: true)
+    return value
+  }
+
+  private func fail(mayHaveCommitted: Bool) throws {
+    if dice.roll(.crash, at: site) {
+      trace.note(.crashed, name, "at a step of its tables")
+      // The dead process gets no answer.
+      scheduler.after(0, kill)
+      throw Processor.Died()
+    }
+    guard dice.roll(.reset, at: site) else { return }
+    trace.note(.dropped, name, mayHaveCommitted ? "its answer from the tables" : "its tables")
+    var error = PostgresError(.connectionLost, "the connection broke")
+    error.mayHaveCommitted = mayHaveCommitted
+    throw error
+  }
+
+  private func connected() throws -> PostgresConnection {
+    if let connection { return connection }
+    let new = try PostgresConnection(url: configuration.database)
+    connection = new
+    return new
+  }
+
+  func close() { connection = nil }
+
+  // MARK: The program
+
+  /// Makes a program's transaction, if there are tables.
+  func perform(_ planned: PlannedAction) {
+    guard plan != nil else { return }
+    do {
+      let connection = try connected()
+      let (statements, new) = try connection.transaction { connection in
+        try connection.execute("SET LOCAL search_path = \"\(name)\"")
+        let statements = try Workload.program(for: planned, name: name) { sql in
+          let rows = try connection.query(.once(sql))
+          return try rows.map { try Self.values($0, rows.columnCount) }
+        }
+        let before = try records(connection)
+        for statement in statements { try connection.execute(statement) }
+        return (statements, try records(connection).subtracting(before))
+      }
+      if statements.isEmpty { return }
+      made.formUnion(new)
+      trace.note(.wrote, name, "a program: \(planned.action.rawValue), \(new.count) new records")
+    } catch {
+      // As for any program: the transaction is rolled back.
+      trace.note(.mirrored, name, "a program failed: \(error)")
+    }
+  }
+
+  /// Returns the values of a row of texts and integers.
+  private static func values(_ row: PostgresRow, _ count: Int) throws -> [Value] {
+    try (0..<count).map { column in
+      if row.isNull(column) { return .null }
+      if let number = try? row.int8(column) { return .integer(number) }
+      return .text(try row.text(column))
+    }
+  }
+
+  private func records(_ connection: PostgresConnection) throws -> Set<RecordKey> {
+    var found: Set<RecordKey> = []
+    for table in plan?.tables ?? [] {
+      for row in try connection.query(
+        .once("SELECT id FROM \(quoted(name)).\(quoted(table.name.text))"))
+      {
+        found.insert(RecordKey(table: table.name, record: Name(try row.text(0))))
+      }
+    }
+    return found
+  }
+
+  private func quoted(_ name: String) -> String { "\"\(name)\"" }
+
+  // MARK: Looking
+
+  /// Returns the work that has not drained; `nil` if there is none.
+  func left(in file: SQLiteConnection?) -> String? {
+    guard let plan, let connection = try? connected(), let file else {
+      return "it has no tables yet"
+    }
+    do {
+      let captured =
+        try connection.query(
+          .once(
+            """
+            SELECT count(*) FROM ferry_mirror.captured c JOIN ferry_mirror.mirrors m ON m.number = c.mirror
+            WHERE m.name = $1
+            """), [.text(name)]
+        ).first?.int8(0) ?? 0
+      if captured > 0 { return "\(captured) writes of programs are captured" }
+      for table in plan.tables
+      where try file.exists("SELECT 1 FROM \(quoted("mirror.changed.\(table.name)"))") {
+        return "rows of \(table.name) are not in PostgreSQL"
+      }
+      return nil
+    } catch {
+      return "its tables cannot be read: \(error)"
+    }
+  }
+
+  /// Returns both sides.
+  func evidence(in file: SQLiteConnection) throws -> MirrorEvidence {
+    var evidence = MirrorEvidence()
+    (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
+    let connection = try connected()
+    for row in try connection.query(
+      .once(
+        """
+        SELECT d.tab, d.key[1] FROM ferry_mirror.deferred d
+        JOIN ferry_mirror.mirrors m ON m.number = d.mirror WHERE m.name = $1
+        """), [.text(name)])
+    {
+      evidence.deferred.insert(
+        RecordKey(table: Name(try row.text(0)), record: Name(try row.text(1))))
+    }
+    let refused = try file.rows("SELECT tbl, record FROM ferry_quarantine") {
+      RecordKey(table: $0.name(0), record: $0.name(1))
+    }
+    evidence.rejected.formUnion(refused)
+    for table in plan?.tables ?? [] { try read(table, connection, file, into: &evidence) }
+    return evidence
+  }
+
+  private func read(
+    _ table: MirrorTable, _ connection: PostgresConnection, _ file: SQLiteConnection,
+    into evidence: inout MirrorEvidence
+  ) throws {
+    let columns = table.columns.map(\.name)
+    let texts = columns.map { "\(quoted($0.text))::text" }
+    for row in try connection.query(
+      .once(
+        "SELECT \((["id"] + texts).joined(separator: ", ")) FROM \(quoted(name)).\(quoted(table.name.text))"
+      ))
+    {
+      var values: [Name: String?] = [:]
+      for (place, column) in columns.enumerated() {
+        values[column] = row.isNull(place + 1) ? .some(nil) : try row.text(place + 1)
+      }
+      evidence.tables[RecordKey(table: table.name, record: Name(try row.text(0)))] = values
+    }
+    let list = (["id"] + columns.map { quoted($0.text) }).joined(separator: ", ")
+    let kinds = table.columns.map(\.affinity)
+    let rows = try file.rows("SELECT \(list) FROM \(quoted(table.name.text))") { row in
+      (row.name(0), columns.indices.map { row.value(Int32($0 + 1)) })
+    }
+    for (id, values) in rows {
+      let key = RecordKey(table: table.name, record: id)
+      var texts: [Name: String?] = [:]
+      for (place, value) in values.enumerated() {
+        switch (value, kinds[place]) {
+        case (.null, _): texts[columns[place]] = .some(nil)
+        case (.integer(let number), .integer): texts[columns[place]] = String(number)
+        case (.text(let text), .text) where !text.utf8.contains(0): texts[columns[place]] = text
+        default: evidence.unfit.insert(key)
+        }
+      }
+      evidence.replica[key] = texts
+    }
+  }
+}
+
+/// A process's connections to its mirror's database.
+private struct SimulatedConnections: MirrorConnections {
+  let mirror: SimulatedMirror
+  let processor: Processor
+
+  func run<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+  ) async throws -> Value {
+    try await processor.run { try mirror.atDatabase(body) }
+  }
+}

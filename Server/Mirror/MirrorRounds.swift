@@ -1,0 +1,215 @@
+import FerryPersistence
+import FerryPostgres
+import FerryProtocol
+import FerrySQLite
+import FerrySyncClient
+
+/// Gives the steps of a mirror connections to its database.
+package protocol MirrorConnections: Sendable {
+  /// Runs work that blocks on a connection. Once started, it runs to its end.
+  func run<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+  ) async throws -> Value
+}
+
+extension PostgresPool: MirrorConnections {
+  package func run<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+  ) async throws -> Value {
+    try await run(in: .push, body)
+  }
+}
+
+/// Carries rows between a replica and tables of PostgreSQL, one round at a time. ``Mirror`` decides when.
+///
+/// A round may fail anywhere, and be repeated.
+package final class MirrorRounds: Sendable {
+  /// Both sides of a mirror.
+  package struct Sides: Sendable {
+    package var configuration: MirrorConfiguration
+    package var ledger: MirrorLedger
+    package var replica: Replica
+    /// Opens the replica's file for reading.
+    package var openFile: @Sendable () throws -> SQLiteConnection
+    package var pool: any MirrorConnections
+    package var log: Mirror.Log
+    /// Runs a transaction that takes captured writes into the replica.
+    package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
+
+    package init(
+      _ configuration: MirrorConfiguration, _ ledger: MirrorLedger, replica: Replica,
+      pool: any MirrorConnections, log: @escaping Mirror.Log,
+      openFile: @escaping @Sendable () throws -> SQLiteConnection
+    ) {
+      (self.configuration, self.ledger) = (configuration, ledger)
+      (self.replica, self.pool, self.log, self.openFile) = (replica, pool, log, openFile)
+    }
+  }
+
+  private let sides: Sides
+  private var configuration: MirrorConfiguration { sides.configuration }
+  private var ledger: MirrorLedger { sides.ledger }
+  private var replica: Replica { sides.replica }
+  private var pool: any MirrorConnections { sides.pool }
+  private var log: Mirror.Log { sides.log }
+
+  package init(_ sides: Sides) { self.sides = sides }
+
+  /// The state that a round leaves for the next one. After a failure, the next one begins from scratch.
+  struct State {
+    var schema: Int64?
+    var file: MirrorFile?
+    var isAdopting = false
+    /// Whether rows that the space lacks are to be tried again.
+    var retries = true
+  }
+
+  /// Carries all that there is: first the writes of programs, then the rows of the replica.
+  package func runOnce() async throws {
+    var state = State()
+    _ = try await replica.sync()
+    try await run(&state)
+  }
+
+  /// Carries the writes of programs, and then the rows of the replica.
+  func run(_ state: inout State) async throws {
+    var file = try await prepared(&state)
+    if state.isAdopting {
+      try await MirrorUpload(parts: parts(file)).run { [log] in log("adopting", $0.shown) }
+      state = State()
+      file = try await prepared(&state)
+    }
+    for attempt in 0..<5 {
+      if try await MirrorIntake(parts: parts(file)).takeAll() { state.retries = true }
+      if state.retries, !configuration.adoptions.isEmpty {
+        state.retries = try await !MirrorUpload(parts: parts(file)).retry()
+      }
+      do {
+        let result = try await MirrorOutput(parts: parts(file)).bring()
+        if result == .nothing { return }
+        // A row that has come may be needed by others.
+        state.retries = true
+        if result == .brought, attempt > 0 || configuration.adoptions.isEmpty { return }
+      } catch is WrittenMeanwhile {
+        continue
+      }
+    }
+    // Programs write to the same rows all the time: the next round goes on.
+    throw MirrorFault(description: "programs keep writing to rows that have changed in the space")
+  }
+
+  /// Uploads the rows of adopted tables until all are in the space or noted, in this process.
+  ///
+  /// - Parameter onProgress: gets the progress of each table after each slice.
+  package func adoptRows(
+    _ onProgress: @escaping @Sendable ([AdoptionProgress]) -> Void
+  ) async throws {
+    var state = State()
+    let file = try await prepared(&state)
+    if state.isAdopting { try await MirrorUpload(parts: parts(file)).run(onProgress) }
+    // The triggers become the ordinary ones.
+    state = State()
+    _ = try await prepared(&state)
+  }
+
+  // MARK: Parts
+
+  private func parts(_ file: MirrorFile) -> MirrorParts {
+    let sql = file.plan.tables.map {
+      MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
+    }
+    return MirrorParts(
+      file: file, sides: sides, sql: sql)
+  }
+
+  // MARK: Preparing
+
+  /// Returns the mirror's file for the present schema of the space.
+  private func prepared(_ state: inout State) async throws -> MirrorFile {
+    if let file = state.file, state.schema == (try await replica.pulledSchema()).version {
+      return file
+    }
+    do {
+      _ = try await replica.sync()
+    } catch {
+      // Offline: the tables are as they were.
+      guard try await replica.status().cursor != nil else { throw error }
+      log("offline", "\(error)")
+    }
+    for fault in try await replica.trackAll().faults {
+      log("table", "\(fault.table): \(fault.reason)")
+    }
+    let schema = try await replica.pulledSchema()
+    let here = Set(try await replica.status().tables)
+    let plan = try configuration.plan(schema, here: here)
+    for reason in plan.omitted { log("omitted", reason) }
+    let file = MirrorFile(plan: plan)
+    let (ledger, configuration) = (ledger, configuration)
+    let (identifier, ended) = try await replica.write { database in
+      try file.addColumns(database)
+      try file.prepare(database)
+      return (try file.identifier(database), try file.ended(database))
+    }
+    let (turn, isAdopting) = try await pool.run { connection in
+      try connection.transaction { connection in
+        try MirrorTables(connection: connection, configuration: configuration)
+          .make(plan, ledger.number)
+        let turn = try connection.query(
+          .once("SELECT turn, file FROM ferry_mirror.mirrors WHERE number = $1"),
+          [.int8(ledger.number)]
+        ).first.map { (try $0.int8(0), try $0.text(1)) }
+        return (turn, try ledger.isAdopting(connection))
+      }
+    }
+    // Tables that another file filled, or that were restored from a backup, may lack anything.
+    // As long as rows are adopted, the space may lack them, and no row is brought.
+    if !isAdopting, let (turn, former) = turn, !former.isEmpty,
+      former != identifier || turn < ended
+    {
+      log("compare", "the tables were filled from another file, or were restored")
+      _ = try await MirrorComparison(parts: parts(file)).compare(repairing: .tables)
+    }
+    try await pool.run { connection in
+      _ = try connection.query(
+        .once(
+          "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
+        [.int8(ledger.number), .text(identifier), .int8(ended)])
+    }
+    (state.file, state.schema, state.isAdopting) = (file, schema.version, isAdopting)
+    return file
+  }
+
+  // MARK: Looking
+
+  package func status() async throws -> Mirror.Status {
+    let (ledger, head) = (ledger, try await replica.status().head)
+    let space = configuration.space
+    return try await pool.run { connection in
+      let row = try connection.query(
+        .once(
+          """
+          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1)
+          FROM ferry_mirror.mirrors WHERE number = $1
+          """), [.int8(ledger.number)]
+      ).first
+      let unsent = try ledger.unsent(connection)
+      return Mirror.Status(
+        space: space, applied: try row?.int8(0) ?? 0, head: head,
+        captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection),
+        adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count)
+    }
+  }
+
+  // MARK: Comparing
+
+  /// Compares all rows with the space's, once nothing is on its way.
+  package func verify(repairing side: Mirror.Side? = nil) async throws -> [Mirror.Difference] {
+    var state = State()
+    _ = try await replica.sync()
+    try await run(&state)
+    guard let file = state.file else { return [] }
+    let found = try await MirrorComparison(parts: parts(file)).compare(repairing: side)
+    if side != nil { try await run(&state) }
+    return found
+  }
+}

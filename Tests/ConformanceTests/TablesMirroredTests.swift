@@ -1,0 +1,75 @@
+import FerryConformance
+import FerryProtocol
+import Testing
+
+/// The oracle of mirrors.
+struct TablesMirroredTests {
+  private static let note = RecordKey(table: "notes", record: "n1")
+  private static let other = RecordKey(table: "notes", record: "n2")
+
+  /// Returns the findings on two sides with the same row.
+  private func found(
+    serverWentBack: Bool = false, history: [RecordKey] = [],
+    _ change: (inout MirrorEvidence) -> Void = { _ in }
+  ) -> [String] {
+    var evidence = MirrorEvidence()
+    evidence.tables = [Self.note: ["title": "a", "stars": nil]]
+    evidence.replica = evidence.tables
+    change(&evidence)
+    let device = DeviceID(UniqueID(high: 1, low: 1))
+    let entries = history.map {
+      HistoryEntry(
+        sequence: 1, id: OperationID(UniqueID(high: 2, low: 2)), device: device, key: $0,
+        kind: .insert, time: .zero)
+    }
+    let server = ServerEvidence(
+      head: 1, epoch: Epoch(1), history: entries, records: [:], buffered: 0)
+    return TablesMirrored.judge("m", evidence, server, serverWentBack: serverWentBack)
+      .map(\.detail)
+  }
+
+  @Test("both sides have the same rows")
+  func sides() {
+    #expect(found() == [])
+    #expect(found { $0.tables[Self.note]?["title"] = "b" }.count == 1)
+    #expect(found { $0.tables[Self.note]?["stars"] = "0" }.count == 1)
+    #expect(found { $0.tables = [:] }.count == 1)
+    #expect(found { $0.replica = [:] }.count == 1)
+  }
+
+  @Test("a row is missing only if PostgreSQL cannot hold a row, and the mirror lists it")
+  func deferred() {
+    func deferred(_ isFit: Bool) -> [String] {
+      found {
+        $0.tables = [:]
+        $0.deferred = [Self.note]
+        if !isFit { $0.unfit = [Self.note] }
+      }
+    }
+    #expect(deferred(false) == [])
+    #expect(deferred(true).count == 1)
+  }
+
+  @Test("the space has had each record that a program made")
+  func made() {
+    func lost(
+      _ history: [RecordKey] = [], back: Bool = false,
+      _ change: (inout MirrorEvidence) -> Void = { _ in }
+    ) -> Int {
+      found(serverWentBack: back, history: history) {
+        $0.made = [Self.other]
+        change(&$0)
+      }.count
+    }
+    #expect(lost() == 1)
+    #expect(lost([Self.other]) == 0)
+    #expect(lost(back: true) == 0)
+    #expect(lost { $0.rejected = [Self.other] } == 0)
+    #expect(lost { $0.taken = [Self.other] } == 1)
+    #expect(
+      lost {
+        $0.taken = [Self.other]
+        $0.forgets = true
+      } == 0)
+  }
+}
