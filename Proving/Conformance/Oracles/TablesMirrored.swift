@@ -13,7 +13,7 @@ package struct MirrorEvidence: Sendable {
   package var deferred: Set<RecordKey> = []
   /// Records in the replica with a value that their column in PostgreSQL cannot hold.
   package var unfit: Set<RecordKey> = []
-  /// Records that programs made in committed transactions.
+  /// Records that programs made in committed transactions, and did not delete.
   package var made: Set<RecordKey> = []
   /// Records whose operations the replica has had.
   package var taken: Set<RecordKey> = []
@@ -29,7 +29,7 @@ package struct MirrorEvidence: Sendable {
 ///
 /// 1. Its tables have the rows of its replica. A row is missing only if the mirror lists it, and it lists a
 ///    row only if PostgreSQL cannot hold it, or cannot hold a row that it needs.
-/// 2. The space has had each record that a program made, unless its write was rejected. After the server
+/// 2. The space has had each record that a program made and did not delete, unless its write was rejected. After the server
 ///    went back, this is not judged.
 package enum TablesMirrored {
   package static let name = "tables-mirrored"

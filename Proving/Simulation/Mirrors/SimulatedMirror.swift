@@ -113,7 +113,7 @@ final class SimulatedMirror: @unchecked Sendable {
     guard plan != nil else { return }
     do {
       let connection = try connected()
-      let (statements, new) = try connection.transaction { connection in
+      let (statements, before, after) = try connection.transaction { connection in
         try connection.execute("SET LOCAL search_path = \"\(name)\"")
         let statements = try Workload.program(for: planned, name: name) { sql in
           let rows = try connection.query(.once(sql))
@@ -121,10 +121,13 @@ final class SimulatedMirror: @unchecked Sendable {
         }
         let before = try records(connection)
         for statement in statements { try connection.execute(statement) }
-        return (statements, try records(connection).subtracting(before))
+        return (statements, before, try records(connection))
       }
       if statements.isEmpty { return }
+      let new = after.subtracting(before)
+      // The insert and the delete of a record may cancel each other out.
       made.formUnion(new)
+      made.subtract(before.subtracting(after))
       trace.note(.wrote, name, "a program: \(planned.action.rawValue), \(new.count) new records")
     } catch {
       // As for any program: the transaction is rolled back.
