@@ -1,7 +1,7 @@
 import FerryCommandLine
 import FerrySyncServer
 
-/// The options of the log: `--log-level` and `--quiet`.
+/// The options of the log: `--log-level` and `--quiet`, and `--log-level-file` of a server.
 enum LogOptions {
   static let options = [
     OptionSpec(
@@ -15,10 +15,39 @@ enum LogOptions {
     FlagSpec("quiet", short: "q", help: "Log errors only.", environment: "FERRY_QUIET")
   ]
 
+  /// The options of a process that can read its level again.
+  static let reloadable = [
+    OptionSpec(
+      "log-level-file", value: "FILE",
+      help: """
+        A file with the level of the log as its only word; it overrides --log-level and --quiet, \
+        and is read again at SIGHUP.
+        """, kind: .file, environment: "FERRY_LOG_LEVEL_FILE")
+  ]
+
   static func log(_ arguments: ParsedArguments) throws(UsageError) -> ServiceLog {
     let named = LogLevel(rawValue: try arguments.string("log-level")) ?? .info
     return ServiceLog(
       level: arguments.flag("quiet") ? .error : named, sink: DescriptorLogSink(descriptor: 2),
       clock: .system)
+  }
+
+  /// Returns the file of `--log-level-file`, and gives the log its level.
+  ///
+  /// - Throws: A failure if there is no level in the file.
+  static func follow(
+    _ arguments: ParsedArguments, _ log: ServiceLog
+  ) throws(CommandFailure) -> LogLevelFile? {
+    guard let path = arguments.stringIfPresent("log-level-file") else { return nil }
+    let file = LogLevelFile(path: path)
+    do {
+      log.setLevel(try file.read())
+    } catch {
+      throw CommandFailure(
+        "the level of the log cannot be read", why: error.description,
+        next: "write one of \(LogLevelFile.levels) into the file of --log-level-file",
+        code: "no_log_level")
+    }
+    return file
   }
 }

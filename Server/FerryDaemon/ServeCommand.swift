@@ -9,10 +9,11 @@ extension DaemonCommands {
       Until the first token is created, and without --jwt-issuer, the server is open: every \
       request may do everything. It then listens on loopback only, unless --insecure is given, and \
       refuses requests from web pages and through proxies. At SIGTERM it accepts no more requests, \
-      finishes those in progress, and ends with 0. At SIGHUP it reads the keys of --jwks again, and \
-      looks up each token again.
+      finishes those in progress, and ends with 0. At SIGHUP it reads the keys of --jwks and the file \
+      of --log-level-file again, and looks up each token again.
       """,
-    options: options + AccessOptions.options + BlobOptions.options + QuotaOptions.options,
+    options: options + AccessOptions.options + BlobOptions.options + QuotaOptions.options
+      + LogOptions.reloadable,
     flags: [
       FlagSpec(
         "insecure",
@@ -25,7 +26,10 @@ extension DaemonCommands {
   ) { arguments in
     FileDescriptorLimit.raise()
     let hangUps = HangUps()
-    let server = try await FerryServer.start(try configuration(arguments))
+    let configuration = try configuration(arguments)
+    let log = configuration.log
+    let levelFile = try LogOptions.follow(arguments, log)
+    let server = try await FerryServer.start(configuration)
     try TextOutput.standardError.line(try announcement(server, arguments))
     let runners = try arguments.strings("mirror").map { name in
       try MirrorCommands.runner(name, arguments)
@@ -33,7 +37,10 @@ extension DaemonCommands {
     await withTaskGroup { group in
       for runner in runners { group.addTask { await runner.run() } }
       group.addTask { [stream = hangUps.stream] in
-        for await _ in stream { await server.reload() }
+        for await _ in stream {
+          levelFile?.reload(log)
+          await server.reload()
+        }
       }
       await waitUntilCancelled()
     }

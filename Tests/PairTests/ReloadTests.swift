@@ -3,7 +3,7 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// A server that reads its keys again at SIGHUP.
+/// A server that reads its keys and its log level again at SIGHUP.
 @Suite("SIGHUP", .hangLimit)
 struct ReloadTests {
   private static let issuer = "https://issuer.example"
@@ -70,5 +70,60 @@ struct ReloadTests {
     }
     #expect(try await status(new.token(), server) == 200, "the last good keys stay")
     #expect(try await server.stop() == .exited(0))
+  }
+
+  /// The lines of a log with a message.
+  private func lines(_ server: Server, _ message: String) -> Int {
+    server.log.split(separator: "\n").count { $0.contains("\"message\":\"\(message)\"") }
+  }
+
+  @Test("the server reads its log level again, and keeps it if the file has none")
+  func level() async throws {
+    let folder = try TemporaryDirectory()
+    let file = folder.file("level")
+    try Data("warning\n".utf8).write(to: file)
+    let server = try await Server.start(
+      .embedded, "--log-level", "debug", "--log-level-file", file.path)
+    _ = try await Wire.send(.get, "\(server.url)/healthz")
+    try Data("debug\n".utf8).write(to: file)
+    server.send(SIGHUP)
+    try await eventually("the log to report the level") {
+      lines(server, "the log level is read again") == 1
+    }
+    #expect(lines(server, "request") == 0, "the file overrides the option")
+    _ = try await Wire.send(.get, "\(server.url)/healthz")
+    try await eventually("the request in the log") { lines(server, "request") == 1 }
+
+    for content in ["verbose", "", "debug info", String(repeating: "debug ", count: 100)] {
+      let before = lines(server, "the log level cannot be read and stays as it is")
+      try Data(content.utf8).write(to: file)
+      server.send(SIGHUP)
+      try await eventually("the log to report the fault") {
+        lines(server, "the log level cannot be read and stays as it is") == before + 1
+      }
+    }
+    try FileManager.default.removeItem(at: file)
+    server.send(SIGHUP)
+    try await eventually("the log to name the file") {
+      server.log.contains("\(file.path): No such file or directory")
+    }
+    _ = try await Wire.send(.get, "\(server.url)/healthz")
+    try await eventually("the request in the log") { lines(server, "request") == 2 }
+    #expect(try await server.stop() == .exited(0))
+  }
+
+  @Test("a server does not start with a log level that does not exist")
+  func wrongLevel() async throws {
+    let folder = try TemporaryDirectory()
+    let file = folder.file("level")
+    try Data("loud\n".utf8).write(to: file)
+    let finished = try await ChildProcess.run(
+      try Executables.ferryd(),
+      [
+        "serve", "--listen", "127.0.0.1:0", "--data", folder.file("data").path,
+        "--log-level-file", file.path,
+      ])
+    #expect(finished.status != .exited(0))
+    #expect(finished.error.contains("has to contain one word: error, warning, info, debug"))
   }
 }

@@ -9,7 +9,8 @@ package enum LogLevel: String, Sendable, CaseIterable, Comparable {
   /// Health checks and scrapes too.
   case debug
 
-  private var rank: Int {
+  /// 0 for the level that matters most.
+  var rank: Int {
     switch self {
     case .error: 0
     case .warning: 1

@@ -1,27 +1,40 @@
-/// The server's log: JSON lines at or above a level.
+import Synchronization
+
+/// The server's log: JSON lines at or above a level, which copies share.
 package struct ServiceLog: Sendable {
-  private let level: LogLevel
+  private final class Threshold: Sendable {
+    let rank: Atomic<Int>
+
+    init(_ level: LogLevel) { rank = Atomic(level.rank) }
+  }
+
+  private let threshold: Threshold
   private let sink: any LogSink
   private let clock: ServiceClock
 
   /// - Parameter level: Lines that matter less are left out.
   package init(level: LogLevel, sink: any LogSink, clock: ServiceClock) {
-    self.level = level
+    threshold = Threshold(level)
     self.sink = sink
     self.clock = clock
+  }
+
+  /// Leaves out lines that matter less than this level from now on.
+  package func setLevel(_ level: LogLevel) {
+    threshold.rank.store(level.rank, ordering: .relaxed)
   }
 
   /// Lines that were dropped because the reader was too slow.
   var droppedLines: Int { sink.droppedLines }
 
   func write(_ entry: RequestEntry) {
-    if entry.level <= level { sink.write(entry.line()) }
+    if writes(entry.level) { sink.write(entry.line()) }
   }
 
   /// Writes a line that is not about a request.
   /// - Parameter message: JSON text already, so no quotes in it.
   package func write(_ level: LogLevel, _ message: StaticString, detail: String? = nil) {
-    guard level <= self.level else { return }
+    guard writes(level) else { return }
     var line = LogLine(level, message, wall: clock.wall())
     line.add("detail", detail)
     sink.write(line.finish())
@@ -39,4 +52,8 @@ package struct ServiceLog: Sendable {
 
   /// Returns when all lines have left the process, or cannot.
   package func flush() { sink.flush() }
+
+  private func writes(_ level: LogLevel) -> Bool {
+    level.rank <= threshold.rank.load(ordering: .relaxed)
+  }
 }
