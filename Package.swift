@@ -92,6 +92,7 @@ let package = Package(
     library("FerryPlatform", "Ground/Platform"),
     library("FerryExecutors", "Ground/Executors"),
     library("FerrySQLite", "Ground/SQLite", needs: ["CFerrySQLite", "FerryPlatform"]),
+    library("FerryTracing", "Ground/Tracing", needs: ["FerryProtocol"]),
     library("FerryStoredValues", "Ground/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
     library(
       "FerryCompression", "Ground/Compression",
@@ -126,7 +127,7 @@ let package = Package(
       "FerrySyncClient", "Client/Sync",
       needs: [
         "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
-        "FerryCompression", "FerryExecutors",
+        "FerryCompression", "FerryExecutors", "FerryTracing",
       ]),
     library(
       "FerryFiles", "Client/Files",
@@ -186,7 +187,7 @@ let package = Package(
         "FerryConsole",
         "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryHTTPServer",
         "FerryCryptography",
-        "FerryExecutors", "FerryMissionServer",
+        "FerryExecutors", "FerryMissionServer", "FerryTracing",
       ]),
     // A device of a space whose tables are in PostgreSQL.
     library(
@@ -200,7 +201,7 @@ let package = Package(
       needs: [
         "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient",
         "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
-        "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer",
+        "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer", "FerryTracing",
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
@@ -248,6 +249,7 @@ let package = Package(
     tests(
       "ProtocolTests",
       needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryTestSupport"]),
+    tests("TracingTests", needs: ["FerryTracing", "FerryTestSupport"]),
     tests("SQLiteTests", needs: ["FerrySQLite", "FerryTestSupport", "CFerrySQLite"]),
     tests("CompressionTests", needs: ["FerryCompression", "FerryTestSupport"]),
     tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),

@@ -256,7 +256,7 @@ extension SyncReport {
       ("pushed", .int(pushed)), ("pulled", .int(pulled)), ("duplicates", .int(duplicates)),
       ("buffered", .int(buffered)), ("refused", .int(refused)), ("quarantined", .int(quarantined)),
       ("left", .int(left)), ("recorded", .int(recorded)), ("conflicts", .int(conflicts)),
-      ("cursor", .string(orNull: cursor?.description)),
+      ("cursor", .string(orNull: cursor?.description)), ("trace", .string(orNull: trace)),
     ]
   }
 

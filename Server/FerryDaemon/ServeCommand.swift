@@ -13,7 +13,7 @@ extension DaemonCommands {
       of --log-level-file again, and looks up each token again.
       """,
     options: options + AccessOptions.options + BlobOptions.options + QuotaOptions.options
-      + LogOptions.reloadable,
+      + LogOptions.reloadable + TraceOptions.options,
     flags: [
       FlagSpec(
         "insecure",
@@ -123,6 +123,7 @@ extension DaemonCommands {
     configuration.quotas = try QuotaOptions.quotas(arguments)
     configuration.startWait = try arguments.duration("start-wait")
     try AccessOptions.apply(arguments, to: &configuration)
+    configuration.tracer = try TraceOptions.tracer(arguments, configuration.log)
     return configuration
   }
 

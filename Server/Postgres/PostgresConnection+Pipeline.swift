@@ -12,11 +12,23 @@ extension PostgresConnection {
   }
 
   /// Sends all, then reads all: one round trip.
-  ///
-  /// It cannot deadlock: the socket is non-blocking, and while there are bytes to send, the
-  /// server's answers are read (libpq manual, "Pipeline Mode").
   @discardableResult
   func run(_ pipeline: PostgresPipeline) throws(PostgresError) -> [PostgresRows] {
+    guard let observer else { return try exchange(pipeline) }
+    let end = observer.roundTrip(pipeline.statementNames)
+    do throws(PostgresError) {
+      let results = try exchange(pipeline)
+      end(nil)
+      return results
+    } catch {
+      end(error)
+      throw error
+    }
+  }
+
+  /// It cannot deadlock: the socket is non-blocking, and while there are bytes to send, the
+  /// server's answers are read (libpq manual, "Pipeline Mode").
+  private func exchange(_ pipeline: PostgresPipeline) throws(PostgresError) -> [PostgresRows] {
     precondition(transactionState != .ended, "the transaction has been committed")
     precondition(
       !pipeline.commits || transactionState != .none, "commit() is for use within transaction")
@@ -45,6 +57,10 @@ extension PostgresConnection {
     }
     if let transactionSettings, transactionState != .open {
       guard send(.once(transactionSettings.sql(isLocal: true)), []) else { return nil }
+      expected.append(.settings)
+    }
+    if let observer, transactionState != .open {
+      guard send(PostgresObserver.naming, [.text(observer.applicationName)]) else { return nil }
       expected.append(.settings)
     }
     var new: [String: Prepared] = [:]

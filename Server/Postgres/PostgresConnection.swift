@@ -31,6 +31,8 @@ package final class PostgresConnection {
   let keepsStatements: Bool
   /// How long an answer is waited for.
   var patience = PostgresPatience()
+  /// Observes the work of the present caller; `nil` for no observation.
+  package var observer: PostgresObserver?
   /// Whether an answer did not come in time, so that its work was given up.
   var hasGivenUp = false
 
@@ -187,6 +189,7 @@ extension PostgresConnection {
   /// Ends a transaction that was left open, so that the next user starts clean.
   func reset() {
     transactionState = .none
+    observer = nil
     switch PQtransactionStatus(handle) {
     case PQTRANS_IDLE: return
     case PQTRANS_INTRANS, PQTRANS_INERROR:

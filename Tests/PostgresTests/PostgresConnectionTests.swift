@@ -142,4 +142,47 @@ struct PostgresConnectionTests {
       #expect(try results[1...].allSatisfy { try $0[0].int4(0) == 1 << 20 })
     }
   }
+
+  @Test("an observer's name is the server's for each transaction alone, and statements are kept")
+  func observed() async throws {
+    let database = try await TestDatabase(setUp: [Self.table])
+    let name = "ferryd 00-" + String(repeating: "a", count: 32) + "-bbbbbbbbbbbbbbbb-01"
+    #expect(name.utf8.count <= 63)
+    let setting = PostgresStatement("setting", "SELECT current_setting('application_name')")
+    let before = try await database.pool.run { try $0.query(setting)[0].text(0) }
+    let trips = try await database.pool.run { connection -> [String] in
+      var trips: [String] = []
+      connection.observer = PostgresObserver(applicationName: name) { statements in
+        { trips.append(statements.joined(separator: "+") + ($0 == nil ? "" : "!")) }
+      }
+      try connection.transaction { connection in
+        #expect(try connection.query(setting)[0].text(0) == name)
+        _ = try connection.query(Self.insert, [.int8(1), .text("x")])
+        #expect(try connection.query(setting)[0].text(0) == name)
+      }
+      #expect(throws: PostgresError.self) {
+        try connection.query(Self.insert, [.int8(1), .text("y")])
+      }
+      try connection.transaction(.snapshot) { connection in
+        let results = try connection.pipeline { pipeline in
+          pipeline.add(setting)
+          pipeline.add(Self.count)
+          pipeline.commit()
+        }
+        #expect(try results[0][0].text(0) == name && results[1][0].int8(0) == 1)
+      }
+      connection.observer = nil
+      #expect(try connection.query(setting)[0].text(0) == before)
+      return trips
+    }
+    #expect(
+      trips
+        == ["setting", "insert", "setting", "COMMIT", "insert!", "setting+count+COMMIT"])
+    try await database.pool.run { connection in
+      #expect(connection.observer == nil)
+      let statements = try connection.query(
+        .once("SELECT name FROM pg_prepared_statements ORDER BY name"))
+      #expect(try statements.map { try $0.text(0) } == ["count", "insert", "setting"])
+    }
+  }
 }

@@ -27,6 +27,9 @@ public struct SyncReport: Sendable, Equatable {
   public var conflicts = 0
   /// The cursor after the sync; `nil` if the replica has never pulled.
   public var cursor: Cursor?
+  /// The trace that the requests of the sync named to the server, 32 hexadecimal digits (W3C Trace
+  /// Context). `nil` if they named none.
+  public var trace: String?
 
   /// Creates a report of no work.
   public init() {}

@@ -25,6 +25,8 @@ package struct ReplicaSurroundings: Sendable {
   package var executor: (any TaskExecutor)?
   /// Gets the entries of the replica's log.
   package var log: (@Sendable (LogEntry) -> Void)?
+  /// The source of the identifiers of traces; `nil` if requests name no trace.
+  package var traceRandom: (@Sendable () -> UInt64)?
   package var limits = Limits.standard
   /// The options of a sync.
   package var sync = SyncEngine.Options()
@@ -46,12 +48,14 @@ package struct ReplicaSurroundings: Sendable {
 
   /// The real machine.
   package static var system: ReplicaSurroundings {
+    let entropy = EntropyPool()
     var surroundings = ReplicaSurroundings(
-      wallClock: SystemClock.milliseconds, random: EntropyPool().next,
+      wallClock: SystemClock.milliseconds, random: entropy.next,
       sleep: { try await Task.sleep(for: $0) }, makeExecutor: { ThreadExecutor(name: $0) },
       lock: { try await SyncLock.acquire(path: $0, patience: $1) })
     surroundings.connectivity = SystemConnectivity()
     surroundings.credentials = FileCredentialStore()
+    surroundings.traceRandom = entropy.next
     return surroundings
   }
 

@@ -1,6 +1,7 @@
 import FerryCompression
 import FerryNetworking
 import FerryProtocol
+import FerryTracing
 import Synchronization
 
 /// The server's endpoints as a client calls them (Protocol/openapi.yaml).
@@ -9,6 +10,8 @@ struct SyncAPI: Sendable {
   private let server: ServerAccess
   private let surroundings: ReplicaSurroundings
   private let shared: Shared
+  /// The trace of all requests; `nil` if they name none. Each request has a span of its own.
+  let trace: TraceContext?
   /// The names of devices that this round has seen.
   let names = NewestNames()
   var limits: Limits { surroundings.limits }
@@ -43,6 +46,7 @@ struct SyncAPI: Sendable {
     self.server = server
     self.surroundings = surroundings
     self.shared = shared
+    trace = surroundings.traceRandom.map { TraceContext(random: $0) }
   }
 
   /// Returns the client's settings, without retries: only the sync knows when to repeat a request.
@@ -174,6 +178,7 @@ struct SyncAPI: Sendable {
   ) async throws -> Answer {
     var request = request
     let token = try await server.token()
+    beginSpan(&request)
     if let token { request.headers["Authorization"] = "Bearer \(token)" }
     do throws(NetworkError) {
       return try await send(request)
@@ -182,8 +187,15 @@ struct SyncAPI: Sendable {
         let other = try await server.token(otherThan: token)
       else { throw error }
       request.headers["Authorization"] = "Bearer \(other)"
+      beginSpan(&request)
       return try await send(request)
     }
+  }
+
+  /// Names the trace, and a new span in it (W3C Trace Context).
+  private func beginSpan(_ request: inout NetworkRequest) {
+    guard let trace, let random = surroundings.traceRandom else { return }
+    request.headers["traceparent"] = trace.child(random: random).traceparent
   }
 
   private func note(_ response: NetworkResponse) {

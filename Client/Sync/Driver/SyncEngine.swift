@@ -106,6 +106,7 @@ package struct SyncEngine: Sendable {
       }
       var result = SyncRound()
       let api = api(of: server)
+      result.report.trace = api.trace.map { "\($0.trace)" }
       try await round(api, start, &result)
       let (offset, shown) = (shared.clockOffset, api.names.now)
       let (report, needs, names) = try await thread.run { [result] in

@@ -1,5 +1,6 @@
 import FerryHTTPServer
 import FerryProtocol
+import FerryTracing
 
 /// A request while it is answered, with the facts learned about it on the way.
 struct RequestContext: Sendable {
@@ -7,6 +8,8 @@ struct RequestContext: Sendable {
   let match: RouteMatch
   /// On the uptime clock.
   let started: Duration
+  /// `nil` if the request is not exported.
+  var span: OpenSpan?
   var space: SpaceName?
   var device: DeviceID?
   /// `nil` before the request is admitted.

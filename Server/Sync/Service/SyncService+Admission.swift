@@ -79,6 +79,7 @@ extension SyncService {
   private static let tokenRequestBytes = 64 << 10
 
   private func refuse(_ problem: Problem, _ context: inout RequestContext) -> HTTPAdmission {
+    context.span = beginSpan(of: context)
     let response = refusal(problem, &context)
     record(
       context, status: response.status,

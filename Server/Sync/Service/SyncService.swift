@@ -1,5 +1,6 @@
 import FerryHTTPServer
 import FerryProtocol
+import FerryTracing
 import Synchronization
 
 /// The handler of Ferry's requests: it checks access, reads the request, and asks the store.
@@ -20,6 +21,8 @@ package final class SyncService: Sendable {
     package var crossOrigin = CrossOriginRule.none
     /// Streams of events at once.
     package var streamLimit = Int.max
+    /// `nil` if no spans are exported.
+    package var tracer: Tracer?
     /// Runs the service's own tasks; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
 
@@ -70,12 +73,13 @@ package final class SyncService: Sendable {
   /// Answers one request; writes it to the log and counts it. A stream is logged when it ends.
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     var context = begin(request)
-    var response: HTTPResponse
-    do {
-      response = try await answer(&context)
-    } catch {
-      response = refusal(error, &context)
-    }
+    context.span = beginSpan(of: context)
+    let response =
+      if let span = context.span {
+        await span.run { await answerOrRefuse(&context) }
+      } else {
+        await answerOrRefuse(&context)
+      }
     if case .stream(let stream) = response.body {
       let status = response.status
       stream.onClose { [context] in self.record(context, status: status, bytesOut: nil) }
@@ -84,6 +88,14 @@ package final class SyncService: Sendable {
         context, status: response.status, bytesOut: response.contentCount(for: request.method))
     }
     return response
+  }
+
+  private func answerOrRefuse(_ context: inout RequestContext) async -> HTTPResponse {
+    do {
+      return try await answer(&context)
+    } catch {
+      return refusal(error, &context)
+    }
   }
 
   func begin(_ request: HTTPRequest) -> RequestContext {
@@ -273,7 +285,8 @@ package final class SyncService: Sendable {
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
       droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
-      standbyPulls: parts.store.standbyPulls, notifications: parts.store.notifications)
+      standbyPulls: parts.store.standbyPulls, notifications: parts.store.notifications,
+      tracing: parts.tracer.map(TraceCounts.init))
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }
 
@@ -303,12 +316,16 @@ package final class SyncService: Sendable {
   }
 
   func record(_ context: RequestContext, status: Int, bytesOut: Int?) {
-    let entry = RequestEntry(
+    var entry = RequestEntry(
       wall: parts.clock.wall(), method: context.request.method, route: context.match.route,
       path: context.request.path, status: status,
       duration: parts.clock.uptime() - context.started,
       bytesIn: context.request.bodyWireBytes, bytesOut: bytesOut, space: context.space,
       device: context.device, remote: context.request.remoteAddress, problem: context.problem)
+    if let span = context.span {
+      entry.trace = span.context.trace
+      span.end(entry, of: context.request)
+    }
     if let principal = context.principal, context.problem != .rateLimited {
       parts.gate.count(bytes: context.request.bodyWireBytes + (bytesOut ?? 0), of: principal)
     }

@@ -15,6 +15,7 @@ package struct CrossOriginRule: Sendable, Equatable {
   static let requestHeaders = [
     "Authorization", "Content-Encoding", "Content-Range", "Content-Type", ProtocolVersion.header,
     "If-Match", "If-None-Match", "If-Range", "Last-Event-ID", "Range",
+    "traceparent", "tracestate",
   ]
   /// The headers of answers that SPEC.md defines, besides those that every page may read.
   static let answerHeaders = [

@@ -1,4 +1,5 @@
 import FerryProtocol
+import FerryTracing
 import Synchronization
 
 /// A writer of packets to the store, in groups for each space. Spaces do not wait for each other.
@@ -7,7 +8,18 @@ import Synchronization
 /// under way already, and sending it again changes nothing.
 package final class PacketCommitter: Sendable {
   typealias Answer = Result<PacketAnswer, Problem>
-  typealias Ticket = CheckedContinuation<Answer, Never>
+
+  /// A caller that waits for its packet.
+  struct Ticket: Sendable {
+    let continuation: CheckedContinuation<Answer, Never>
+    /// The span of the request; `nil` if it is not exported.
+    let request: OpenSpan?
+    /// The span of the wait for the transaction.
+    let wait: OpenSpan?
+
+    func resume(returning answer: Answer) { continuation.resume(returning: answer) }
+  }
+
   typealias Queue = CommitQueue<Ticket>
 
   private struct State {
@@ -44,8 +56,11 @@ package final class PacketCommitter: Sendable {
   package func commit(
     _ packet: IncomingPacket, into space: Int64
   ) async throws(Problem) -> PacketAnswer {
-    let answer = await withCheckedContinuation { (ticket: Ticket) in
-      add(packet, space, ticket)
+    let request = OpenSpan.current
+    let answer = await withCheckedContinuation { continuation in
+      add(
+        packet, space,
+        Ticket(continuation: continuation, request: request, wait: request?.child()))
     }
     return try answer.get()
   }
@@ -105,9 +120,8 @@ package final class PacketCommitter: Sendable {
   /// Runs one transaction. If the database fails on a group, each packet of it is tried alone, so
   /// that one packet cannot make the others fail.
   private func commit(_ batch: [Queue.Entry], _ space: Int64) async {
-    let now = clock.wall()
     do {
-      let done = try await store.ingest(batch.map(\.packet), into: space, now: now)
+      let done = try await ingest(batch, space)
       precondition(done.results.count == batch.count, "a store answers each packet")
       metrics.count(done, of: batch.map(\.packet))
       for (entry, result) in zip(batch, done.results) {
@@ -119,6 +133,36 @@ package final class PacketCommitter: Sendable {
     } catch {
       report(error)
       for entry in batch { entry.ticket.resume(returning: .failure(Problem(error))) }
+    }
+  }
+
+  private func ingest(
+    _ batch: [Queue.Entry], _ space: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    let (packets, now) = (batch.map(\.packet), clock.wall())
+    guard let span = OpenSpan.shared(by: batch.compactMap(\.ticket.request)) else {
+      return try await store.ingest(packets, into: space, now: now)
+    }
+    for entry in batch { entry.ticket.wait?.end("wait for the commit") }
+    let attributes = [
+      SpanAttribute("ferry.commit.packets", packets.count),
+      SpanAttribute(
+        "ferry.commit.operations", packets.reduce(0) { $0 + $1.packet.operations.count }),
+    ]
+    let result = await span.run { () async -> Result<IngestBatch, StoreError> in
+      do throws(StoreError) {
+        return .success(try await store.ingest(packets, into: space, now: now))
+      } catch {
+        return .failure(error)
+      }
+    }
+    do {
+      let done = try result.get()
+      span.end("commit", .internal, attributes)
+      return done
+    } catch {
+      span.end("commit", .internal, attributes, failure: StoreSpan.reason(error))
+      throw error
     }
   }
 

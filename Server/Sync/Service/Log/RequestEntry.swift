@@ -1,4 +1,5 @@
 import FerryProtocol
+import FerryTracing
 
 /// A request that has been answered, for the log and the metrics. It holds no header, so no token
 /// can get into either.
@@ -20,11 +21,14 @@ struct RequestEntry: Sendable, Equatable {
   var remote: String
   /// The code of the problem that was answered.
   var problem: ProblemCode?
+  /// The trace that has the request's span; `nil` if it is not exported.
+  var trace: TraceID?
 
   /// The method, or `other`: clients cannot make up metrics.
-  var knownMethod: String {
+  var knownMethod: String { isKnownMethod ? method : "other" }
+
+  var isKnownMethod: Bool {
     ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"].contains(method)
-      ? method : "other"
   }
 
   /// How much the line matters.
@@ -49,6 +53,7 @@ struct RequestEntry: Sendable, Equatable {
     line.add("device", device?.description)
     line.add("remote", remote)
     line.add("problem", problem?.rawValue)
+    line.add("trace", trace?.description)
     return line.finish()
   }
 }

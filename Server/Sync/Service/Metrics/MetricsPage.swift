@@ -17,6 +17,8 @@ struct MetricsPage {
   var standbyPulls: StandbyPulls?
   /// `nil` for a store of one process.
   var notifications: NodeNotifications?
+  /// `nil` if no spans are exported.
+  var tracing: TraceCounts?
 
   func text() -> String {
     var text = PrometheusText()
@@ -26,6 +28,7 @@ struct MetricsPage {
     writeNotifications(&text)
     writeLoad(&text)
     writeRetention(&text)
+    writeTracing(&text)
     writeProcess(&text)
     return text.text
   }
@@ -147,6 +150,26 @@ struct MetricsPage {
       "ferry_history_age_seconds", "gauge",
       "Age of the oldest retention horizon of all spaces, at the last run.")
     text.sample("ferry_history_age_seconds", Double(age) / 1_000)
+  }
+
+  private func writeTracing(_ text: inout PrometheusText) {
+    guard let tracing else { return }
+    text.metric(
+      "ferry_trace_requests_total", "counter",
+      "Requests that the trace ratio chose, by whether the trace limit left them out.")
+    text.sample(
+      "ferry_trace_requests_total", tracing.requests.traced, [("result", "traced")])
+    text.sample(
+      "ferry_trace_requests_total", tracing.requests.limited, [("result", "limited")])
+    text.metric("ferry_trace_spans_total", "counter", "Spans by what became of them.")
+    text.sample("ferry_trace_spans_total", tracing.export.exported, [("result", "exported")])
+    text.sample("ferry_trace_spans_total", tracing.export.dropped, [("result", "dropped")])
+    text.metric(
+      "ferry_trace_export_failures_total", "counter",
+      "Messages that the collector did not take.")
+    text.sample("ferry_trace_export_failures_total", tracing.export.failures)
+    text.metric("ferry_trace_spans_waiting", "gauge", "Spans that wait for the collector.")
+    text.sample("ferry_trace_spans_waiting", tracing.waiting)
   }
 
   private func writeProcess(_ text: inout PrometheusText) {

@@ -19,6 +19,7 @@ package final class FerryServer: Sendable {
   private let gate: AccessGate
   private let keeper: AccessKeeper
   private let background: [Task<Void, Never>]
+  private let exports: Task<Void, Never>?
   private let lock: DataLock?
 
   /// Opens the store that the configuration names, and serves it.
@@ -77,6 +78,7 @@ package final class FerryServer: Sendable {
       quotas: configuration.quotas, missions: desk,
       executor: workers)
     parts.crossOrigin = CrossOriginRule(configuration.allowedOrigins)
+    parts.tracer = configuration.tracer
     parts.streamLimit = configuration.streamLimit ?? max(1, configuration.connectionLimit / 2)
     let service = SyncService(parts)
     let collector = desk.map {
@@ -104,6 +106,7 @@ package final class FerryServer: Sendable {
       Task { await keeper.run() },
       Task { await service.inspection.run() },
     ]
+    exports = configuration.tracer.map { tracer in Task { await tracer.exporter.run() } }
     (self.configuration, self.store, self.lock) = (configuration, store, lock)
     (self.service, self.hub, self.gate, self.keeper) = (service, hub, gate, keeper)
   }
@@ -177,7 +180,21 @@ package final class FerryServer: Sendable {
     await keeper.noteUses()
     await service.inspection.save()
     await store.close()
+    await endExports()
     configuration.log.flush()
+  }
+
+  /// How long the last spans may take to the collector when the server stops.
+  private static let exportLimit = Duration.seconds(2)
+
+  private func endExports() async {
+    guard let exports else { return }
+    configuration.tracer?.exporter.close()
+    let limit = Task {
+      if (try? await Task.sleep(for: Self.exportLimit)) != nil { exports.cancel() }
+    }
+    await exports.value
+    limit.cancel()
   }
 }
 

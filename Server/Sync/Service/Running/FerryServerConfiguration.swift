@@ -1,5 +1,6 @@
 import FerryHTTPServer
 import FerryProtocol
+import FerryTracing
 
 /// How a server runs.
 package struct FerryServerConfiguration: Sendable {
@@ -54,6 +55,8 @@ package struct FerryServerConfiguration: Sendable {
   package var quotas = Quotas.standard
   package var clock = ServiceClock.system
   package var log: ServiceLog
+  /// Exports the spans of requests; `nil` for none.
+  package var tracer: Tracer?
 
   /// - Parameter log: The log of the server; see the properties for the rest.
   package init(listen: ListenAddress, store: StoreLocation, log: ServiceLog) {

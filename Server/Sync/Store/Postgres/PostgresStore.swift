@@ -153,14 +153,17 @@ package final class PostgresStore: SyncStore {
   }
 
   /// Runs `body` on a connection, again if the database broke off.
+  ///
+  /// - Parameter function: The caller, whose name the spans of traces have.
   func run<T: Sendable>(
-    in lane: PoolLane = .push, _ body: @escaping @Sendable (PostgresConnection) throws -> T
+    in lane: PoolLane = .push, for function: String = #function,
+    _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
     var attempt = 1
     let start = ContinuousClock.now
     while true {
       do {
-        return try await pool.run(in: lane, body)
+        return try await pool.traced(StoreSpan.name(of: function), in: lane, body)
       } catch {
         guard attempt < Self.attempts, .now - start < Self.retryLimit,
           (error as? PostgresError)?.isRetryable == true

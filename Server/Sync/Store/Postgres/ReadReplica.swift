@@ -63,7 +63,7 @@ final class ReadReplica: Sendable {
         guard ContinuousClock.now < deadline else { return nil }
         try await Task.sleep(for: Self.pause)
       }
-      return try await pool.run(body)
+      return try await pool.traced("changes", isStandby: true, body)
     } catch is CancellationError {
       throw CancellationError()
     } catch {

@@ -1,6 +1,7 @@
 import FerryExecutors
 import FerryProtocol
 import FerrySQLite
+import FerryTracing
 import Synchronization
 
 /// The embedded store: one SQLite file in the data directory, written by one thread and read by
@@ -50,13 +51,16 @@ package final class SQLiteStore: SyncStore {
     try await writer.run { _ in }
   }
 
+  /// - Parameter function: The caller, whose name the spans of traces have.
   func write<T: Sendable>(
-    _ body: @Sendable (SQLiteStoreFile) throws -> T
+    for function: String = #function, _ body: @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    try await writer.run(body)
+    try await writer.run(for: function, body)
   }
 
+  /// - Parameter function: The caller, whose name the spans of traces have.
   func read<T: Sendable>(
+    for function: String = #function,
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
     // Picks the first of the readers that have least to do. A reader that was used before has the
@@ -67,7 +71,7 @@ package final class SQLiteStore: SyncStore {
       return least
     }
     defer { load.withLock { $0[index] -= 1 } }
-    return try await readers[index].run(body)
+    return try await readers[index].run(for: function, body)
   }
 
   package func ingest(
@@ -75,7 +79,7 @@ package final class SQLiteStore: SyncStore {
   ) async throws(StoreError) -> IngestBatch {
     let (before, batch) = try await IngestAttempt.repeated {
       matches async throws(StoreError) in
-      try await writer.run { try $0.ingest(packets, into: space, now: now, matches) }
+      try await write { try $0.ingest(packets, into: space, now: now, matches) }
     } slice: { matcher async throws(StoreError) in
       // Beside the writer; other readers do not wait for long either.
       try await read { file in try matcher.slice { try file.show(&$0, in: space) } }
@@ -116,7 +120,7 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    try await writer.run { try $0.foldDigests(in: space) }
+    try await write { try $0.foldDigests(in: space) }
   }
 
   package func buffered(
@@ -150,6 +154,29 @@ private actor StoreThread {
   ) {
     self.executor = executor
     self.open = open
+  }
+
+  /// Runs `body` as ``run(_:)`` does. In a request that is exported, the wait and the work are spans.
+  nonisolated func run<T: Sendable>(
+    for function: String, _ body: @Sendable (SQLiteStoreFile) throws -> T
+  ) async throws(StoreError) -> T {
+    guard let span = OpenSpan.current else { return try await run(body) }
+    let wait = span.child()
+    return try await run { file in
+      wait.end(StoreSpan.waiting)
+      let (work, operation) = (span.child(), StoreSpan.name(of: function))
+      let attributes = [StoreSpan.sqlite, StoreSpan.operation(operation)]
+      do {
+        let value = try body(file)
+        work.end("transaction \(operation)", .client, attributes)
+        return value
+      } catch {
+        work.end(
+          "transaction \(operation)", .client, attributes + StoreSpan.fault(of: error),
+          failure: StoreSpan.reason(error))
+        throw error
+      }
+    }
   }
 
   func run<T: Sendable>(
