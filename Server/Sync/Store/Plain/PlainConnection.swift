@@ -64,9 +64,21 @@ protocol PlainConnection {
 protocol PlainStore: Sendable {
   var makeEpoch: @Sendable () -> Epoch { get }
 
-  func plain<T: Sendable>(
-    _ use: PlainUse, _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  /// - Parameter function: The caller, whose name the spans of traces have.
+  func lend<T: Sendable>(
+    _ use: PlainUse, for function: String,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T
+}
+
+extension PlainStore {
+  /// Runs `body` on a connection.
+  func plain<T: Sendable>(
+    _ use: PlainUse, for function: String = #function,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  ) async throws(StoreError) -> T {
+    try await lend(use, for: function, body)
+  }
 }
 
 /// The purpose of a connection.

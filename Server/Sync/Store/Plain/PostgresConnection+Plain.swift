@@ -27,10 +27,13 @@ extension PostgresConnection: PlainConnection {
 }
 
 extension PostgresStore: PlainStore {
-  func plain<T: Sendable>(
-    _ use: PlainUse, _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  func lend<T: Sendable>(
+    _ use: PlainUse, for function: String,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
-    try await run(in: use == .authenticating ? .authentication : .push) { try body($0) }
+    try await run(in: use == .authenticating ? .authentication : .push, for: function) {
+      try body($0)
+    }
   }
 }
 

@@ -29,10 +29,13 @@ extension SQLiteStoreFile: PlainConnection {
 }
 
 extension SQLiteStore: PlainStore {
-  func plain<T: Sendable>(
-    _ use: PlainUse, _ body: @escaping @Sendable (any PlainConnection) throws -> T
+  func lend<T: Sendable>(
+    _ use: PlainUse, for function: String,
+    _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
-    use == .writing ? try await write { try body($0) } : try await read { try body($0) }
+    use == .writing
+      ? try await write(for: function) { try body($0) }
+      : try await read(for: function) { try body($0) }
   }
 }
 
