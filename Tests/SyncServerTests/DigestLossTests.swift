@@ -6,10 +6,10 @@ import FerrySyncServer
 import FerryTestSupport
 import Testing
 
-/// Tombstones may be removed at any time; the sums never keep the part of such a record.
+/// Tombstones may be pruned at any time; the sums never keep the part of such a record.
 @Suite("Digests of records that are removed", .hangLimit)
 struct DigestLossTests {
-  @Test("SQLite: sums are rebuilt if a record is removed before its delete was folded")
+  @Test("SQLite: sums are rebuilt if a record is pruned before its delete was folded")
   func embedded() async throws {
     let directory = try TemporaryDirectory()
     let store = try await SQLiteStore(directory: directory.url.path)
@@ -19,7 +19,7 @@ struct DigestLossTests {
     await store.close()
   }
 
-  @Test("PostgreSQL: sums are rebuilt if a record is removed before its delete was folded")
+  @Test("PostgreSQL: sums are rebuilt if a record is pruned before its delete was folded")
   func postgres() async throws {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)
@@ -48,15 +48,27 @@ struct DigestLossTests {
     }
     let next = Packet(device: packet.device, dependency: packet.tail, operations: deletes)
     _ = try await store.ingest([IncomingPacket(next, byteCount: 1)], into: space.id, now: 5)
-    try await execute("DELETE FROM records WHERE sequence BETWEEN 41 AND 45")
+    try await execute("UPDATE spaces SET retention_horizon = 45")
+    #expect(try await prunedTombstones(store, space) == 5)
     #expect(try await store.foldDigests(in: space.id) == 50)
     let tables = try await self.tables(store, space, at: 50)
     let left = packet.operations.dropFirst(10)
     #expect(tables.map(\.records) == [left.count])
     #expect(tables.map(\.digest) == [digest(Array(left))])
     // Those that were folded may go without a trace.
-    try await execute("DELETE FROM records WHERE sequence BETWEEN 46 AND 50")
+    try await execute("UPDATE spaces SET retention_horizon = 50")
+    #expect(try await prunedTombstones(store, space) == 5)
     #expect(try await self.tables(store, space, at: 50) == tables)
+  }
+
+  private func prunedTombstones(
+    _ store: any SyncStore, _ space: SpaceSummary
+  ) async throws -> Int? {
+    let slice = PruneSlice(bufferedBefore: 0, rows: 1_000)
+    guard case .pruned(let rows, _, _) = try await store.prune(slice, of: space.id) else {
+      return nil
+    }
+    return rows.tombstones
   }
 
   private func tables(

@@ -13,7 +13,7 @@ extension ServerEvidence {
         .once(
           """
           SELECT id, head, epoch, (SELECT count(*) FROM buffered WHERE space = spaces.id)
-          FROM spaces WHERE name = $1
+          FROM spaces WHERE id = (SELECT id FROM space_names WHERE name = $1)
           """), [.text(space.value)])
       guard let row = spaces.first else {
         throw UnreadableEvidence("the store has no space \(space)")

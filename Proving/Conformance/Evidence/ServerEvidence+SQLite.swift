@@ -19,7 +19,7 @@ extension ServerEvidence {
     let found = try connection.first(
       """
       SELECT id, head, epoch, (SELECT count(*) FROM buffered WHERE space = spaces.id)
-      FROM spaces WHERE name = ?
+      FROM spaces WHERE id = (SELECT id FROM space_names WHERE name = ?)
       """, space.value
     ) { row in
       (

@@ -32,7 +32,8 @@ struct Drain: Sendable {
   private static func laggards(of world: ProcessWorld) throws -> [String] {
     let head = try world.withDatabase { connection in
       let rows = try connection.query(
-        .once("SELECT head FROM spaces WHERE name = $1"), [.text(ProcessWorld.space)])
+        .once("SELECT head FROM spaces WHERE id = (SELECT id FROM space_names WHERE name = $1)"),
+        [.text(ProcessWorld.space)])
       return try rows[0].int8(0)
     }
     return try world.devices.compactMap { device in

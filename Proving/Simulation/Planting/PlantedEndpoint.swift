@@ -131,7 +131,7 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
   ) {
     for operation in packet.operations where !isKnown(operation.id) {
       look { connection in
-        let row = "space = (SELECT id FROM spaces WHERE name = ?) AND tbl = ? AND record = ?"
+        let row = "space = (SELECT id FROM space_names WHERE name = ?) AND tbl = ? AND record = ?"
         let key = operation.key
         let found = try connection.first(
           "SELECT state FROM records WHERE \(row)", space, key.table, key.record
@@ -145,8 +145,10 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
         change(&state, operation)
         guard state != found else { return }
         try connection.run(
-          "UPDATE records SET state = ?4 WHERE space = (SELECT id FROM spaces WHERE name = ?1) "
-            + "AND tbl = ?2 AND record = ?3", space, key.table, key.record,
+          """
+          UPDATE records SET state = ?4 WHERE space = (SELECT id FROM space_names WHERE name = ?1)
+            AND tbl = ?2 AND record = ?3
+          """, space, key.table, key.record,
           String(decoding: state.encoded(), as: UTF8.self))
       }
     }
@@ -177,7 +179,11 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
     _ packet: Packet, _ tail: OperationID, in space: String
   ) -> PacketAnswer? {
     look { connection in
-      try connection.first("SELECT epoch, head FROM spaces WHERE name = ?", space) { row in
+      try connection.first(
+        """
+        SELECT epoch, head FROM spaces WHERE id = (SELECT id FROM space_names WHERE name = ?)
+        """, space
+      ) { row in
         PacketAnswer(
           receipt: PacketReceipt(
             tail: tail, status: .duplicate,

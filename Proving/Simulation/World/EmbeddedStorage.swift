@@ -51,7 +51,10 @@ final class EmbeddedStorage: SimulatedStorage {
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     try connection().first(
-      "SELECT head, newest, history_hash FROM spaces WHERE name = ?", space.value
+      """
+      SELECT head, newest, history_hash FROM spaces
+      WHERE id = (SELECT id FROM space_names WHERE name = ?)
+      """, space.value
     ) { row in
       let (head, historyHash) = (row.int64(0), UInt64(bitPattern: row.int64(2)))
       return (

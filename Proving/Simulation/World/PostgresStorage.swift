@@ -52,7 +52,11 @@ final class PostgresStorage: SimulatedStorage {
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     let rows = try PostgresConnection(url: url).query(
-      .once("SELECT head, newest, history_hash FROM spaces WHERE name = $1"), [.text(space.value)])
+      .once(
+        """
+        SELECT head, newest, history_hash FROM spaces
+        WHERE id = (SELECT id FROM space_names WHERE name = $1)
+        """), [.text(space.value)])
     guard let row = rows.first else { return (0, nil) }
     let (head, historyHash) = (try row.int8(0), UInt64(bitPattern: try row.int8(2)))
     guard !row.isNull(1), let id = try row.uuidBytes(1).withUnsafeBytes({ UniqueID(bytes: $0) })

@@ -15,10 +15,11 @@ extension PlainStore {
     let epoch = makeEpoch()
     return try await plain(.writing) { connection in
       try connection.together {
-        let made = try connection.run(
-          SpaceQueries.createOwn,
-          SpaceQueries.values(name, epoch) + [.text(mark.principal.id), .integer(quota)])
-        if made > 0 { try connection.append(mark.entry(.spaceCreated, space: name)) }
+        let id = try connection.rows(
+          SpaceQueries.addOwnName,
+          [.text(name.value), .text(mark.principal.id), .integer(quota)]
+        ) { try $0.integer(0) }.first
+        if let id { try connection.insertSpace(id, name, epoch: epoch, by: mark) }
         return try connection.space(named: name)
       }
     }
@@ -67,7 +68,8 @@ extension PlainConnection {
     try together {
       try insertSpace(name, epoch: epoch, by: mark)
       guard let space = try space(named: name) else {
-        throw StoreError.failed("space \(name) was not made")
+        // Citus shows the name a moment before the space.
+        throw StoreError.busy("another server creates space \(name) at this moment")
       }
       return space
     }
@@ -75,45 +77,61 @@ extension PlainConnection {
 
   /// Makes a space within the transaction under way, unless it is there.
   func insertSpace(_ name: SpaceName, epoch: Epoch, by mark: AuditMark?) throws {
-    let made = try run(SpaceQueries.create, SpaceQueries.values(name, epoch))
-    guard made > 0, let mark else { return }
-    try append(mark.entry(.spaceCreated, space: name))
+    let id = try rows(SpaceQueries.addName, [.text(name.value)]) { try $0.integer(0) }.first
+    if let id { try insertSpace(id, name, epoch: epoch, by: mark) }
+  }
+
+  /// Makes the space of a new name.
+  fileprivate func insertSpace(
+    _ id: Int64, _ name: SpaceName, epoch: Epoch, by mark: AuditMark?
+  ) throws {
+    try run(
+      SpaceQueries.create,
+      [
+        .integer(id), .integer(Int64(bitPattern: epoch.value)),
+        .integer(Retention.standard.milliseconds),
+      ])
+    try append(mark?.entry(.spaceCreated, space: name))
   }
 
   fileprivate func space(named name: SpaceName) throws -> SpaceSummary? {
-    try rows(SpaceQueries.find, [.text(name.value)]) { try SpaceSummary($0) }.first ?? nil
+    guard let id = try spaceNumber(named: name) else { return nil }
+    return try rows(SpaceQueries.find, [.integer(id)]) { try SpaceSummary($0) }.first ?? nil
+  }
+
+  /// Returns the number of a space, by which all statements find its rows. It never changes.
+  func spaceNumber(named name: SpaceName) throws -> Int64? {
+    try rows(SpaceQueries.number, [.text(name.value)]) { try $0.integer(0) }.first
   }
 }
 
 private enum SpaceQueries {
-  private static let columns = "id, name, epoch, head, retention_horizon, retention"
-
-  static let create = PlainStatement(
-    "space_create",
-    "INSERT INTO spaces(name, epoch, retention) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
-  static let createOwn = PlainStatement(
-    "space_create_own",
+  private static let columns = """
+    s.id, n.name, s.epoch, s.head, s.retention_horizon, s.retention
+    FROM space_names AS n JOIN spaces AS s ON s.id = n.id
     """
-    INSERT INTO spaces(name, epoch, retention, creator)
-    SELECT CAST($1 AS text), CAST($2 AS bigint), CAST($3 AS bigint), CAST($4 AS text)
-    WHERE (SELECT count(*) FROM spaces WHERE creator = $4) < CAST($5 AS bigint)
-    ON CONFLICT DO NOTHING
+
+  static let addName = PlainStatement(
+    "space_name_add",
+    "INSERT INTO space_names(name) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id")
+  static let addOwnName = PlainStatement(
+    "space_name_add_own",
+    """
+    INSERT INTO space_names(name, creator) SELECT CAST($1 AS text), CAST($2 AS text)
+    WHERE (SELECT count(*) FROM space_names WHERE creator = $2) < CAST($3 AS bigint)
+    ON CONFLICT DO NOTHING RETURNING id
     """)
-  static let find = PlainStatement("space", "SELECT \(columns) FROM spaces WHERE name = $1")
-  static let all = PlainStatement("spaces", "SELECT \(columns) FROM spaces ORDER BY name")
+  static let create = PlainStatement(
+    "space_create", "INSERT INTO spaces(id, epoch, retention) VALUES ($1, $2, $3)")
+  static let number = PlainStatement(
+    "space_number", "SELECT id FROM space_names WHERE name = $1")
+  static let find = PlainStatement("space", "SELECT \(columns) WHERE s.id = $1")
+  static let all = PlainStatement("spaces", "SELECT \(columns) ORDER BY n.name")
   static let setRetention = PlainStatement(
     "retention_save", "UPDATE spaces SET retention = $1 WHERE id = $2")
   static let usage = PlainStatement(
     "usage_list",
     "SELECT principal, \(Usage.columns) FROM usage WHERE space = $1 ORDER BY principal")
-
-  /// The first parameters of a new space.
-  static func values(_ name: SpaceName, _ epoch: Epoch) -> [PlainValue] {
-    [
-      .text(name.value), .integer(Int64(bitPattern: epoch.value)),
-      .integer(Retention.standard.milliseconds),
-    ]
-  }
 }
 
 extension SpaceSummary {

@@ -201,7 +201,7 @@ extension AuditEntry {
     "audit_append_space",
     """
     INSERT INTO audit(at, principal, action, space, detail)
-    SELECT $1, $2, $3, name, $4 FROM spaces WHERE id = $5
+    SELECT $1, $2, $3, name, $4 FROM space_names WHERE id = $5
     """)
   fileprivate static let read = PlainStatement(
     "audit_read",

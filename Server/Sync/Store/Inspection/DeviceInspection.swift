@@ -56,9 +56,9 @@ private enum DeviceInspection {
     "inspect_writers",
     """
     SELECT d.device, d.principal, d.name, d.seen_at, d.operations,
-      (SELECT count(*) FROM buffered AS b WHERE b.space = d.space AND b.device = d.device),
+      (SELECT count(*) FROM buffered AS b WHERE b.space = $1 AND b.device = d.device),
       (SELECT CAST(coalesce(sum(b.bytes), 0) AS bigint) FROM buffered AS b
-        WHERE b.space = d.space AND b.device = d.device)
+        WHERE b.space = $1 AND b.device = d.device)
     FROM devices AS d WHERE d.space = $1 AND d.device > $2 ORDER BY d.device LIMIT $3
     """)
 

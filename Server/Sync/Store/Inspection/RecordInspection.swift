@@ -116,7 +116,7 @@ private enum RecordInspection {
 private enum HistoryInspection {
   private static func rows(_ connection: any PlainConnection) -> String {
     """
-    FROM operations WHERE \(type(of: connection).sequenceSpace) = $1
+    FROM operations WHERE space = $1 AND \(type(of: connection).sequenceSpace) = $1
       AND sequence >= $2 AND sequence <= $3 AND tbl = $4 AND record = $5
     ORDER BY sequence DESC
     """
@@ -151,7 +151,7 @@ private enum HistoryInspection {
 private enum ConflictInspection {
   private static func rows(_ connection: any PlainConnection) -> String {
     """
-    FROM notices WHERE \(type(of: connection).sequenceSpace) = $1
+    FROM notices WHERE space = $1 AND \(type(of: connection).sequenceSpace) = $1
       AND sequence <= $2 AND (sequence < $2 OR device < $3)
     ORDER BY sequence DESC, device DESC LIMIT $4
     """

@@ -17,9 +17,9 @@ extension PlainStore {
     of name: SpaceName, now: Int64
   ) async throws(StoreError) -> SpaceOverview? {
     try await plain(.reading) { connection in
-      try connection.rows(
-        SpaceInspection.find,
-        SpaceInspection.times(now) + [.text(name.value)]
+      guard let space = try connection.spaceNumber(named: name) else { return nil }
+      return try connection.rows(
+        SpaceInspection.find, [.integer(space)] + SpaceInspection.times(now)
       ) { try SpaceOverview($0) }.first ?? nil
     }
   }
@@ -61,31 +61,45 @@ extension PlainStore {
 
 private enum SpaceInspection {
   /// The operations of the last hour are at most 60 rows of a space.
-  private static let select = """
-    SELECT s.id, s.name, s.epoch, s.head, s.retention_horizon, s.retention, s.schema_version,
-      (SELECT CAST(coalesce(sum(a.operations), 0) AS bigint) FROM space_activity AS a
-        WHERE a.space = s.id AND a.unit = 60000 AND a.at > $1),
-      coalesce(u.bytes, 0), coalesce(u.records, 0), \(sum("devices")), \(sum("packets")),
-      \(sum("packet_bytes")), CAST($2 AS bigint), \(sum("written", "AND p.day = $2"))
-    FROM spaces AS s LEFT JOIN usage AS u ON u.space = s.id AND u.principal = ''
-    """
-
-  /// Returns the sum over the principals of a space. The row of all of them has records only.
-  private static func sum(_ column: String, _ condition: String = "") -> String {
-    """
-    (SELECT CAST(coalesce(sum(p.\(column)), 0) AS bigint) FROM usage AS p
-      WHERE p.space = s.id AND p.principal > '' \(condition))
-    """
+  ///
+  /// - Parameters:
+  ///   - space: The space of all other tables.
+  ///   - hour: The parameter with the time an hour ago, in milliseconds since 1970.
+  ///   - day: The parameter with the number of the day.
+  private static func select(space: String, hour: String, day: String) -> String {
+    /// Returns the sum over the principals. The row of all of them has only bytes and records.
+    func sum(_ column: String, _ condition: String = "") -> String {
+      """
+      (SELECT CAST(coalesce(sum(p.\(column)), 0) AS bigint) FROM usage AS p
+        WHERE p.space = \(space) AND p.principal > '' \(condition))
+      """
+    }
+    func all(_ column: String) -> String {
+      """
+      coalesce((SELECT u.\(column) FROM usage AS u
+        WHERE u.space = \(space) AND u.principal = ''), 0)
+      """
+    }
+    return """
+      SELECT s.id, n.name, s.epoch, s.head, s.retention_horizon, s.retention, s.schema_version,
+        (SELECT CAST(coalesce(sum(a.operations), 0) AS bigint) FROM space_activity AS a
+          WHERE a.space = \(space) AND a.unit = 60000 AND a.at > \(hour)),
+        \(all("bytes")), \(all("records")), \(sum("devices")), \(sum("packets")),
+        \(sum("packet_bytes")), CAST(\(day) AS bigint), \(sum("written", "AND p.day = \(day)"))
+      FROM space_names AS n JOIN spaces AS s ON s.id = n.id
+      """
   }
 
-  /// The first parameters: an hour ago, and the number of the day.
+  /// The parameters of ``select(space:hour:day:)``: an hour ago, and the number of the day.
   static func times(_ now: Int64) -> [PlainValue] {
     [.integer(now - ActivityUnit.hour.milliseconds), .integer(now / Usage.dayLength)]
   }
 
   static let list = PlainStatement(
-    "inspect_spaces", "\(select) WHERE s.name > $3 ORDER BY s.name LIMIT $4")
-  static let find = PlainStatement("inspect_space", "\(select) WHERE s.name = $3")
+    "inspect_spaces",
+    select(space: "s.id", hour: "$1", day: "$2") + " WHERE n.name > $3 ORDER BY n.name LIMIT $4")
+  static let find = PlainStatement(
+    "inspect_space", select(space: "$1", hour: "$2", day: "$3") + " WHERE s.id = $1")
 
   static let activity = PlainStatement(
     "inspect_activity",

@@ -55,7 +55,7 @@ private enum MissionQueries {
     "mission_blob",
     """
     SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> ''
-      AND space IN (SELECT id FROM spaces WHERE name >= $2 AND name <= $3) LIMIT 1
+      AND space IN (SELECT id FROM space_names WHERE name >= $2 AND name <= $3) LIMIT 1
     """)
   static let readableAnywhere = PlainStatement(
     "mission_blob_any", "SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> '' LIMIT 1"

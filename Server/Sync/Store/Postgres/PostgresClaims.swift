@@ -19,7 +19,9 @@ enum PostgresClaims {
     "claims_save",
     """
     INSERT INTO unique_keys(space, tbl, key_columns, value, record)
-    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, tbl, key_columns, value) DO UPDATE SET record = excluded.record
     """)
 

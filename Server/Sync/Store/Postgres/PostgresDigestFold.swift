@@ -166,7 +166,9 @@ private struct PostgresDigestWrites {
     "digests_save",
     """
     INSERT INTO record_digests(space, tbl, leaf, record, digest)
-    SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bytea[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::text[], $3::bigint[], $4::text[], $5::bytea[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, tbl, leaf, record) DO UPDATE SET digest = excluded.digest
     """)
 
@@ -182,7 +184,9 @@ private struct PostgresDigestWrites {
     "digests_leaves_save",
     """
     INSERT INTO leaf_digests(space, tbl, leaf, digest, records)
-    SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bytea[], $5::bigint[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::text[], $3::bigint[], $4::bytea[], $5::bigint[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, tbl, leaf) DO UPDATE
     SET digest = excluded.digest, records = excluded.records
     """)

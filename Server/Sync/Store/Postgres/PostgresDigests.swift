@@ -10,10 +10,11 @@ struct PostgresDigests {
     """
     SELECT epoch, head, newest, o.sequence,
       (SELECT sequence FROM digest_states WHERE space = $1), o.history_hash, s.history_hash,
-      retention_horizon,
-      t.timeline, \(PostgresTimelines.end)
-    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $2
-      LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $3
+      retention_horizon, t.timeline, t.ended
+    FROM spaces AS s LEFT JOIN LATERAL (
+      SELECT p.sequence, p.history_hash FROM operations AS p
+      WHERE p.space = $1 AND p.id = $2 OFFSET 0
+    ) AS o ON true \(PostgresTimelines.joined("$3"))
     WHERE s.id = $1
     """)
 

@@ -3,6 +3,9 @@ import FerryProtocol
 import Foundation
 
 /// The statements that make a batch durable, each writing any number of rows at once.
+///
+/// New rows take the space from its own row: so Citus sends the whole statement to the worker of
+/// the space. If the space were a parameter, the coordinator would compute and copy the rows.
 struct PostgresIngestWrites {
   let space: Int64
   let now: Int64
@@ -44,9 +47,11 @@ struct PostgresIngestWrites {
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
       times, outcome, history_hash, marks)
-    SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
       $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-      $13::bigint[], $14::text[])
+      $13::bigint[], $14::text[]) AS u
+    WHERE s.id = $1
     """)
 
   private func addOperations(
@@ -94,16 +99,20 @@ struct PostgresIngestWrites {
     "records_new",
     """
     INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
-    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
-      $7::boolean[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+      $7::boolean[]) AS u
+    WHERE s.id = $1
     """)
 
   private static let records = PostgresStatement(
     "records_save",
     """
     INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
-    SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
-      $7::boolean[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+      $7::boolean[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
       whole_below = excluded.whole_below, state = excluded.state, dead = excluded.dead
     """)
@@ -140,7 +149,9 @@ struct PostgresIngestWrites {
     "chains_save",
     """
     INSERT INTO devices(space, device, tail, recent, operations, seen_at)
-    SELECT $1, *, $6 FROM unnest($2::uuid[], $3::uuid[], $4::bytea[], $5::bigint[])
+    SELECT s.id, u.*, $6 FROM spaces AS s
+    CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bytea[], $5::bigint[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
       operations = excluded.operations,
       seen_at = greatest(devices.seen_at, excluded.seen_at)
@@ -151,7 +162,9 @@ struct PostgresIngestWrites {
     "owners_save",
     """
     INSERT INTO devices(space, device, principal, seen_at)
-    SELECT $1, *, $4 FROM unnest($2::uuid[], $3::text[])
+    SELECT s.id, u.*, $4 FROM spaces AS s
+    CROSS JOIN unnest($2::uuid[], $3::text[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, device) DO UPDATE SET principal = excluded.principal, name = NULL
     """)
 

@@ -136,7 +136,9 @@ struct PostgresMissions {
     "mission_blobs_save",
     """
     INSERT INTO mission_blobs(space, mission, sha256, size, ended)
-    SELECT $1, $2, sha256, size, $5 FROM unnest($3::bytea[], $4::bigint[]) AS new(sha256, size)
+    SELECT s.id, $2, new.sha256, new.size, $5
+    FROM spaces AS s CROSS JOIN unnest($3::bytea[], $4::bigint[]) AS new(sha256, size)
+    WHERE s.id = $1
     ON CONFLICT (space, mission, sha256) DO UPDATE SET ended = excluded.ended
     """)
 

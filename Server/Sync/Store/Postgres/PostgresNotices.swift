@@ -7,7 +7,9 @@ extension PostgresIngestWrites {
     "notices_save",
     """
     INSERT INTO notices(space, device, sequence, body)
-    SELECT $1, * FROM unnest($2::uuid[], $3::bigint[], $4::text[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::text[]) AS u
+    WHERE s.id = $1
     """)
 
   func addNotices(_ rows: [IngestEffects.NoticeRow], to pipeline: inout PostgresPipeline) {

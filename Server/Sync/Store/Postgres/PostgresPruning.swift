@@ -66,40 +66,54 @@ struct PostgresPruning {
     "prune_claim",
     """
     SELECT pg_try_advisory_xact_lock(738094593, hashint8($1)), retention_horizon,
-      (SELECT sequence FROM operations WHERE space + 0 = $1 AND $2 ORDER BY sequence LIMIT 1)
+      (SELECT sequence FROM operations WHERE space = $1 AND space + 0 = $1 AND $2
+        ORDER BY sequence LIMIT 1)
     FROM spaces WHERE id = $1
     """)
 
   private static let operations = PostgresStatement(
     "prune_operations",
-    "DELETE FROM operations WHERE space + 0 = $1 AND sequence >= $2 AND sequence < $3")
+    """
+    DELETE FROM operations
+    WHERE space = $1 AND space + 0 = $1 AND sequence >= $2 AND sequence < $3
+    """)
 
-  // Goes by the rows' own addresses, which no statistics can turn into a scan. Rows that a writer
-  // holds are left for the next time; other rows are locked until they are deleted.
+  // Goes by the rows' own addresses, one look-up each: no index is cheaper, whatever the
+  // statistics. Rows that a writer holds are left for the next time; other rows are locked until
+  // they are deleted. A record that goes before it was folded would stay in the sums: they begin
+  // from scratch.
 
   private static let tombstones = PostgresStatement(
     "prune_tombstones",
     """
-    DELETE FROM records WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM records
-      WHERE space = $1 AND dead AND sequence <= $2 ORDER BY sequence LIMIT $3
-      FOR UPDATE SKIP LOCKED))
+    WITH gone AS (
+      DELETE FROM records AS r USING (
+        SELECT ctid AS place FROM records
+        WHERE space = $1 AND dead AND sequence <= $2 ORDER BY sequence LIMIT $3
+        FOR UPDATE SKIP LOCKED
+      ) AS old WHERE r.space = $1 AND r.ctid = old.place RETURNING r.sequence
+    ), lost AS (
+      UPDATE digest_states SET sequence = -1
+      WHERE space = $1 AND sequence >= 0 AND sequence < (SELECT max(sequence) FROM gone)
+    ) SELECT count(*) FROM gone
     """)
 
   private static let notices = PostgresStatement(
     "prune_notices",
     """
-    DELETE FROM notices WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM notices WHERE space + 0 = $1 AND sequence <= $2 ORDER BY sequence LIMIT $3))
+    DELETE FROM notices AS n USING (
+      SELECT ctid AS place FROM notices WHERE space = $1 AND space + 0 = $1 AND sequence <= $2
+      ORDER BY sequence LIMIT $3
+    ) AS old WHERE n.space = $1 AND n.ctid = old.place
     """)
 
   private static let buffered = PostgresStatement(
     "prune_buffered",
     """
     WITH gone AS (
-      DELETE FROM buffered WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM buffered WHERE space = $1 AND arrived_at <= $2 LIMIT $3))
-      RETURNING device, bytes
+      DELETE FROM buffered AS b USING (
+        SELECT ctid AS place FROM buffered WHERE space = $1 AND arrived_at <= $2 LIMIT $3
+      ) AS old WHERE b.space = $1 AND b.ctid = old.place RETURNING b.device, b.bytes
     ), counted AS (
       SELECT d.principal, count(*) AS packets, sum(g.bytes)::bigint AS bytes
       FROM gone AS g JOIN devices AS d ON d.space = $1 AND d.device = g.device GROUP BY d.principal
@@ -115,11 +129,12 @@ struct PostgresPruning {
     "trim_chains",
     """
     WITH trimmed AS (
-      UPDATE devices SET trimmed = true,
-        recent = substring(recent FROM (octet_length(recent) - $4 + 1)::integer)
-      WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM devices
-        WHERE space = $1 AND seen_at <= $2 AND octet_length(recent) > $4 LIMIT $3))
+      UPDATE devices AS d SET trimmed = true,
+        recent = substring(d.recent FROM (octet_length(d.recent) - $4 + 1)::integer)
+      FROM (
+        SELECT ctid AS place FROM devices
+        WHERE space = $1 AND seen_at <= $2 AND octet_length(recent) > $4 LIMIT $3
+      ) AS old WHERE d.space = $1 AND d.ctid = old.place
       RETURNING 1
     ) SELECT count(*) FROM trimmed
     """)
@@ -128,10 +143,11 @@ struct PostgresPruning {
     "forget_devices",
     """
     WITH gone AS (
-      DELETE FROM devices WHERE ctid = ANY(ARRAY(
-        SELECT ctid FROM devices AS d WHERE space = $1 AND seen_at <= $2 AND NOT EXISTS (
-          SELECT 1 FROM buffered AS p WHERE p.space = $1 AND p.device = d.device) LIMIT $3))
-      RETURNING principal
+      DELETE FROM devices AS d USING (
+        SELECT ctid AS place FROM devices AS v
+        WHERE v.space = $1 AND v.seen_at <= $2 AND NOT EXISTS (
+          SELECT 1 FROM buffered AS p WHERE p.space = $1 AND p.device = v.device) LIMIT $3
+      ) AS old WHERE d.space = $1 AND d.ctid = old.place RETURNING d.principal
     ), counted AS (
       SELECT principal, count(*) AS devices FROM gone GROUP BY principal
     ), credited AS (
@@ -155,8 +171,11 @@ struct PostgresPruning {
           Self.operations, work.operations.lowerBound, work.operations.upperBound, on: connection)
       }
       if work.room > 0 {
-        work.rows.tombstones = try delete(
-          Self.tombstones, work.retentionHorizon, work.room, on: connection)
+        let limits: PostgresParameters = [
+          .int8(space), .int8(work.retentionHorizon), .int8(work.room),
+        ]
+        let counts = try connection.query(Self.tombstones, limits)
+        work.rows.tombstones = Int(try counts[0].int8(0))
         work.rows.notices = try delete(
           Self.notices, work.retentionHorizon, work.room, on: connection)
       }

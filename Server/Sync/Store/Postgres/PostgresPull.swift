@@ -21,10 +21,14 @@ struct PostgresPull {
           AND \(NoticeFeed.isOwn("$6"))
         ORDER BY sequence DESC LIMIT 1) AS last), minimum_protocol, retention_horizon,
         o.history_hash, s.history_hash,
-      s.timeline, t.timeline, \(PostgresTimelines.end), d.principal, d.name, name_changes
-    FROM spaces AS s LEFT JOIN operations AS o ON o.space = $1 AND o.id = $3
-      LEFT JOIN timelines AS t ON t.space = $1 AND t.timeline = $5
-      LEFT JOIN devices AS d ON d.space = $1 AND d.device = $2
+      s.timeline, t.timeline, t.ended, d.principal, d.name, name_changes
+    FROM spaces AS s LEFT JOIN LATERAL (
+      SELECT p.sequence, p.history_hash FROM operations AS p
+      WHERE p.space = $1 AND p.id = $3 OFFSET 0
+    ) AS o ON true \(PostgresTimelines.joined("$5")) LEFT JOIN LATERAL (
+      SELECT v.tail, v.principal, v.name FROM devices AS v
+      WHERE v.space = $1 AND v.device = $2 OFFSET 0
+    ) AS d ON true
     WHERE s.id = $1
     """)
 

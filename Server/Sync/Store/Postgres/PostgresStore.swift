@@ -284,7 +284,7 @@ package final class PostgresStore: SyncStore {
     do {
       try await withinLimit(Self.checkLimit) {
         try await checkPool.run { connection in
-          _ = try connection.query(PostgresStatement("check", "SELECT 1 FROM spaces LIMIT 1"))
+          _ = try connection.query(PostgresStatement("check", "SELECT 1 FROM ferry_schema LIMIT 1"))
           // The server's own state has come with the answer.
           if connection.isReadOnly { throw PostgresError.readOnly }
         }

@@ -1,15 +1,21 @@
 import FerryPostgres
 
-/// The PostgreSQL store's tables. Every key starts with the space, so that the schema distributes
-/// by it as it is.
+/// The PostgreSQL store's tables. Every key starts with the space, so that Citus distributes the
+/// tables by it (``PostgresDistribution``).
 enum PostgresStoreSchema {
   private static let tables = """
     CREATE TABLE ferry_schema(version integer NOT NULL);
+    -- Names apart from the spaces: a distributed table cannot keep them unique.
+    CREATE TABLE space_names(
+      id bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+      name text COLLATE "C" PRIMARY KEY,
+      creator text COLLATE "C"
+    );
+    CREATE INDEX space_names_by_creator ON space_names(creator) WHERE creator IS NOT NULL;
     -- `newest` is the operation at the head, by which a cursor knows its history again.
     -- `history_hash` distinguishes that history from another with the same operation in that place.
     CREATE TABLE spaces(
-      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      name text COLLATE "C" NOT NULL UNIQUE,
+      id bigint PRIMARY KEY,
       epoch bigint NOT NULL,
       head bigint NOT NULL DEFAULT 0,
       clock bigint NOT NULL DEFAULT 0,
@@ -20,10 +26,8 @@ enum PostgresStoreSchema {
       retention bigint,
       history_hash bigint NOT NULL DEFAULT 0,
       timeline bigint,
-      creator text COLLATE "C",
       name_changes bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50);
-    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
     -- `marks`: values that are increments, and the former values of texts.
     CREATE TABLE operations(
       space bigint NOT NULL,
@@ -151,14 +155,6 @@ enum PostgresStoreSchema {
       space bigint PRIMARY KEY,
       sequence bigint NOT NULL
     ) WITH (fillfactor = 50);
-    -- A record that goes before it was folded would stay in the sums: they begin from scratch.
-    CREATE FUNCTION digests_lost() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-      UPDATE digest_states SET sequence = -1
-      WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
-      RETURN NULL;
-    END $$;
-    CREATE TRIGGER digests_lost AFTER DELETE ON records
-      FOR EACH ROW EXECUTE FUNCTION digests_lost();
     -- The last version of each mission, also of retracted ones.
     CREATE TABLE missions(
       space bigint NOT NULL,

@@ -28,11 +28,24 @@ struct PostgresTimelines {
     ) AS found
     """)
 
-  /// The end of a timeline `t`: the beginning of the next one; null if there is none.
+  /// The end of a timeline `t`, if `$1` is the space: the beginning of the next one; null if there
+  /// is none.
   static let end = """
-    (SELECT next.began FROM timelines AS next WHERE next.space = t.space AND next.began > t.began
+    (SELECT next.began FROM timelines AS next WHERE next.space = $1 AND next.began > t.began
       ORDER BY next.began LIMIT 1)
     """
+
+  /// Returns the part of FROM that looks up a timeline, as `t` with its end.
+  ///
+  /// - Parameter name: The parameter with its name.
+  static func joined(_ name: String) -> String {
+    """
+    LEFT JOIN LATERAL (
+      SELECT t.timeline, \(end) AS ended FROM timelines AS t
+      WHERE t.space = $1 AND t.timeline = \(name) OFFSET 0
+    ) AS t ON true
+    """
+  }
 
   func addLock(to pipeline: inout PostgresPipeline) { pipeline.add(Self.lock, [.int8(space)]) }
 

@@ -16,8 +16,10 @@ enum PostgresUsage {
     "usage_save",
     """
     INSERT INTO usage(space, principal, \(Usage.columns))
-    SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-      $7::bigint[], $8::bigint[], $9::bigint[])
+    SELECT s.id, u.* FROM spaces AS s
+    CROSS JOIN unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+      $7::bigint[], $8::bigint[], $9::bigint[]) AS u
+    WHERE s.id = $1
     ON CONFLICT (space, principal) DO UPDATE SET bytes = excluded.bytes,
       records = excluded.records, devices = excluded.devices, packets = excluded.packets,
       packet_bytes = excluded.packet_bytes, day = excluded.day, written = excluded.written

@@ -3,11 +3,16 @@ import FerrySQLite
 /// The embedded store's tables.
 enum SQLiteStoreSchema {
   private static let tables = """
+    CREATE TABLE space_names(
+      id INTEGER PRIMARY KEY,
+      name TEXT NOT NULL UNIQUE,
+      creator TEXT
+    );
+    CREATE INDEX space_names_by_creator ON space_names(creator) WHERE creator IS NOT NULL;
     -- `newest` is the operation at the head, by which a cursor knows its history again.
     -- `history_hash` distinguishes that history from another with the same operation in that place.
     CREATE TABLE spaces(
       id INTEGER PRIMARY KEY,
-      name TEXT NOT NULL UNIQUE,
       epoch INTEGER NOT NULL,
       head INTEGER NOT NULL DEFAULT 0,
       clock INTEGER NOT NULL DEFAULT 0,
@@ -18,10 +23,8 @@ enum SQLiteStoreSchema {
       retention INTEGER,
       history_hash INTEGER NOT NULL DEFAULT 0,
       timeline INTEGER,
-      creator TEXT,
       name_changes INTEGER NOT NULL DEFAULT 0
     );
-    CREATE INDEX spaces_by_creator ON spaces(creator) WHERE creator IS NOT NULL;
     -- `marks`: values that are increments, and the former values of texts.
     CREATE TABLE operations(
       space INTEGER NOT NULL,
