@@ -45,11 +45,35 @@ enum DaemonCommands {
     discussion: """
       `ferryd serve` does the same when it starts, and several servers can start at once. Use this \
       command if the server's own user may not change the schema.
-      """
+
+      With --distribute, the database is the coordinator of Citus. All tables are distributed over \
+      its workers by their spaces, with their rows. Stop the servers before. The command can be \
+      repeated: tables that are distributed already stay as they are.
+      """,
+    flags: [
+      FlagSpec(
+        "distribute", help: "Distribute the store over the workers of Citus by its spaces.")
+    ],
+    examples: [
+      ExampleSpec(
+        "Distribute a store by Citus",
+        "ferryd migrate --distribute --database postgres://ferry@coordinator/ferry")
+    ]
   ) { arguments in
+    if arguments.flag("distribute") { return try await distribute(arguments) }
     try await StoreOptions.withStore(arguments, createsIfMissing: true) { _, location in
       try TextOutput.standardError.line("ferryd: the store is ready (\(location))")
     }
+    return .done
+  }
+
+  private static func distribute(_ arguments: ParsedArguments) async throws -> ExitStatus {
+    let location = try StoreOptions.location(arguments)
+    guard case .postgres(let addresses) = location else { throw DistributionFault.embedded }
+    let done = try await PostgresStore.distribute(addresses)
+    try TextOutput.standardError.line(
+      "ferryd: \(done.tables.counted("table")) distributed; the store is on "
+        + "\(done.workers.counted("worker")) (\(location))")
     return .done
   }
 }

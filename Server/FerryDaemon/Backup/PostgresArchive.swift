@@ -18,6 +18,7 @@ struct PostgresArchive {
 
   /// Writes one consistent state of the database.
   func dump(to path: String) throws {
+    try checkIsWhole()
     try run("pg_dump", ["--format=custom", "--no-owner", "--file", path, url])
   }
 
@@ -26,6 +27,20 @@ struct PostgresArchive {
     try run(
       "pg_restore",
       ["--single-transaction", "--exit-on-error", "--no-owner", "--dbname", url, path])
+  }
+
+  /// Throws if Citus has the rows: pg_dump reads each worker at another moment.
+  private func checkIsWhole() throws {
+    let connection = try PostgresConnection(url: whole)
+    let extensions = try connection.query(
+      .once("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"))
+    guard try extensions[0].bool(0) else { return }
+    let tables = try connection.query(
+      .once("SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass('spaces')"))
+    if tables.isEmpty { return }
+    throw BackupError(
+      what: "the store is not backed up", why: "Citus has it on several servers",
+      next: "back up all servers up to one point, see Documentation/operations.md#citus")
   }
 
   /// Throws if the database has tables.

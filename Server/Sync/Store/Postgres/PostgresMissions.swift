@@ -196,11 +196,15 @@ struct PostgresMissions {
     ) AS found ON true ORDER BY wanted.sha256
     """)
 
+  /// The same for Citus. It reads the rows of all spaces that have the content.
+  private static let neededAnywhere = PostgresStatement(
+    "mission_blobs_needed_anywhere",
+    "SELECT DISTINCT sha256 FROM mission_blobs WHERE sha256 = ANY($1) ORDER BY sha256")
+
   static func needed(
-    among hashes: [ContentHash], on connection: PostgresConnection
+    among hashes: [ContentHash], isDistributed: Bool, on connection: PostgresConnection
   ) throws -> [ContentHash] {
-    try connection.query(needed, [.array(array(hashes))]).compactMap {
-      ContentHash(try $0.bytes(0))
-    }
+    try connection.query(isDistributed ? neededAnywhere : needed, [.array(array(hashes))])
+      .compactMap { ContentHash(try $0.bytes(0)) }
   }
 }

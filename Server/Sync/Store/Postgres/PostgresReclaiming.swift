@@ -3,7 +3,9 @@ import FerryPostgres
 /// The reclaiming of deleted rows' room. PostgreSQL's own vacuum frees it for new rows in time, but
 /// never makes an index or the middle of a table smaller. So after many deletions this asks for a
 /// vacuum, and rewrites small tables.
-enum PostgresReclaiming {
+struct PostgresReclaiming {
+  let isDistributed: Bool
+
   /// The size of rows and indexes up to which a table is rewritten. Its writers wait meanwhile, for
   /// about a second.
   private static let rewrittenBytes: Int64 = 64 << 20
@@ -12,7 +14,7 @@ enum PostgresReclaiming {
 
   /// Reclaims on one server at a time. A table that another session holds, such as PostgreSQL's own
   /// vacuum or a long read, is left for the next time.
-  static func run(on connection: PostgresConnection) throws -> ReclaimStep {
+  func run(on connection: PostgresConnection) throws -> ReclaimStep {
     let claim = try connection.query(.once("SELECT pg_try_advisory_lock(738094594)"))
     guard try claim[0].bool(0) else { return .done }
     defer { try? connection.execute("SELECT pg_advisory_unlock(738094594)") }
@@ -25,14 +27,15 @@ enum PostgresReclaiming {
         continue
       }
       let (needed, taken) = try size(of: table, on: connection)
-      guard needed <= rewrittenBytes, taken > needed + needed / 2 + slackBytes else { continue }
+      guard needed <= Self.rewrittenBytes, taken > needed + needed / 2 + Self.slackBytes
+      else { continue }
       if try !hasRun("VACUUM (FULL) \(table)", on: connection) { isBusy = true }
     }
     return isBusy ? .busy : .done
   }
 
   /// Runs a statement. Returns `false` if another session holds its table.
-  private static func hasRun(_ sql: String, on connection: PostgresConnection) throws -> Bool {
+  private func hasRun(_ sql: String, on connection: PostgresConnection) throws -> Bool {
     do throws(PostgresError) {
       try connection.execute(sql)
       return true
@@ -45,16 +48,24 @@ enum PostgresReclaiming {
 
   /// Returns the approximate bytes that a table's rows and indexes need, and the bytes that they
   /// take. The vacuum before has counted the rows.
-  private static func size(
+  private func size(
     of table: String, on connection: PostgresConnection
   ) throws -> (needed: Int64, taken: Int64) {
+    // The coordinator's own tables are empty.
+    let rows =
+      isDistributed
+      ? """
+      (SELECT sum(result::float8) FROM run_command_on_shards('\(table)',
+        'SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = ''%s''::regclass'))
+      """ : "greatest(reltuples, 0)"
+    let size = isDistributed ? "citus_total_relation_size" : "pg_total_relation_size"
     let row = try connection.query(
       .once(
         """
-        SELECT (greatest(reltuples, 0) * (40 * (SELECT count(*) FROM pg_index
+        SELECT (\(rows) * (40 * (SELECT count(*) FROM pg_index
             WHERE indrelid = c.oid) + 30 + coalesce((SELECT avg(pg_column_size(r.*)) FROM
               (SELECT * FROM \(table) LIMIT 500) AS r), 0)))::bigint,
-          pg_total_relation_size(c.oid)
+          \(size)(c.oid)
         FROM pg_class AS c WHERE c.oid = '\(table)'::regclass
         """))[0]
     return (try row.int8(0), try row.int8(1))

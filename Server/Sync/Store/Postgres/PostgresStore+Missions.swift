@@ -66,6 +66,8 @@ extension PostgresStore {
   package func neededBlobs(
     among hashes: [ContentHash]
   ) async throws(StoreError) -> [ContentHash] {
-    try await run { try PostgresMissions.needed(among: hashes, on: $0) }
+    try await run { [isDistributed] connection in
+      try PostgresMissions.needed(among: hashes, isDistributed: isDistributed, on: connection)
+    }
   }
 }

@@ -16,7 +16,9 @@ extension PostgresStore {
 
   package func reclaim() async throws(StoreError) -> ReclaimStep {
     do {
-      return try await sessionPool.run { try PostgresReclaiming.run(on: $0) }
+      return try await sessionPool.run { [isDistributed] connection in
+        try PostgresReclaiming(isDistributed: isDistributed).run(on: connection)
+      }
     } catch {
       throw StoreError(postgres: error)
     }

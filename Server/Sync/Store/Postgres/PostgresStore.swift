@@ -24,6 +24,8 @@ package final class PostgresStore: SyncStore {
   private let checkPool: PostgresPool
   /// For maintenance that needs a session of its own; the pool itself without a proxy.
   let sessionPool: PostgresPool
+  /// Whether Citus has the tables on several servers.
+  let isDistributed: Bool
   /// Serves pulls as far as it can.
   let replica: ReadReplica?
   private let listener: PostgresListener
@@ -66,14 +68,18 @@ package final class PostgresStore: SyncStore {
       self.heads = heads
       let url = addresses.main
       let sharing: PostgresSharing = addresses.direct == nil ? .session : .transaction
-      let pool = try PostgresPool(
-        url: url, connections: connections, settings: PostgresStoreSchema.connectionSettings,
-        options: Self.options(connections, sharing))
-      sessionPool = try await Self.sessionPool(addresses.direct, besides: pool)
-      try await sessionPool.run {
-        try PostgresStoreSchema.prepare($0, createsIfMissing: createsIfMissing)
+      var pools = try await Self.pools(addresses, connections, isDistributed: false)
+      isDistributed = try await pools.sessions.run { connection in
+        try PostgresStoreSchema.prepare(connection, createsIfMissing: createsIfMissing)
+        return try PostgresDistribution.isInForce(on: connection)
       }
-      self.pool = pool
+      if isDistributed {
+        try Self.checkDistributed(addresses)
+        await Self.close(pools)
+        pools = try await Self.pools(addresses, connections, isDistributed: true)
+      }
+      let pool = pools.main
+      (self.pool, sessionPool) = (pool, pools.sessions)
       replica = try addresses.reads.map { address throws(PostgresError) in
         try ReadReplica(address, of: pool, connections: connections)
       }
@@ -121,24 +127,38 @@ package final class PostgresStore: SyncStore {
     return options
   }
 
-  /// Returns the pool for work that needs a session: another one for a direct address.
+  /// Returns the pool, and the one for work that needs a session: another one for a direct address.
   ///
   /// - Throws: ``StoreError/failed(_:)`` if the direct address is of another database.
-  private static func sessionPool(
-    _ direct: String?, besides pool: PostgresPool
-  ) async throws -> PostgresPool {
-    guard let direct else { return pool }
+  private static func pools(
+    _ addresses: PostgresAddresses, _ connections: Int, isDistributed: Bool
+  ) async throws -> (main: PostgresPool, sessions: PostgresPool) {
+    let settings = PostgresStoreSchema.settings(isDistributed: isDistributed)
+    let pool = try PostgresPool(
+      url: addresses.main, connections: connections, settings: settings,
+      options: options(connections, addresses.direct == nil ? .session : .transaction))
+    guard let direct = addresses.direct else { return (pool, pool) }
     var options = options(1, .session)
     options.shares = .none
     let sessions = try PostgresPool(
-      url: direct, connections: 1, settings: PostgresStoreSchema.connectionSettings,
-      options: options)
+      url: direct, connections: 1, settings: settings, options: options)
     guard try await sessions.run(identity) == pool.run(identity) else {
       await sessions.close()
       throw StoreError.failed(
         "--listen-url and --database are different databases; they must be two addresses of one")
     }
-    return sessions
+    return (pool, sessions)
+  }
+
+  private static func close(_ pools: (main: PostgresPool, sessions: PostgresPool)) async {
+    if pools.sessions !== pools.main { await pools.sessions.close() }
+    await pools.main.close()
+  }
+
+  /// Throws if a standby is named: it would have none of the workers' rows.
+  private static func checkDistributed(_ addresses: PostgresAddresses) throws(StoreError) {
+    if addresses.reads == nil { return }
+    throw .failed("the store is distributed by Citus: --read-database has none of its rows")
   }
 
   /// Returns values that no two databases share.
@@ -300,8 +320,7 @@ package final class PostgresStore: SyncStore {
     heads.moves.finish()
     await checkPool.close()
     await replica?.close()
-    if sessionPool !== pool { await sessionPool.close() }
-    await pool.close()
+    await Self.close((pool, sessionPool))
   }
 }
 

@@ -207,12 +207,18 @@ enum PostgresStoreSchema {
   /// The settings of every connection. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole. A space's lock
   /// is waited for as long as a few large commits take.
-  static let connectionSettings: PostgresSettings = [
-    ("enable_seqscan", "off"), ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"), ("enable_material", "off"), ("enable_memoize", "off"),
-    ("jit", "off"), ("plan_cache_mode", "force_generic_plan"), ("statement_timeout", "30s"),
-    ("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "30s"),
-  ]
+  ///
+  /// Citus needs the value of a parameter to find the worker with a space, which a generic plan
+  /// lacks.
+  static func settings(isDistributed: Bool) -> PostgresSettings {
+    [
+      ("enable_seqscan", "off"), ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"),
+      ("enable_mergejoin", "off"), ("enable_material", "off"), ("enable_memoize", "off"),
+      ("jit", "off"), ("plan_cache_mode", isDistributed ? "auto" : "force_generic_plan"),
+      ("statement_timeout", "30s"), ("lock_timeout", "10s"),
+      ("idle_in_transaction_session_timeout", "30s"),
+    ]
+  }
 
   private static let lockKey: Int64 = 7_380_945_921
 
@@ -222,7 +228,7 @@ enum PostgresStoreSchema {
   static func prepare(_ connection: PostgresConnection, createsIfMissing: Bool) throws {
     try connection.transaction { connection in
       // One node at a time creates the tables; others wait until it has committed.
-      try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey))")
+      try lock(connection)
       if let found = try version(on: connection) {
         try StoreFormat.check(found)
       } else {
@@ -237,6 +243,11 @@ enum PostgresStoreSchema {
         try connection.execute(table.sql(text: #"text COLLATE "C""#))
       }
     }
+  }
+
+  /// Waits for others that create or distribute the tables, until the transaction ends.
+  static func lock(_ connection: PostgresConnection) throws {
+    try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey))")
   }
 
   /// Returns the version of the data's format; `nil` if there is no store in the database.

@@ -31,7 +31,8 @@ final class ReadReplica: Sendable {
     options.answerLimit = .seconds(60)
     options.feelsPulse = true
     pool = try PostgresPool(
-      url: url, connections: connections, settings: PostgresStoreSchema.connectionSettings,
+      url: url, connections: connections,
+      settings: PostgresStoreSchema.settings(isDistributed: false),
       options: options)
     self.primary = primary
   }

@@ -1,0 +1,47 @@
+import FerryPostgres
+import FerryTestSupport
+import Foundation
+
+@testable import FerrySyncServer
+
+/// A schema of its own in the database of a coordinator of Citus, for the tables of one store.
+///
+/// FERRY_TEST_CITUS names the database. It has the extension and at least one worker.
+struct CitusSchema {
+  static let variable = "FERRY_TEST_CITUS"
+  static let database = ProcessInfo.processInfo.environment[variable].flatMap {
+    $0.isEmpty ? nil : $0
+  }
+
+  let name: String
+  /// The database with this schema, and with few shards.
+  let url: String
+
+  init(_ name: String) throws {
+    let database = Self.database ?? ""
+    guard var parts = URLComponents(string: database) else {
+      throw TestSupportError("\(Self.variable) is not a postgres:// URL")
+    }
+    self.name = "ferry_test_\(name)"
+    let options = "-csearch_path=\(self.name) -ccitus.shard_count=4"
+    parts.queryItems = (parts.queryItems ?? []) + [URLQueryItem(name: "options", value: options)]
+    url = parts.string ?? ""
+    let connection = try PostgresConnection(url: database)
+    // An interrupted run has left it.
+    try connection.execute("DROP SCHEMA IF EXISTS \(self.name) CASCADE")
+    try connection.execute("CREATE SCHEMA \(self.name)")
+  }
+
+  var addresses: PostgresAddresses { PostgresAddresses(url) }
+
+  /// Makes a distributed store empty again.
+  func clear() throws {
+    let tables = PostgresDistribution.columns.keys + PostgresDistribution.copied
+    let names = tables.filter { $0 != "ferry_schema" }.sorted().joined(separator: ", ")
+    try PostgresConnection(url: url).execute("TRUNCATE \(names)")
+  }
+
+  func remove() throws {
+    try PostgresConnection(url: Self.database ?? "").execute("DROP SCHEMA \(name) CASCADE")
+  }
+}

@@ -1,0 +1,164 @@
+import FerryPostgres
+import FerryProtocol
+import FerryStoreContracts
+import FerryTestSupport
+import Foundation
+import Testing
+
+@testable import FerrySyncServer
+
+/// Stores whose tables Citus has on several servers.
+@Suite(
+  "A store on Citus", .serialized, .hangLimit,
+  .enabled(if: CitusSchema.database != nil, "FERRY_TEST_CITUS names no coordinator of Citus"))
+struct CitusTests {
+  /// One distributed store for all contracts.
+  private static let shared = Task {
+    let schema = try CitusSchema("contracts")
+    _ = try await PostgresStore.distribute(schema.addresses)
+    return schema
+  }
+
+  @Test("Citus:", arguments: StoreContract.all)
+  func contract(contract: StoreContract) async throws {
+    let schema = try await Self.shared.value
+    try schema.clear()
+    try await contract.check(
+      StoreUnderTest(isShared: true) { limits, quotas in
+        try await PostgresStore(schema.addresses, limits: limits, quotas: quotas)
+      })
+  }
+
+  @Test("a store with data keeps it when it is distributed, and further calls change nothing")
+  func data() async throws {
+    let schema = try CitusSchema("data")
+    let name = try #require(SpaceName("notes"))
+    var maker = PacketMaker(1)
+    let first = IncomingPacket(maker.packet("a", "b", "c"), byteCount: 9)
+    let plain = try await PostgresStore(schema.addresses, limits: .standard)
+    #expect(!plain.isDistributed)
+    let space = try await plain.createSpace(name)
+    _ = try await plain.ingest([first], into: space.id, now: 1)
+    _ = try await plain.foldDigests(in: space.id)
+    let before = try await Self.page(of: space, in: plain)
+    await plain.close()
+
+    let done = try await PostgresStore.distribute(schema.addresses)
+    let count = PostgresDistribution.columns.count + PostgresDistribution.copied.count
+    #expect(done.tables == count && done.workers > 0)
+    #expect(
+      try await PostgresStore.distribute(schema.addresses)
+        == StoreDistribution(workers: done.workers, tables: 0))
+
+    let store = try await PostgresStore(schema.addresses, limits: .standard)
+    #expect(store.isDistributed)
+    #expect(try await store.space(named: name)?.id == space.id)
+    #expect(try await Self.page(of: space, in: store) == before)
+    let again = try await store.ingest([first], into: space.id, now: 2)
+    #expect(again.head == 3)
+    let second = IncomingPacket(maker.packet("a", "d"), byteCount: 9)
+    #expect(try await store.ingest([second], into: space.id, now: 3).head == 5)
+    #expect(try await store.foldDigests(in: space.id) == 5)
+    #expect(try await store.reclaim() == .done)
+    await store.close()
+    try schema.remove()
+  }
+
+  /// Returns the first page of a new device.
+  private static func page(
+    of space: SpaceSummary, in store: any SyncStore
+  ) async throws -> [UInt8] {
+    try await store.changes(
+      in: space.id, PullRequest(cursor: nil, limit: 100, byteLimit: 1 << 20, device: nil), now: 1
+    ).get()
+  }
+
+  @Test("a store that a server uses is not distributed")
+  func inUse() async throws {
+    let schema = try CitusSchema("used")
+    let store = try await PostgresStore(schema.addresses, limits: .standard)
+    let fault = await #expect(throws: DistributionFault.self) {
+      try await PostgresStore.distribute(schema.addresses)
+    }
+    guard case .inUse = fault else {
+      Issue.record("\(String(describing: fault))")
+      return
+    }
+    await store.close()
+    let other = try await PostgresStore(schema.addresses, limits: .standard)
+    #expect(!other.isDistributed)
+    await other.close()
+    try schema.remove()
+  }
+
+  @Test("a coordinator without workers is refused")
+  func noWorkers() async throws {
+    let administration = try #require(CitusSchema.database)
+    let name = "ferry_test_alone"
+    var parts = try #require(URLComponents(string: administration))
+    parts.path = "/\(name)"
+    let url = try #require(parts.string)
+    try PostgresConnection(url: administration).execute("DROP DATABASE IF EXISTS \(name)")
+    try PostgresConnection(url: administration).execute("CREATE DATABASE \(name)")
+    try PostgresConnection(url: url).execute("CREATE EXTENSION citus")
+    await #expect(throws: DistributionFault.noWorkers) {
+      try await PostgresStore.distribute(PostgresAddresses(url))
+    }
+    try PostgresConnection(url: administration).execute("DROP DATABASE \(name) WITH (FORCE)")
+  }
+
+  @Test("the command distributes a store, and a server of it takes packets and serves them")
+  func processes() async throws {
+    let schema = try CitusSchema("process")
+    let migrate = ["migrate", "--distribute", "--database", schema.url]
+    let done = try await ChildProcess.run(try Executables.ferryd(), migrate)
+    #expect(done.status == .exited(0))
+    #expect(done.error.contains("25 tables distributed; the store is on "))
+    let server = try ChildProcess(
+      try Executables.ferryd(),
+      ["serve", "--listen", "127.0.0.1:0", "--database", schema.url])
+    let ready = try await server.line { $0.contains("listening on http://") }
+    let port = try #require(ready.firstMatch(of: /127\.0\.0\.1:(\d+)/).flatMap { UInt16($0.1) })
+    let made = try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes")
+    #expect(made.status == 201 || made.status == 200)
+    let posted = try await ServiceSocket.exchange(
+      port, "POST", "/v1/spaces/notes/packets",
+      body: Packet.serviceSample(1, operations: 3).encoded())
+    #expect(posted.status == 200)
+    let page = try await ServiceSocket.exchange(port, "GET", "/v1/spaces/notes/changes")
+    let head = try PageReader.head(of: page.body)
+    #expect(head.count == 3)
+    let backup = try await ChildProcess.run(
+      try Executables.ferryd(),
+      ["backup", try TemporaryDirectory().file("backup").path, "--database", schema.url])
+    #expect(backup.status == .exited(1) && backup.error.contains("Citus"))
+    server.send(SIGTERM)
+    #expect(try await server.exitStatus() == .exited(0))
+    try schema.remove()
+  }
+}
+
+/// Errors of distributing without Citus.
+@Suite("Distributing a store without Citus", .hangLimit)
+struct DistributionFaultTests {
+  @Test("a database without the extension is refused, and its store stays as it was")
+  func noExtension() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    await #expect(throws: DistributionFault.noExtension) {
+      try await PostgresStore.distribute(PostgresAddresses(url))
+    }
+    let done = try await ChildProcess.run(
+      try Executables.ferryd(), ["migrate", "--distribute", "--database", url])
+    #expect(done.status == .exited(1) && done.error.contains("CREATE EXTENSION citus"))
+    let store = try await PostgresStore(url: url)
+    #expect(!store.isDistributed)
+    await store.close()
+  }
+
+  @Test("the embedded store is refused")
+  func embedded() async throws {
+    let tests = try ServiceDaemonTests()
+    let done = try await tests.run("migrate", "--distribute")
+    #expect(done.status == .exited(2) && done.error.contains("the embedded store is one file"))
+  }
+}
