@@ -25,6 +25,12 @@ enum BenchCommand {
       OptionSpec(
         "store", value: "KIND", help: "The only store that the retention benchmark runs on.",
         kind: .choice(["embedded", "postgres"])),
+      OptionSpec(
+        "database", value: "URL",
+        help: """
+          The database for ferryd in ingest, pull and small-packets, such as a coordinator of Citus; \
+          by default a new one in the private cluster.
+          """),
     ],
     flags: [
       FlagSpec("quick", help: "Run smaller and fewer rounds, as an estimate."),
@@ -47,7 +53,7 @@ enum BenchCommand {
     let chosen = Benchmark.all.filter { names.isEmpty || names.contains($0.name) }
     let context = BenchmarkContext(
       isQuick: arguments.flag("quick"), updates: try arguments.integerIfPresent("updates"),
-      store: arguments.stringIfPresent("store"))
+      store: arguments.stringIfPresent("store"), database: arguments.stringIfPresent("database"))
     var report = BenchReport(isQuick: context.isQuick)
     for benchmark in chosen {
       try Task.checkCancellation()

@@ -11,11 +11,16 @@ final class BenchmarkContext: Sendable {
   let updates: Int?
   /// The only store that the retention benchmark is to run on; `nil` for all.
   let store: String?
+  /// The database for ferryd in place of a private one; `nil` for private ones.
+  let database: String?
   private let cluster = Mutex<PostgresCluster?>(nil)
   private let bar = Mutex<ProgressBar?>(nil)
 
-  init(isQuick: Bool, updates: Int? = nil, store: String? = nil) {
+  init(
+    isQuick: Bool, updates: Int? = nil, store: String? = nil, database: String? = nil
+  ) {
     (self.isQuick, self.updates, self.store) = (isQuick, updates, store)
+    self.database = database
   }
 
   /// Runs one benchmark behind its own progress line.
@@ -39,6 +44,9 @@ final class BenchmarkContext: Sendable {
 
   /// Advances the progress line.
   func advance(by amount: Int = 1) { bar.withLock { $0?.advance(by: Int64(amount)) } }
+
+  /// Returns the database for ferryd, which another run may have filled.
+  func storeDatabase() throws -> String { try database ?? makeDatabase() }
 
   /// Returns an empty database on the private cluster, which starts at the first call.
   func makeDatabase() throws -> String {

@@ -6,7 +6,7 @@ extension Benchmark {
     name: "ingest",
     summary: "Operations a second over HTTP, 1,000 a packet; into one space, and into four."
   ) { context in
-    let daemon = try await Daemon.start(database: try context.makeDatabase())
+    let daemon = try await Daemon.start(database: try context.storeDatabase())
     let raw = try await RawStore(database: try context.makeDatabase(), connections: 4)
     let one = try await IngestContest(
       name: "ingest, one space", spaces: 1, devicesPerSpace: 4, firstRawSpace: 1

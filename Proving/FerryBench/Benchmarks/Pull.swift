@@ -6,7 +6,7 @@ extension Benchmark {
     name: "pull", summary: "Changes a second served to a new device, in pages of 5,000."
   ) { context in
     let records = context.size(200_000, quick: 50_000)
-    let database = try context.makeDatabase()
+    let database = try context.storeDatabase()
     let daemon = try await Daemon.start(database: database)
     let raw = try await RawStore(database: try context.makeDatabase(), connections: 1)
     let client = LoadClient(daemon)

@@ -6,7 +6,7 @@ extension Benchmark {
     name: "small-packets",
     summary: "Packets of one operation from 16 devices into one space, each durable when answered."
   ) { context in
-    let daemon = try await Daemon.start(database: try context.makeDatabase())
+    let daemon = try await Daemon.start(database: try context.storeDatabase())
     let raw = try await RawStore(database: try context.makeDatabase(), connections: 1)
     let client = LoadClient(daemon)
     try await client.makeSpace("small")
