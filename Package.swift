@@ -178,6 +178,10 @@ let package = Package(
     library(
       "FerryMissionServer", "Server/Missions",
       needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors"]),
+    // Missions' content in an S3-compatible store, whose client it is.
+    library(
+      "FerryObjectStore", "Server/ObjectStore",
+      needs: ["FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTransport"]),
     library(
       "FerryConsole", "Server/Console",
       resources: consolePage.map { .embedInCode("Page/\($0)") }),
@@ -202,6 +206,7 @@ let package = Package(
         "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient",
         "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
         "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer", "FerryTracing",
+        "FerryObjectStore",
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
@@ -297,6 +302,12 @@ let package = Package(
     tests(
       "MissionServerTests",
       needs: ["FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTestSupport"]),
+    tests(
+      "ObjectStoreTests",
+      needs: [
+        "FerryObjectStore", "FerryMissionServer", "FerryNetworking", "FerryHTTPServer",
+        "FerryProtocol", "FerryCryptography", "FerryTestSupport",
+      ]),
     tests(
       "MissionTests",
       needs: [

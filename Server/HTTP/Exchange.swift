@@ -129,7 +129,7 @@ final class Exchange: @unchecked Sendable {
 
   /// Ends a live body after the queued bytes.
   func finishStream() {
-    handover.withLock { $0.stream }?.finish()
+    handover.withLock { $0.stream }?.drain()
   }
 
   /// Cancels the handler's task.
@@ -235,7 +235,7 @@ final class Exchange: @unchecked Sendable {
       handover.task = nil
     }
     // Draining finishes the streams it finds; this one may have come after.
-    if core.isDraining { response.stream?.finish() }
+    if core.isDraining { response.stream?.drain() }
     guard !core.registry.resume(self) else { return }
     // The server gave up on this request.
     let stream = handover.withLock { handover in
@@ -262,7 +262,8 @@ final class Exchange: @unchecked Sendable {
       let response = answer.daemonResponse(outlet: outlet, method: method, closes: closes)
     else { return false }
     defer { MHD_destroy_response(response) }
-    responseBytes = answer.contentCount(for: method) ?? 0
+    // The bytes of a live body are counted as they are handed over.
+    responseBytes = answer.stream == nil ? answer.contentCount(for: method) ?? 0 : 0
     if responseBytes > 0 { acknowledgedBefore = SocketProgress.acknowledgedBytes(of: socket) }
     if case .file(let content) = answer.body, responseBytes > 0 {
       sendsFile = true

@@ -4,7 +4,10 @@ import Glibc
 extension HTTPResponse {
   /// The live body, if there is one.
   var stream: HTTPStream? {
-    if case .stream(let stream) = body { stream } else { nil }
+    switch body {
+    case .stream(let stream), .relay(let stream, _): stream
+    case .bytes, .file, .segments: nil
+    }
   }
 
   /// Returns the response as libmicrohttpd's object, to be released with MHD_destroy_response; nil
@@ -16,9 +19,11 @@ extension HTTPResponse {
       switch body {
       case .bytes(let bytes): ContentOwner(bytes).daemonResponse()
       case .stream(let stream): StreamOwner(stream, outlet).daemonResponse()
+      case .relay(let stream, let count) where count > 0 && sendsContent(for: method):
+        StreamOwner(stream, outlet).daemonResponse(count: count)
       case .file(let content) where sendsContent(for: method): content.daemonResponse()
       case .segments(let content) where sendsContent(for: method): content.daemonResponse()
-      case .file, .segments: contentlessDaemonResponse(count: body.count ?? 0)
+      case .file, .segments, .relay: contentlessDaemonResponse(count: body.count ?? 0)
       }
     guard let response else { return nil }
     for field in headers.fields {
@@ -83,6 +88,8 @@ private final class ContentOwner {
 private final class StreamOwner {
   /// Not how much is sent at once to an HTTP/1.1 client: that is the connection's own buffer.
   private static let blockSize = 1024
+  /// Bytes that an answer of a known size hands over at once.
+  private static let relayedBlockSize = 64 << 10
   private static let unknownSize = UInt64.max
 
   private let stream: HTTPStream
@@ -94,10 +101,12 @@ private final class StreamOwner {
     stream.attach(outlet)
   }
 
-  func daemonResponse() -> OpaquePointer? {
+  /// - Parameter count: The size in bytes; `nil` if it is not known.
+  func daemonResponse(count: Int? = nil) -> OpaquePointer? {
     let owner = Unmanaged.passRetained(self)
     let response = MHD_create_response_from_callback(
-      Self.unknownSize, Self.blockSize,
+      count.map { UInt64($0) } ?? Self.unknownSize,
+      count == nil ? Self.blockSize : Self.relayedBlockSize,
       { owner, _, buffer, size in
         guard let owner else { return StreamOwner.failure }
         return Unmanaged<StreamOwner>.fromOpaque(owner).takeUnretainedValue()

@@ -11,6 +11,9 @@ package struct HTTPResponse: Sendable {
     case segments(SegmentedContent)
     /// Written over time; sent in chunks until the stream finishes.
     case stream(HTTPStream)
+    /// Written over time, and of a known size; sent with `Content-Length`. The connection is cut
+    /// off if the stream ends early.
+    case relay(HTTPStream, count: Int)
   }
 
   /// 200…599.

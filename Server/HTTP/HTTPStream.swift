@@ -35,14 +35,50 @@ package final class HTTPStream: Sendable {
     var isClosed = false
     var isOver = false
     var observers: [@Sendable () -> Void] = []
+    var roomWaiter: CheckedContinuation<Bool, Never>?
   }
 
   private let state = Mutex(State())
   private let capacity: Int
+  private let isEndless: Bool
 
-  /// `capacity`: bytes that may wait for a slow reader.
-  package init(capacity: Int = 64 << 10) {
+  /// - Parameters:
+  ///   - capacity: Bytes that may wait for a slow reader.
+  ///   - isEndless: Whether a server that stops ends the stream; others may come to their end.
+  package init(capacity: Int = 64 << 10, isEndless: Bool = true) {
     self.capacity = capacity
+    self.isEndless = isEndless
+  }
+
+  /// Waits until half of the capacity is free. Returns `false` if the stream is closed. One writer
+  /// calls it at a time.
+  package func hasRoom() async -> Bool {
+    await withCheckedContinuation { waiter in
+      let answer = state.withLock { state -> Bool? in
+        if state.isClosed || state.isFinished { return false }
+        if state.pending.count - state.sent <= capacity / 2 { return true }
+        precondition(state.roomWaiter == nil, "a stream has one writer")
+        state.roomWaiter = waiter
+        return nil
+      }
+      if let answer { waiter.resume(returning: answer) }
+    }
+  }
+
+  /// Cuts the connection off: the rest of the content cannot be sent.
+  package func abort() {
+    state.withLock { state in
+      state.isClosed = true
+      state.pending = []
+      state.sent = 0
+      Self.answerWriter(&state)
+      state.outlet?.disconnect()
+    }
+  }
+
+  /// Ends the stream because the server stops, if it would never end by itself.
+  func drain() {
+    if isEndless { finish() }
   }
 
   /// Queues bytes; returns `false` if the stream is closed.
@@ -60,6 +96,7 @@ package final class HTTPStream: Sendable {
         state.isClosed = true
         state.pending = []
         state.sent = 0
+        Self.answerWriter(&state)
         state.outlet?.disconnect()
         return false
       }
@@ -78,6 +115,7 @@ package final class HTTPStream: Sendable {
   package func finish() {
     state.withLock { state in
       state.isFinished = true
+      Self.answerWriter(&state)
       Self.wake(&state)
     }
   }
@@ -125,6 +163,7 @@ package final class HTTPStream: Sendable {
       }
       if outlet.isPeerGone() {
         state.isClosed = true
+        Self.answerWriter(&state)
         return .failure
       }
       let count = min(available, buffer.count)
@@ -135,6 +174,7 @@ package final class HTTPStream: Sendable {
         state.pending = []
         state.sent = 0
       }
+      if state.pending.count - state.sent <= capacity / 2 { Self.answerWriter(&state) }
       return .bytes(count)
     }
   }
@@ -147,10 +187,17 @@ package final class HTTPStream: Sendable {
       state.isClosed = true
       state.pending = []
       state.sent = 0
+      Self.answerWriter(&state)
       state.outlet = nil
       return state.observers
     }
     for observer in observers { observer() }
+  }
+
+  /// Lets a writer that waits for room go on.
+  private static func answerWriter(_ state: inout State) {
+    state.roomWaiter?.resume(returning: !state.isClosed && !state.isFinished)
+    state.roomWaiter = nil
   }
 
   private static func wake(_ state: inout State) {

@@ -53,7 +53,7 @@ final class ServerCore: Sendable {
     switch answer.body {
     case .stream: return nil
     case .bytes: slowness = 1
-    case .file, .segments: slowness = TransferPace.fileFactor
+    case .file, .segments, .relay: slowness = TransferPace.fileFactor
     }
     return configuration.pace.deadline(
       start: configuration.clock(), count: count, slowness: slowness)

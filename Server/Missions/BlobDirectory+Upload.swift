@@ -82,6 +82,15 @@ extension BlobDirectory {
   private func append(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload, _ file: borrowing BlobFile
   ) throws(BlobError) -> Int64 {
+    let end = try write(bytes, at: offset, to: upload, file)
+    if end == upload.total { try finish(upload, file) }
+    return end
+  }
+
+  /// Writes the next part, and returns the bytes that are here.
+  func write(
+    _ bytes: [UInt8], at offset: Int64, to upload: Upload, _ file: borrowing BlobFile
+  ) throws(BlobError) -> Int64 {
     let size = try file.size()
     let end = offset + Int64(bytes.count)
     // It was begun as a longer content, so nothing of it can be proved right.
@@ -90,10 +99,7 @@ extension BlobDirectory {
       throw .wrongOffset(0)
     }
     // The server was killed while it checked the whole: any part ends the upload now.
-    if size == upload.total, size > 0 {
-      try finish(upload, file)
-      return size
-    }
+    if size == upload.total, size > 0 { return size }
     guard offset == size else { throw .wrongOffset(size) }
     guard end <= upload.total else { throw .wrongOffset(size) }
     // Content that comes as a whole is never unfinished.
@@ -107,7 +113,6 @@ extension BlobDirectory {
       try? file.truncate(to: offset)
       throw error
     }
-    if end == upload.total { try finish(upload, file) }
     return end
   }
 
@@ -131,11 +136,11 @@ extension BlobDirectory {
     try move(file.path, to: upload.hash)
   }
 
-  private func part(_ owner: String, _ hash: ContentHash) -> String {
+  func part(_ owner: String, _ hash: ContentHash) -> String {
     "\(incoming)/part-\(owner)-\(hash)"
   }
 
-  private static func isSame(_ status: stat, as path: String) -> Bool {
+  static func isSame(_ status: stat, as path: String) -> Bool {
     var found = stat()
     return stat(path, &found) == 0 && found.st_ino == status.st_ino
       && found.st_dev == status.st_dev

@@ -16,6 +16,12 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   case changed(path: String)
   /// There is a folder, a pipe or something else where a file should be.
   case notAFile(path: String)
+  /// Another caller sends the same upload at this moment.
+  case busy
+  /// The content is not where it should be, or has another size.
+  case missing(place: String)
+  /// The store elsewhere cannot be reached, or refused.
+  case remote(place: String, reason: String)
   /// The caller ended it.
   case cancelled
   /// The system refused; `code` is an errno.
@@ -42,6 +48,9 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
         + "part), or start the server with a larger --upload-quota"
     case .changed(let path): "\(path) changed during the read"
     case .notAFile(let path): "\(path) is not a regular file"
+    case .busy: "another request sends this content at this moment"
+    case .missing(let place): "\(place): the content is missing or damaged"
+    case .remote(let place, let reason): "\(place): \(reason)"
     case .cancelled: "interrupted"
     case .system(let path, let code): "\(path): \(String(cString: strerror(code)))"
     }

@@ -52,6 +52,14 @@ package final class BlobThreads: Sendable {
     }
   }
 
+  /// Runs a `body` that takes long, such as a check of a large content. It holds up only other work
+  /// of its kind.
+  package func runSlowly<T: Sendable>(
+    _ body: @escaping @Sendable () throws(BlobError) -> T
+  ) async throws(BlobError) -> T {
+    try await run(on: checking) { (_, _) throws(BlobError) in try body() }
+  }
+
   /// See ``BlobDirectory/hold()``.
   package func hold() async throws(BlobError) -> BlobHold {
     try await run(on: publishing) { (directory, _) throws(BlobError) in try directory.hold() }

@@ -53,8 +53,8 @@ struct BlobCollectorTests {
             // The same contents come and go.
             let content = Array("content \((publisher + round) % 5)".utf8)
             let hold = try await fixture.desk.hold()
-            let hash = try await fixture.desk.content { (directory, _) throws(BlobError) in
-              try directory.put(content)
+            let hash = try await fixture.desk.content { (blobs) async throws(BlobError) in
+              try await blobs.put(content)
             }
             let item = MissionItem(path: "a", size: Int64(content.count), hash: hash)
             let manifest = MissionManifest(

@@ -150,7 +150,7 @@ extension HTTPResponse.Body {
     case .bytes(let bytes): return bytes
     case .file(let file): content = SegmentedContent([.file(file)])
     case .segments(let segments): content = segments
-    case .stream: return nil
+    case .stream, .relay: return nil
     }
     var isWhole = true
     let bytes = [UInt8](unsafeUninitializedCapacity: content.count) { buffer, filled in

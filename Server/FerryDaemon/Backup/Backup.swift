@@ -11,7 +11,8 @@ struct BackupError: Error, Equatable {
   var next: String
 }
 
-/// Makes a backup of a store and of its missions' content, also while servers write. All calls block.
+/// Makes a backup of a store and of its missions' content, also while servers write. Its calls
+/// block: run them on a task that may.
 ///
 /// The store comes first. The server keeps content for days after its last use, so all that the
 /// store's copy names is still there.
@@ -21,9 +22,11 @@ struct BackupMaker {
   /// The directory of missions' content; `nil` if there is none.
   let blobs: String?
   let missionKey: String?
+  /// The store elsewhere that has the content; `nil` if the directory has it.
+  var content: (any ContentStore)?
 
   /// - Parameter progress: gets the bytes done so far.
-  func run(createdAt: String, progress: (Int64) -> Void) throws -> BackupManifest {
+  func run(createdAt: String, progress: (Int64) -> Void) async throws -> BackupManifest {
     try makeFolder()
     let kind: BackupManifest.Store
     switch store {
@@ -38,7 +41,7 @@ struct BackupMaker {
       ferry: FerryVersion.current, createdAt: createdAt, store: kind,
       storeFile: try Self.part(path(kind.fileName)), content: [])
     progress(manifest.storeFile.size)
-    try copyContent(&manifest, progress)
+    try await copyContent(&manifest, progress)
     if kind == .embedded { try checkContent(manifest) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -66,7 +69,7 @@ struct BackupMaker {
 
   private func copyContent(
     _ manifest: inout BackupManifest, _ progress: (Int64) -> Void
-  ) throws {
+  ) async throws {
     guard let blobs, FileManager.default.fileExists(atPath: blobs) else { return }
     let key = missionKey ?? blobs + "/" + BackupManifest.keyName
     if FileManager.default.fileExists(atPath: key) {
@@ -74,19 +77,42 @@ struct BackupMaker {
       try write(bytes, to: path(BackupManifest.keyName))
       manifest.missionKey = try Self.part(path(BackupManifest.keyName))
     }
-    let source = try BlobDirectory(blobs)
-    let target = try BlobDirectory(path("content"))
+    let source = if let content { content } else { BlobThreads(try BlobDirectory(blobs)) }
+    let target = BlobThreads(try BlobDirectory(path("content")))
     var done = manifest.storeFile.size
-    for shard in UInt8.min...UInt8.max {
-      for hash in try source.content(inShard: shard, before: .max) {
-        guard let size = try source.size(of: hash) else { continue }
-        let digest = FileDigest(size: size, hash: hash)
-        try target.put(file: source.file(of: hash), digest)
+    var place: String?
+    repeat {
+      let page = try await source.page(from: place, before: .max)
+      let sizes = try await source.sizes(of: page.hashes)
+      for hash in page.hashes {
+        guard let size = sizes[hash] else { continue }
+        if let file = source.file(of: hash) {
+          try target.directory.put(file: file, FileDigest(size: size, hash: hash))
+        } else {
+          try await copy(hash, size, from: source, to: target)
+        }
         manifest.content.append(.init(size: size, sha256: hash.description))
         done += size
         progress(done)
       }
+      place = page.next
+    } while place != nil
+    // A store elsewhere may list in another order.
+    manifest.content.sort { $0.sha256 < $1.sha256 }
+  }
+
+  /// Copies content of a store elsewhere; the last part checks its hash.
+  private func copy(
+    _ hash: ContentHash, _ size: Int64, from source: any ContentStore, to target: BlobThreads
+  ) async throws {
+    let upload = BlobDirectory.Upload(owner: "backup", hash: hash, total: size)
+    let reader = try await source.read(hash, 0..<size, of: size)
+    var end: Int64 = 0
+    while let bytes = try await reader.next() {
+      end = try await target.append(bytes, at: end, to: upload)
     }
+    if size == 0 { _ = try await target.append([], at: 0, to: upload) }
+    guard end == size else { throw BlobError.missing(place: "\(source.place) \(hash)") }
   }
 
   /// Checks that all content is here that the store's copy names.
@@ -100,7 +126,8 @@ struct BackupMaker {
     guard let first = missing.first else { return }
     throw BackupError(
       what: "the content of missions is not complete",
-      why: "\(missing.count) files are not in \(blobs ?? "--blobs"), such as \(first)",
+      why:
+        "\(missing.count) files are not in \(content?.place ?? blobs ?? "--blobs"), such as \(first)",
       next: "name the directory with --blobs; `ferryd mission show` names the missions' files")
   }
 
@@ -126,6 +153,8 @@ struct BackupRestorer {
   let blobs: String?
   /// The place of the key that signs missions; `nil` for a file beside the content.
   let missionKey: String?
+  /// The store elsewhere that gets the content; `nil` for the directory.
+  var content: (any ContentStore)?
 
   private func path(_ name: String) -> String { folder + "/" + name }
 
@@ -146,7 +175,7 @@ struct BackupRestorer {
   }
 
   /// Checks all parts, and then brings them back: content first, the store last.
-  func run(_ manifest: BackupManifest, progress: (Int64) -> Void) throws {
+  func run(_ manifest: BackupManifest, progress: (Int64) -> Void) async throws {
     try check(manifest, progress)
     switch (manifest.store, store) {
     case (.embedded, .embedded(let directory)):
@@ -154,7 +183,7 @@ struct BackupRestorer {
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: true,
         attributes: [.posixPermissions: 0o700])
-      try bringContent(manifest)
+      try await bringContent(manifest)
       let draft = directory + "/" + SQLiteStore.fileName + ".restoring"
       try? FileManager.default.removeItem(atPath: draft)
       try FileManager.default.copyItem(atPath: path(manifest.store.fileName), toPath: draft)
@@ -166,7 +195,7 @@ struct BackupRestorer {
     case (.postgres, .postgres(let addresses)):
       let archive = PostgresArchive(url: addresses.direct ?? addresses.main)
       try archive.checkIsEmpty()
-      try bringContent(manifest)
+      try await bringContent(manifest)
       try archive.restore(from: path(manifest.store.fileName))
     case (.embedded, .postgres), (.postgres, .embedded):
       throw BackupError(
@@ -197,7 +226,7 @@ struct BackupRestorer {
     }
   }
 
-  private func bringContent(_ manifest: BackupManifest) throws {
+  private func bringContent(_ manifest: BackupManifest) async throws {
     if manifest.content.isEmpty, manifest.missionKey == nil { return }
     guard let blobs else {
       throw BackupError(
@@ -205,11 +234,14 @@ struct BackupRestorer {
         why: "the backup has \(manifest.content.count) files of missions",
         next: "give --blobs DIR")
     }
-    let (source, target) = (try BlobDirectory(path("content")), try BlobDirectory(blobs))
-    for part in manifest.content {
-      guard let hash = ContentHash(part.sha256) else { continue }
-      try target.put(file: source.file(of: hash), FileDigest(size: part.size, hash: hash))
+    let source = try BlobDirectory(path("content"))
+    let target = if let content { content } else { BlobThreads(try BlobDirectory(blobs)) }
+    let files = manifest.content.compactMap { part in
+      ContentHash(part.sha256).map { hash in
+        BlobSource(path: source.file(of: hash), digest: FileDigest(size: part.size, hash: hash))
+      }
     }
+    try await target.put(files: files) { _ in }
     let key = missionKey ?? blobs + "/" + BackupManifest.keyName
     if manifest.missionKey != nil, !FileManager.default.fileExists(atPath: key) {
       try FileManager.default.copyItem(atPath: path(BackupManifest.keyName), toPath: key)

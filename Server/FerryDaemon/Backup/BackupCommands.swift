@@ -13,10 +13,10 @@ enum BackupCommands {
     discussion: """
       The copy is one state of the store. All parts have their SHA-256 in backup.json, which is \
       written last. Keep the folder safe: it has the hashes of all tokens and the key that signs \
-      missions. With --database, --blobs names the content; without it the backup has none. A \
+      missions. With --database, --blobs or --content names the content; without it the backup has none. A \
       PostgreSQL database also needs pg_dump.
       """,
-    options: BlobOptions.options, flags: [JSONOption.flag],
+    options: ContentOptions.options, flags: [JSONOption.flag],
     arguments: [
       ArgumentSpec("folder", help: "A folder that is absent or empty.", kind: .directory)
     ],
@@ -24,10 +24,12 @@ enum BackupCommands {
   ) { arguments in
     let maker = BackupMaker(
       folder: try arguments.string("folder"), store: try store(arguments),
-      blobs: try blobs(arguments), missionKey: arguments.stringIfPresent("mission-key"))
+      blobs: try ContentOptions.directory(arguments),
+      missionKey: arguments.stringIfPresent("mission-key"),
+      content: try await ContentOptions.remoteStore(arguments))
     let now = RFC3339.text(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000))
     let manifest = try await explained("backup") { bar in
-      try maker.run(createdAt: now) { bar.update(completed: $0) }
+      try await maker.run(createdAt: now) { bar.update(completed: $0) }
     }
     try report(manifest, maker.folder, arguments, event: "backed up")
     return .done
@@ -40,7 +42,7 @@ enum BackupCommands {
       without a store, or to an empty database. Start the server afterwards. Devices send again the \
       operations that the server lost. With --check nothing is written.
       """,
-    options: BlobOptions.options,
+    options: ContentOptions.options,
     flags: [JSONOption.flag, FlagSpec("check", help: "Only compare all parts with their hashes.")],
     arguments: [ArgumentSpec("folder", help: "The folder of the backup.", kind: .directory)],
     examples: [
@@ -51,13 +53,15 @@ enum BackupCommands {
     let isCheck = arguments.flag("check")
     let restorer = BackupRestorer(
       folder: try arguments.string("folder"), store: try StoreOptions.location(arguments),
-      blobs: try blobs(arguments), missionKey: arguments.stringIfPresent("mission-key"))
+      blobs: try ContentOptions.directory(arguments),
+      missionKey: arguments.stringIfPresent("mission-key"),
+      content: isCheck ? nil : try await ContentOptions.remoteStore(arguments))
     let manifest = try await explained("restore") { bar in
       let manifest = try restorer.manifest()
       if isCheck {
         try restorer.check(manifest) { bar.update(completed: $0) }
       } else {
-        try restorer.run(manifest) { bar.update(completed: $0) }
+        try await restorer.run(manifest) { bar.update(completed: $0) }
       }
       return manifest
     }
@@ -69,10 +73,6 @@ enum BackupCommands {
     let location = try StoreOptions.location(arguments)
     try StoreOptions.check(location)
     return location
-  }
-
-  private static func blobs(_ arguments: ParsedArguments) throws -> String? {
-    try arguments.stringIfPresent("blobs") ?? StoreOptions.location(arguments).blobDirectory
   }
 
   private static func report(
@@ -93,12 +93,12 @@ enum BackupCommands {
   }
 
   private static func explained<T: Sendable>(
-    _ title: String, _ body: @escaping @Sendable (ProgressBar) throws -> T
+    _ title: String, _ body: @escaping @Sendable (ProgressBar) async throws -> T
   ) async throws -> T {
     let bar = ProgressBar(title, unit: .bytes)
     defer { bar.finish() }
     do {
-      return try await Task.detached { try body(bar) }.value
+      return try await Task.detached { try await body(bar) }.value
     } catch let error as BackupError {
       throw CommandFailure(error.what, why: error.why, next: error.next, code: title)
     } catch let error as BlobError {

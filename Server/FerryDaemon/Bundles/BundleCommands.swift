@@ -13,7 +13,7 @@ enum BundleCommands {
       on the store, even while a server runs. With --server they ask a server instead, with a token \
       of the role admin.
       """,
-    options: BlobOptions.options + MissionCommands.targetOptions,
+    options: ContentOptions.options + MissionCommands.targetOptions,
     subcommands: [publish, list, show, promote, withdraw],
     examples: [
       ExampleSpec(

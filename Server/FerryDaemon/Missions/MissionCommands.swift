@@ -11,7 +11,7 @@ enum MissionCommands {
       The commands work on the store, even while a server runs. With --server they ask a server \
       instead, with a token of the role admin.
       """,
-    options: BlobOptions.options + targetOptions,
+    options: ContentOptions.options + targetOptions,
     subcommands: [publish, list, show, retract, key, collect],
     examples: [
       ExampleSpec("Publish a folder", "ferryd mission publish city-tour/ --space tours"),
@@ -172,26 +172,6 @@ enum MissionCommands {
     }
     return id
   }
-}
-
-/// The options of the directory of missions' content: `--blobs` and `--mission-key`.
-enum BlobOptions {
-  static let options = [
-    OptionSpec(
-      "blobs", value: "DIR",
-      help: """
-        The directory for missions' content, created if absent; by default `blobs` in the embedded \
-        store's directory. With --database all servers share one directory.
-        """,
-      kind: .directory, environment: "FERRY_BLOBS"),
-    OptionSpec(
-      "mission-key", value: "FILE",
-      help: """
-        The Ed25519 key (PEM) that signs missions; by default mission-key.pem beside the content, \
-        created at its first use.
-        """,
-      kind: .file, environment: "FERRY_MISSION_KEY"),
-  ]
 }
 
 extension Base64 {

@@ -57,7 +57,12 @@ extension BlobError: CommandFailureConvertible {
       CommandFailure(
         "interrupted", why: "the command was cancelled",
         next: "run it again; no part of it is visible yet", code: "cancelled")
-    case .notAFile, .mismatch, .wrongOffset, .overQuota, .system:
+    case .remote, .missing:
+      CommandFailure(
+        "the missions' content cannot be read or written", why: description,
+        next: "check --content and its key, and try again: nothing is lost",
+        status: .unreachable, code: "content_unavailable")
+    case .busy, .notAFile, .mismatch, .wrongOffset, .overQuota, .system:
       CommandFailure(
         "the files cannot be read or stored", why: description,
         next: "check the path, and that this user may read and write it", code: "file_failed")

@@ -1,5 +1,6 @@
 import FerryCommandLine
 import FerryMissionServer
+import FerryObjectStore
 import FerryProtocol
 import FerrySyncServer
 import Foundation
@@ -98,7 +99,7 @@ struct LocalMissions: MissionTarget {
     _ arguments: ParsedArguments, _ body: (any SyncStore, ContentPlace) async throws -> Answer
   ) async throws -> Answer {
     try await StoreOptions.withStore(arguments) { store, location in
-      guard let path = arguments.stringIfPresent("blobs") ?? location.blobDirectory else {
+      guard let path = try ContentOptions.directory(arguments) else {
         throw CommandFailure(
           "there is no directory for missions' content",
           why: "--database needs --blobs",
@@ -109,7 +110,8 @@ struct LocalMissions: MissionTarget {
         store,
         ContentPlace(
           store: store, path: path, isNamed: arguments.stringIfPresent("blobs") != nil,
-          keyFile: arguments.stringIfPresent("mission-key")))
+          keyFile: arguments.stringIfPresent("mission-key"),
+          remote: try ContentOptions.client(arguments)))
     }
   }
 
@@ -120,13 +122,14 @@ struct LocalMissions: MissionTarget {
       throw MissionTargets.unknown(id, space.name)
     }
     let desk = try content.desk()
-    let document = try await desk.content { (directory, _) throws(BlobError) -> [UInt8]? in
-      try directory.content(of: record.manifest, limit: MissionLimits.standard.manifestBytes)
+    let document = try await desk.content { (blobs) async throws(BlobError) in
+      try await blobs.content(
+        of: record.manifest, limit: MissionLimits.standard.manifestBytes)
     }
     guard let document else {
       throw CommandFailure(
         "the manifest of mission \(id) is missing",
-        why: "\(desk.blobs.directory.path) has no content \(record.manifest)",
+        why: "\(desk.blobs.place) has no content \(record.manifest)",
         next: "check --blobs, or publish the mission again", code: "damaged_manifest")
     }
     return (record, document)
@@ -138,11 +141,8 @@ struct LocalMissions: MissionTarget {
     let desk = try content.desk()
     var damaged: [String] = []
     for item in manifest.items where item.isHosted {
-      let isIntact = try await desk.content { (directory, cancellation) throws(BlobError) in
-        try directory.isIntact(item.hash) { count in
-          bar.advance(by: Int64(count))
-          return !cancellation.isCancelled
-        }
+      let isIntact = try await desk.content { (blobs) async throws(BlobError) in
+        try await blobs.isIntact(item.hash) { bar.advance(by: Int64($0)) }
       }
       if isIntact != true { damaged.append(item.path) }
     }
@@ -158,15 +158,12 @@ struct LocalMissions: MissionTarget {
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
     let sources = files.map { BlobSource(path: $0.path, digest: $0.digest) }
-    try await desk.content { (directory, cancellation) throws(BlobError) in
-      try directory.put(files: sources) { count in
-        bar.advance(by: Int64(count))
-        return !cancellation.isCancelled
-      }
+    try await desk.content { (blobs) async throws(BlobError) in
+      try await blobs.put(files: sources) { bar.advance(by: Int64($0)) }
     }
     return try await desk.publish(
       manifest, in: space, ownContentOnly: false, isNewKey: isNewKey, share: share,
-      by: CommandMark.principal)
+      by: CommandMark.principal, under: hold)
   }
 
   func retract(_ id: MissionID) async throws {
@@ -210,9 +207,11 @@ struct ContentPlace: Sendable {
   /// Whether the command line or the environment names it.
   let isNamed: Bool
   let keyFile: String?
+  /// The store elsewhere that has the content; `nil` if the directory has it.
+  let remote: ObjectStoreClient?
 
   /// Whether there is one.
-  var exists: Bool { FileManager.default.fileExists(atPath: path) }
+  var exists: Bool { remote != nil || FileManager.default.fileExists(atPath: path) }
 
   /// - Parameter createsIfMissing: Whether it is made if it is absent.
   func desk(createsIfMissing: Bool = false) throws -> MissionService {
@@ -222,6 +221,11 @@ struct ContentPlace: Sendable {
         why: isNamed ? "--blobs (FERRY_BLOBS) names it" : "no mission was published here yet",
         next: "check --data and --blobs: `ferryd serve` uses the same directories",
         code: "no_blob_directory")
+    }
+    if let remote {
+      return MissionService(
+        store: store, blobs: try ContentOptions.store(remote, beside: path), keyFile: keyFile,
+        clock: .system)
     }
     return try MissionService(store: store, directory: path, keyFile: keyFile, clock: .system)
   }

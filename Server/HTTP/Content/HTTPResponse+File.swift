@@ -16,7 +16,14 @@ extension HTTPResponse {
       case .whole, .notModified: Body(content)
       case .partial(let range): Body(content[range])
       case .multipart(let ranges, let boundary):
-        .segments(Self.parts(ranges, of: content, representation, boundary))
+        .segments(
+          SegmentedContent(
+            ContentPart.multipart(ranges, of: representation, boundary).map { part in
+              switch part {
+              case .bytes(let bytes): .bytes(bytes)
+              case .range(let range): content[range]
+              }
+            }))
       case .unsatisfiable, .preconditionFailed: .bytes([])
       }
     self.init(
@@ -32,26 +39,6 @@ extension HTTPResponse {
   func sendsContent(for method: String) -> Bool {
     method != "HEAD" && status != 304 && status != 204
   }
-
-  /// Returns the content as `multipart/byteranges` (RFC 9110 §14.6).
-  private static func parts(
-    _ ranges: [Range<Int>], of content: ContentSegment, _ representation: Representation,
-    _ boundary: String
-  ) -> SegmentedContent {
-    var segments: [ContentSegment] = []
-    var separator = "--\(boundary)\r\n"
-    for range in ranges {
-      let head = """
-        \(separator)Content-Type: \(representation.mediaType)\r
-        Content-Range: \(representation.contentRange(range))\r
-        \r
-
-        """
-      segments += [.bytes(Array(head.utf8)), content[range]]
-      separator = "\r\n--\(boundary)\r\n"
-    }
-    return SegmentedContent(segments + [.bytes(Array("\r\n--\(boundary)--\r\n".utf8))])
-  }
 }
 
 extension HTTPResponse.Body {
@@ -61,6 +48,7 @@ extension HTTPResponse.Body {
     case .bytes(let bytes): bytes.count
     case .file(let content): content.count
     case .segments(let content): content.count
+    case .relay(_, let count): count
     case .stream: nil
     }
   }

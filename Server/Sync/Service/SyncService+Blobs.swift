@@ -22,10 +22,22 @@ extension SyncService {
     guard let hash = ContentHash(context.match.itemText ?? "") else { throw .unknownContent }
     let blob = try await readableBlob(hash, identity.grants)
     guard let blob else { throw .unknownContent }
+    guard let path = desk.blobs.file(of: hash) else {
+      if context.request.method == "GET", let address = desk.blobs.address(of: hash) {
+        return HTTPResponse(
+          status: 307, headers: ["Location": address, "Cache-Control": "no-store"])
+      }
+      let representation = Representation(
+        size: Int(blob.size), tag: EntityTag(strong: hash.description),
+        mediaType: MediaType.unknown.name, cacheControl: Self.cacheControl)
+      return try await relay(
+        blob, RelayPlan(of: representation, for: context.request), from: desk.blobs)
+    }
     let opened = try await call { () async throws(MissionFailure) in
-      try await desk.content { (directory, _) throws(BlobError) in
-        let path = directory.file(of: hash)
-        return Swift.Result { () throws(ReadableFileError) in try ReadableFile(path: path) }
+      try await desk.content { (blobs) async throws(BlobError) in
+        try await blobs.local.run { (_, _) throws(BlobError) in
+          Swift.Result { () throws(ReadableFileError) in try ReadableFile(path: path) }
+        }
       }
     }
     guard case .success(let file) = opened, Int64(file.size) == blob.size else {
@@ -65,8 +77,10 @@ extension SyncService {
     }
     let owner = String(space.id)
     let offset = try await call { () async throws(MissionFailure) in
-      try await desk.content { (directory, _) throws(BlobError) in
-        try directory.offset(owner: owner, hash)
+      try await desk.content { (blobs) async throws(BlobError) in
+        try await blobs.local.run { (directory, _) throws(BlobError) in
+          try directory.offset(owner: owner, hash)
+        }
       }
     }
     return Self.upload(at: offset, isComplete: false, status: 204)
@@ -137,8 +151,8 @@ extension SyncService {
     }
     guard let blob = held.first else { return nil }
     let size = try await call { () async throws(MissionFailure) in
-      try await desk.content { (directory, _) throws(BlobError) -> Int64? in
-        try directory.size(of: hash)
+      try await desk.content { (blobs) async throws(BlobError) in
+        try await blobs.size(of: hash)
       }
     }
     return size == blob.size ? size : nil

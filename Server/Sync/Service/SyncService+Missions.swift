@@ -98,8 +98,8 @@ extension SyncService {
     guard !held.isEmpty else { throw missing }
     let limit = MissionLimits.standard.manifestBytes
     let bytes = try await call { () async throws(MissionFailure) in
-      try await desk.content { (directory, _) throws(BlobError) -> [UInt8]? in
-        try directory.content(of: hash, limit: limit)
+      try await desk.content { (blobs) async throws(BlobError) in
+        try await blobs.content(of: hash, limit: limit)
       }
     }
     guard let bytes else { throw missing }
@@ -120,7 +120,7 @@ extension SyncService {
     guard let desk = parts.missions else {
       throw Problem(
         .unavailable,
-        "this server has no directory for missions' content: start it with --blobs DIR")
+        "this server has no place for missions' content: start it with --blobs DIR")
     }
     return desk
   }

@@ -234,6 +234,10 @@ package protocol SyncStore:
   /// name.
   func usage(in space: Int64) async throws(StoreError) -> [(principal: String, usage: Usage)]
 
+  /// Keeps the other nodes of this store from collecting content, or (exclusively) from publishing
+  /// too, until the returned value is released. `nil` if no other node can use the store.
+  func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)?
+
   /// The notifications of this process; `nil` if the store has one process.
   var notifications: NodeNotifications? { get }
 
@@ -292,6 +296,7 @@ extension SyncStore {
 
 // A store of one process: it hears of each move.
 extension SyncStore {
+  package func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? { nil }
   package var standbyPulls: StandbyPulls? { nil }
   package var notifications: NodeNotifications? { nil }
   package func watchHead(of space: Int64) {}

@@ -4,7 +4,7 @@ import FerryProtocol
 /// The removal of content that no space needs any more, in the background and a little at a time.
 ///
 /// Missions in force need their content. Versions that they replaced need it for ``graceStandard``
-/// more. Publishers hold the directory meanwhile, and content to remove is looked up under the same
+/// more. Publishers hold the content meanwhile, and content to remove is looked up under the same
 /// lock. So no content goes that a publication is about to name.
 package struct BlobCollector: Sendable {
   /// The time for which former versions stay readable, and for which uploads that are never
@@ -26,14 +26,14 @@ package struct BlobCollector: Sendable {
   }
 
   private let store: any SyncStore
-  private let blobs: BlobThreads
+  private let blobs: any ContentStore
   private let clock: ServiceClock
   private let log: ServiceLog
   private let sleep: @Sendable (Duration) async throws -> Void
 
   /// - Parameter sleep: How time passes between runs; throws when it is to end.
   package init(
-    store: any SyncStore, blobs: BlobThreads, clock: ServiceClock, log: ServiceLog,
+    store: any SyncStore, blobs: any ContentStore, clock: ServiceClock, log: ServiceLog,
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     (self.store, self.blobs, self.clock, self.log) = (store, blobs, clock, log)
@@ -69,24 +69,26 @@ package struct BlobCollector: Sendable {
       try await store.endBlobs(before: moment)
     }
     let removal = try await holding { () async throws(MissionFailure) in
-      try await blobs.content { (directory, _) throws(BlobError) in
-        try directory.removeUnfinished(before: second)
+      try await blobs.content { (blobs) async throws(BlobError) in
+        try await blobs.removeUnfinished(before: second)
       }
     }
     result.unfinished = removal.count
     for failure in removal.failures {
       log.write(.warning, "an unfinished upload cannot be removed", detail: failure.description)
     }
-    for shard in UInt8.min...UInt8.max {
-      let found = try await blobs.content { (directory, _) throws(BlobError) in
-        try directory.content(inShard: shard, before: second)
+    var place: String?
+    repeat {
+      let page = try await blobs.content { (blobs) async throws(BlobError) in
+        try await blobs.page(from: place, before: second)
       }
-      var rest = found[...]
+      var rest = page.hashes[...]
       while !rest.isEmpty {
         try await remove(Array(rest.prefix(Self.slice)), &result)
         rest = rest.dropFirst(Self.slice)
       }
-    }
+      place = page.next
+    } while place != nil
     return result
   }
 
@@ -98,12 +100,8 @@ package struct BlobCollector: Sendable {
         try await MissionFailure.asking { () async throws(StoreError) in
           try await store.neededBlobs(among: hashes)
         })
-      return try await blobs.content { (directory, _) throws(BlobError) in
-        var sizes: [Int64] = []
-        for hash in hashes where !needed.contains(hash) {
-          if let size = try directory.remove(hash) { sizes.append(size) }
-        }
-        return sizes
+      return try await blobs.content { (blobs) async throws(BlobError) in
+        try await blobs.remove(hashes.filter { !needed.contains($0) })
       }
     }
     result.files += removed.count
@@ -114,16 +112,10 @@ package struct BlobCollector: Sendable {
   private func holding<T>(
     _ body: () async throws(MissionFailure) -> T
   ) async throws(MissionFailure) -> T {
-    let hold: BlobHold
-    do {
-      hold = try await blobs.holdForCollecting()
-    } catch {
-      throw .content(error)
-    }
+    let hold = try await ContentHold(blobs, store, isExclusive: true)
     defer { withExtendedLifetime(hold) {} }
     return try await body()
   }
-
 }
 
 extension ServiceLog {

@@ -23,13 +23,13 @@ extension MissionFailure {
   }
 }
 
-extension BlobThreads {
-  /// Works on the content's directory, and throws its errors as those of missions.
+extension ContentStore {
+  /// Works on the content, and throws its errors as those of missions.
   func content<T: Sendable>(
-    _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
+    _ body: (any ContentStore) async throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {
     do {
-      return try await run(body)
+      return try await body(self)
     } catch {
       throw .content(error)
     }

@@ -1,10 +1,16 @@
 import FerryMissionServer
 
 extension MissionService {
-  /// Creates the publisher of a server; `nil` if the server has no directory for content.
+  /// Creates the publisher of a server; `nil` if the server has no place for content.
   convenience init?(
     _ configuration: FerryServerConfiguration, store: any SyncStore
   ) throws(FerryServerError) {
+    if let content = configuration.content {
+      self.init(
+        store: store, blobs: content, keyFile: configuration.missionKey,
+        clock: configuration.clock, uploadQuota: configuration.uploadQuota)
+      return
+    }
     guard let path = configuration.blobs else { return nil }
     try self.init(
       store: store, directory: path, keyFile: configuration.missionKey,

@@ -64,8 +64,10 @@ extension MissionService {
     _ body: @escaping @Sendable (String) throws(SigningKeyError) -> T
   ) async throws(MissionFailure) -> T {
     let path = keyFile
-    let found = try await content { (_, _) throws(BlobError) in
-      Result { () throws(SigningKeyError) in try body(path) }
+    let found = try await content { (blobs) async throws(BlobError) in
+      try await blobs.local.run { (_, _) throws(BlobError) in
+        Result { () throws(SigningKeyError) in try body(path) }
+      }
     }
     do {
       return try found.get()

@@ -1,7 +1,7 @@
 import FerryMissionServer
 import FerryProtocol
 
-/// The publisher of missions: it joins the store, the content's directory and the key.
+/// The publisher of missions: it joins the store, the content and the key.
 package final class MissionService: Sendable {
   /// Attempts at a publication while other callers publish concurrently.
   private static let attempts = 10
@@ -9,7 +9,7 @@ package final class MissionService: Sendable {
   /// The default limit of a space's unfinished uploads, in bytes.
   package static let uploadQuotaStandard: Int64 = 64 << 30
 
-  package let blobs: BlobThreads
+  package let blobs: any ContentStore
   /// Bytes of unfinished uploads that a space may have.
   package let uploadQuota: Int64
   let store: any SyncStore
@@ -24,7 +24,7 @@ package final class MissionService: Sendable {
   ///     the content.
   ///   - signer: The key, if it is known already.
   package init(
-    store: any SyncStore, blobs: BlobThreads, keyFile: String? = nil,
+    store: any SyncStore, blobs: any ContentStore, keyFile: String? = nil,
     signer: MissionSigner? = nil, clock: ServiceClock, limits: MissionLimits = .standard,
     uploadQuota: Int64 = MissionService.uploadQuotaStandard
   ) {
@@ -34,19 +34,15 @@ package final class MissionService: Sendable {
     self.blobs = blobs
     self.clock = clock
     self.limits = limits
-    self.keyFile = keyFile ?? blobs.directory.path + "/mission-key.pem"
+    self.keyFile = keyFile ?? blobs.local.directory.path + "/mission-key.pem"
   }
 
   /// Keeps content from being collected until the hold is released; see ``BlobDirectory/hold()``.
-  package func hold() async throws(MissionFailure) -> BlobHold {
-    do {
-      return try await blobs.hold()
-    } catch {
-      throw .content(error)
-    }
+  package func hold() async throws(MissionFailure) -> ContentHold {
+    try await ContentHold(blobs, store, isExclusive: false)
   }
 
-  /// Signs a mission and puts it in force. Its content is in the directory already.
+  /// Signs a mission and puts it in force. Its content is in the store of content already.
   ///
   /// - Parameters:
   ///   - manifest: Its version is 0 for the next one.
@@ -56,17 +52,20 @@ package final class MissionService: Sendable {
   ///   - isNewKey: Whether it may be signed with another key than the space's other missions.
   ///   - share: The devices that take the version of a bundle, if it is published for the first time.
   ///   - principal: For the audit log.
+  ///   - hold: A hold that the caller has already.
   /// - Returns: The record in force. The same mission again writes nothing.
   package func publish(
     _ manifest: MissionManifest, in space: SpaceSummary, ownContentOnly: Bool,
-    isNewKey: Bool = false, share: BundleShare = .all, by principal: Principal? = nil
+    isNewKey: Bool = false, share: BundleShare = .all, by principal: Principal? = nil,
+    under hold: ContentHold? = nil
   ) async throws(MissionFailure) -> MissionRecord {
     let others = try await MissionFailure.asking { () async throws(StoreError) in
       try await self.store.missions(in: space.id)
     }
     if let problem = NearbyMissions(others).problem(with: manifest) { throw .refused(problem) }
     let signer = try await signingKey(beside: others, isNew: isNewKey, in: space, by: principal)
-    let hold = try await hold()
+    // A second one could wait for a collector that waits for the first.
+    let hold = if let hold { hold } else { try await self.hold() }
     defer { withExtendedLifetime(hold) {} }
     try await check(manifest, in: space, ownContentOnly: ownContentOnly)
     for _ in 0..<Self.attempts {
@@ -114,8 +113,8 @@ package final class MissionService: Sendable {
           .limitExceeded,
           "the manifest has \(document.count) bytes; \(limits.manifestBytes) are allowed"))
     }
-    let hash = try await content { (directory, _) throws(BlobError) in
-      try directory.put(document)
+    let hash = try await blobs.content { (blobs) async throws(BlobError) in
+      try await blobs.put(document)
     }
     let now = clock.wall()
     var record = MissionRecord(
@@ -138,13 +137,8 @@ package final class MissionService: Sendable {
   ) async throws(MissionFailure) {
     let items = manifest.items.filter(\.isHosted)
     let hashes = Array(Set(items.map(\.hash))).sorted()
-    var sizes = try await content { (directory, cancellation) throws(BlobError) in
-      var sizes: [ContentHash: Int64] = [:]
-      for hash in hashes {
-        guard !cancellation.isCancelled else { throw .cancelled }
-        sizes[hash] = try directory.size(of: hash)
-      }
-      return sizes
+    var sizes = try await blobs.content { (blobs) async throws(BlobError) in
+      try await blobs.sizes(of: hashes)
     }
     if ownContentOnly {
       let held = try await MissionFailure.asking { () async throws(StoreError) in
@@ -164,13 +158,12 @@ package final class MissionService: Sendable {
     }
   }
 
-  /// Runs a blocking call on a thread of the directory's.
+  /// Works on the content, and throws its errors as those of missions.
   package func content<T: Sendable>(
-    _ body: @escaping @Sendable (BlobDirectory, Cancellation) throws(BlobError) -> T
+    _ body: (any ContentStore) async throws(BlobError) -> T
   ) async throws(MissionFailure) -> T {
     try await blobs.content(body)
   }
-
 }
 
 extension MissionManifest {
@@ -195,9 +188,10 @@ extension Problem {
     case .wrongOffset: self.init(.uploadConflict, error.description)
     case .overQuota: self.init(.uploadQuota, error.description)
     // The path is the server's own business.
+    case .busy: self.init(.unavailable, error.description)
     case .diskFull: self.init(.unavailable, "the server's disk for missions is full")
     case .cancelled: self.init(.unavailable, "the request was cancelled")
-    case .changed, .notAFile, .system:
+    case .changed, .notAFile, .system, .missing, .remote:
       self.init(.unavailable, "the server cannot read or write its missions' content now")
     }
   }

@@ -1,4 +1,5 @@
 import FerryHTTPServer
+import FerryMissionServer
 import FerryProtocol
 import FerryTracing
 
@@ -35,6 +36,8 @@ package struct FerryServerConfiguration: Sendable {
   /// The directory of missions' content. `nil` stands for `blobs` in the directory of an embedded
   /// store that the server opens, and for no directory with another store.
   package var blobs: String?
+  /// The store of missions' content; `nil` for the directory ``blobs``.
+  package var content: (any ContentStore)?
   /// The key that signs missions; `nil` for one beside their content.
   package var missionKey: String?
   /// Bytes that a space's unfinished uploads may have together.

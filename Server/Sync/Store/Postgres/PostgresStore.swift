@@ -22,6 +22,8 @@ package final class PostgresStore: SyncStore {
   private let pool: PostgresPool
   /// A separate connection, so that a check shows the state of the database and not the load.
   private let checkPool: PostgresPool
+  /// The address for connections that a hold keeps.
+  private let holdURL: String
   /// For maintenance that needs a session of its own; the pool itself without a proxy.
   let sessionPool: PostgresPool
   /// Whether Citus has the tables on several servers.
@@ -67,6 +69,7 @@ package final class PostgresStore: SyncStore {
       let heads = try PostgresHeads { makeEpoch().value }
       self.heads = heads
       let url = addresses.main
+      holdURL = addresses.direct ?? url
       let sharing: PostgresSharing = addresses.direct == nil ? .session : .transaction
       var pools = try await Self.pools(addresses, connections, isDistributed: false)
       isDistributed = try await pools.sessions.run { connection in
@@ -309,6 +312,14 @@ package final class PostgresStore: SyncStore {
           if connection.isReadOnly { throw PostgresError.readOnly }
         }
       }
+    } catch {
+      throw StoreError(postgres: error)
+    }
+  }
+
+  package func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? {
+    do {
+      return try await PostgresContentHold.take(holdURL, isExclusive: isExclusive)
     } catch {
       throw StoreError(postgres: error)
     }

@@ -1,0 +1,55 @@
+import FerryProtocol
+import Foundation
+
+/// An upload whose bytes are all here and go elsewhere from here. No other caller writes to it
+/// while this value lives. Its calls block.
+package final class SpooledUpload: Sendable {
+  /// The file of the bytes.
+  package let path: String
+  private let upload: BlobDirectory.Upload
+  private let file: BlobFile
+
+  init(_ upload: BlobDirectory.Upload, _ file: consuming BlobFile) {
+    (path, self.upload) = (file.path, upload)
+    self.file = file
+  }
+
+  /// Checks the whole, and returns its hashes.
+  ///
+  /// - Throws: ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash. The
+  ///   upload then begins again from scratch.
+  package func digest(chunkSize: Int64) throws(BlobError) -> FileDigest {
+    let digest = try FileHasher.digest(of: file, chunkSize: chunkSize)
+    guard digest.hash == upload.hash else {
+      remove()
+      throw .mismatch(expected: upload.hash, found: digest.hash)
+    }
+    return digest
+  }
+
+  /// Removes the bytes from here.
+  package func remove() { unlink(path) }
+}
+
+/// The result of appending to an upload that goes elsewhere.
+package enum Spooling: Sendable {
+  /// So many bytes are here.
+  case partial(Int64)
+  case whole(SpooledUpload)
+}
+
+extension BlobDirectory {
+  /// Appends the next part of an upload as ``append(_:at:to:)`` does, and leaves the whole unchecked
+  /// where it is. Throws ``BlobError/busy`` if another caller is at the upload.
+  package func spool(
+    _ bytes: [UInt8], at offset: Int64, to upload: Upload
+  ) throws(BlobError) -> Spooling {
+    while true {
+      let file = try BlobFile(part(upload.owner, upload.hash), O_RDWR | O_CREAT)
+      guard try file.tryLock() else { throw .busy }
+      guard Self.isSame(try file.status(), as: file.path) else { continue }
+      let end = try write(bytes, at: offset, to: upload, file)
+      return end == upload.total ? .whole(SpooledUpload(upload, file)) : .partial(end)
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import FerryTransport
+
+/// The place of content in an S3-compatible store: `s3://BUCKET/PREFIX` at an endpoint.
+package struct ObjectStoreSettings: Sendable, Equatable, CustomStringConvertible {
+  package let bucket: String
+  /// Empty, or with a slash at its end.
+  package let prefix: String
+  /// `https://HOST:PORT`, without a slash at its end.
+  package let endpoint: String
+  package let region: String
+  /// The endpoint's host, with the port unless it is the scheme's own.
+  let host: String
+
+  /// - Parameters:
+  ///   - url: `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+  ///   - endpoint: The store's address; `nil` for that of Amazon in the region.
+  package init(
+    _ url: String, endpoint: String?, region: String
+  ) throws(ObjectStoreError) {
+    guard url.hasPrefix("s3://") else {
+      throw .configuration("“\(url)” does not name a bucket: write s3://BUCKET/PREFIX")
+    }
+    let parts = url.dropFirst(5).split(separator: "/", omittingEmptySubsequences: false)
+    bucket = parts.first.map(String.init) ?? ""
+    guard (3...63).contains(bucket.utf8.count),
+      bucket.wholeMatch(of: /[a-z0-9][a-z0-9.-]*[a-z0-9]/) != nil
+    else {
+      throw .configuration(
+        "“\(bucket)” cannot be a bucket: its name has 3 to 63 characters of a–z 0–9 . -")
+    }
+    let folders = parts.dropFirst().filter { !$0.isEmpty }
+    guard
+      folders.allSatisfy({ $0.wholeMatch(of: /[A-Za-z0-9_.-]+/) != nil && $0 != "." && $0 != ".." })
+    else {
+      throw .configuration("the prefix of “\(url)” may have the characters A–Z a–z 0–9 _ . - /")
+    }
+    prefix = folders.map { $0 + "/" }.joined()
+    guard region.wholeMatch(of: /[A-Za-z0-9-]{1,64}/) != nil else {
+      throw .configuration("“\(region)” cannot be a region")
+    }
+    self.region = region
+    var base = endpoint ?? "https://s3.\(region).amazonaws.com"
+    if base.hasSuffix("/") { base.removeLast() }
+    let address: RequestAddress
+    do { address = try RequestAddress(base) } catch { throw .configuration(error.message) }
+    let ownPort = address.isSecure ? 443 : 80
+    host = address.port == ownPort ? address.host : "\(address.host):\(address.port)"
+    let scheme = address.isSecure ? "https" : "http"
+    self.endpoint = "\(scheme)://\(host)"
+    guard base.lowercased() == self.endpoint.lowercased() || base.hasSuffix(":\(ownPort)") else {
+      throw .configuration("the endpoint “\(base)” has a scheme, a host and a port only")
+    }
+  }
+
+  package var description: String { "s3://\(bucket)/\(prefix) at \(endpoint)" }
+}

@@ -1,0 +1,26 @@
+import FerryMissionServer
+
+/// A lock that keeps content from being collected, until it is released: on this machine, and on
+/// the other nodes of the store.
+package struct ContentHold: Sendable {
+  private let local: BlobHold
+  private let others: (any Sendable)?
+
+  /// - Parameter isExclusive: Whether no publisher may hold one, as the collector requires.
+  init(
+    _ blobs: any ContentStore, _ store: any SyncStore, isExclusive: Bool
+  ) async throws(MissionFailure) {
+    do {
+      let threads = blobs.local
+      local = try await isExclusive ? threads.holdForCollecting() : threads.hold()
+    } catch {
+      throw .content(error)
+    }
+    others =
+      blobs.locksAllNodes
+      ? nil
+      : try await MissionFailure.asking { () async throws(StoreError) in
+        try await store.holdContent(isExclusive: isExclusive)
+      }
+  }
+}

@@ -1,0 +1,102 @@
+import FerryCryptography
+import FerryHTTPServer
+import FerryMissionServer
+import FerryProtocol
+
+/// Content on its way from a store elsewhere to a client. A slow client slows the store down.
+struct ContentRelay: Sendable {
+  /// Bytes that may wait for the client.
+  static let capacity = 1 << 20
+  /// Bytes that are handed over at once.
+  private static let pieceBytes = 128 << 10
+
+  let blobs: any ContentStore
+  let blob: MissionBlob
+  let stream: HTTPStream
+
+  /// Opens a range of the content.
+  func open(_ range: Range<Int>) async throws(BlobError) -> ContentReader {
+    try await blobs.read(
+      blob.hash, Int64(range.lowerBound)..<Int64(range.upperBound), of: blob.size)
+  }
+
+  /// Sends the parts, and ends the stream. Returns early if the client is gone.
+  ///
+  /// - Parameter first: The reader of the first range, which is open already.
+  func send(_ parts: [ContentPart], _ first: ContentReader?) async throws(BlobError) {
+    var first = first
+    for part in parts {
+      switch part {
+      case .bytes(let bytes):
+        guard await stream.hasRoom() else { return }
+        stream.send(bytes)
+      case .range(let range):
+        let reader = if let first { first } else { try await open(range) }
+        first = nil
+        guard try await send(range, reader) else { return }
+      }
+    }
+    stream.finish()
+  }
+
+  /// Sends a range. Returns whether the client is still there. The end of damaged content is never
+  /// sent if the whole is.
+  private func send(
+    _ range: Range<Int>, _ reader: ContentReader
+  ) async throws(BlobError) -> Bool {
+    let isWhole = range.count == blob.size
+    var hash = SHA256()
+    var rest = range.count
+    while rest > 0 {
+      guard await stream.hasRoom() else { return false }
+      guard let bytes = try await reader.next(), bytes.count <= rest else {
+        throw .missing(place: blobs.place)
+      }
+      rest -= bytes.count
+      if isWhole {
+        hash.update(bytes)
+        if rest == 0 {
+          let found = ContentHash(digest: hash.finish())
+          guard found == blob.hash else { throw .mismatch(expected: blob.hash, found: found) }
+          hash = SHA256()
+        }
+      }
+      var piece = bytes[...]
+      while !piece.isEmpty {
+        guard await stream.hasRoom() else { return false }
+        stream.send(Array(piece.prefix(Self.pieceBytes)))
+        piece = piece.dropFirst(Self.pieceBytes)
+      }
+    }
+    return true
+  }
+}
+
+extension SyncService {
+  /// Answers with content of a store elsewhere.
+  func relay(
+    _ blob: MissionBlob, _ plan: RelayPlan, from blobs: any ContentStore
+  ) async throws(Problem) -> HTTPResponse {
+    let stream = HTTPStream(capacity: ContentRelay.capacity, isEndless: false)
+    let relay = ContentRelay(blobs: blobs, blob: blob, stream: stream)
+    guard !plan.parts.isEmpty else { return plan.response(stream) }
+    // A failure of the store is an answer of its own as long as nothing was sent.
+    var reader: ContentReader?
+    if case .range(let range)? = plan.parts.first {
+      reader = try await call { () async throws(MissionFailure) in
+        try await blobs.content { (_) async throws(BlobError) in try await relay.open(range) }
+      }
+    }
+    let log = parts.log
+    let task = Task(executorPreference: parts.executor) { [reader] in
+      do throws(BlobError) {
+        try await relay.send(plan.parts, reader)
+      } catch {
+        stream.abort()
+        if error != .cancelled { log.write(MissionFailure.content(error)) }
+      }
+    }
+    stream.onClose { task.cancel() }
+    return plan.response(stream)
+  }
+}

@@ -1,0 +1,31 @@
+import FerryExecutors
+import FerryPostgres
+
+/// A lock in the database that keeps missions' content from being collected by other nodes, until
+/// it is released. It has a connection of its own: a holder that waits for one of the pool's would
+/// wait for other holders.
+///
+/// SAFETY: after its making, only the end uses the connection.
+final class PostgresContentHold: @unchecked Sendable {
+  private static let key = 738_094_595
+
+  private let connection: PostgresConnection
+
+  private init(_ url: String, isExclusive: Bool) throws(PostgresError) {
+    connection = try PostgresConnection(url: url)
+    let lock = isExclusive ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared"
+    // In a transaction, so that a proxy that pools transactions keeps the session for it.
+    try connection.execute(
+      """
+      BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0;
+      SELECT \(lock)(\(Self.key))
+      """)
+  }
+
+  /// Waits for the lock, for a minute at most.
+  static func take(_ url: String, isExclusive: Bool) async throws -> PostgresContentHold {
+    try await ThreadExecutor(name: "ferry-hold").run {
+      try PostgresContentHold(url, isExclusive: isExclusive)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import FerryPostgres
+import FerryTestSupport
+import Synchronization
+import Testing
+
+@testable import FerrySyncServer
+
+@Suite("Locks of content among nodes", .hangLimit)
+struct ContentHoldTests {
+  private final class Events: Sendable {
+    private let kept = Mutex([String]())
+
+    var all: [String] { kept.withLock { $0 } }
+
+    func note(_ event: String) { kept.withLock { $0.append(event) } }
+  }
+
+  /// Returns when a session waits for a lock.
+  private func waiting(_ url: String) async throws {
+    let look = PostgresStatement.once(
+      """
+      SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      """)
+    let pool = try PostgresPool(url: url, connections: 1)
+    while try await pool.run({ try $0.query(look)[0].int8(0) }) == 0 { await Task.yield() }
+    await pool.close()
+  }
+
+  @Test("a collector waits for the publishers of other nodes, and they wait for it")
+  func nodes() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let (east, west) = (try await PostgresStore(url: url), try await PostgresStore(url: url))
+    let events = Events()
+    var first = try await east.holdContent(isExclusive: false)
+    // Publishers do not wait for each other.
+    var second = try await west.holdContent(isExclusive: false)
+    #expect(first != nil && second != nil)
+    let collecting = Task {
+      let hold = try await west.holdContent(isExclusive: true)
+      events.note("collects")
+      return hold
+    }
+    second = nil
+    try await waiting(url)
+    events.note("published")
+    first = nil
+    var collector = try await collecting.value
+    let publishing = Task {
+      let hold = try await east.holdContent(isExclusive: false)
+      events.note("publishes")
+      return hold
+    }
+    try await waiting(url)
+    events.note("collected")
+    withExtendedLifetime(collector) {}
+    collector = nil
+    _ = try await publishing.value
+    #expect(events.all == ["published", "collects", "collected", "publishes"])
+    await east.close()
+    await west.close()
+  }
+}
