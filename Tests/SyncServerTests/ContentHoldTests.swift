@@ -36,26 +36,29 @@ struct ContentHoldTests {
     // Publishers do not wait for each other.
     var second = try await west.holdContent(isExclusive: false)
     #expect(first != nil && second != nil)
+    let (begun, hasBegun) = AsyncStream<Never>.makeStream()
+    let (ended, end) = AsyncStream<Never>.makeStream()
     let collecting = Task {
       let hold = try await west.holdContent(isExclusive: true)
       events.note("collects")
-      return hold
+      hasBegun.finish()
+      for await _ in ended {}
+      withExtendedLifetime(hold) {}
     }
     second = nil
     try await waiting(url)
     events.note("published")
     first = nil
-    var collector = try await collecting.value
+    for await _ in begun {}
     let publishing = Task {
-      let hold = try await east.holdContent(isExclusive: false)
+      _ = try await east.holdContent(isExclusive: false)
       events.note("publishes")
-      return hold
     }
     try await waiting(url)
     events.note("collected")
-    withExtendedLifetime(collector) {}
-    collector = nil
-    _ = try await publishing.value
+    end.finish()
+    try await collecting.value
+    try await publishing.value
     #expect(events.all == ["published", "collects", "collected", "publishes"])
     await east.close()
     await west.close()

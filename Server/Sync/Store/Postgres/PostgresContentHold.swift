@@ -14,15 +14,17 @@ final class PostgresContentHold: @unchecked Sendable {
   private init(_ url: String, isExclusive: Bool) throws(PostgresError) {
     connection = try PostgresConnection(url: url)
     let lock = isExclusive ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared"
+    // Publishers wait behind a collector that waits: it gives up first, and comes again later.
+    let limit = isExclusive ? "10s" : "60s"
     // In a transaction, so that a proxy that pools transactions keeps the session for it.
     try connection.execute(
       """
-      BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL idle_in_transaction_session_timeout = 0;
+      BEGIN; SET LOCAL lock_timeout = '\(limit)'; SET LOCAL idle_in_transaction_session_timeout = 0;
       SELECT \(lock)(\(Self.key))
       """)
   }
 
-  /// Waits for the lock, for a minute at most.
+  /// Waits for the lock, for a minute at most; for an exclusive one, for ten seconds.
   static func take(_ url: String, isExclusive: Bool) async throws -> PostgresContentHold {
     try await ThreadExecutor(name: "ferry-hold").run {
       try PostgresContentHold(url, isExclusive: isExclusive)
