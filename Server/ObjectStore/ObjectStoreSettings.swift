@@ -47,8 +47,9 @@ package struct ObjectStoreSettings: Sendable, Equatable, CustomStringConvertible
     host = address.port == ownPort ? address.host : "\(address.host):\(address.port)"
     let scheme = address.isSecure ? "https" : "http"
     self.endpoint = "\(scheme)://\(host)"
-    guard base.lowercased() == self.endpoint.lowercased() || base.hasSuffix(":\(ownPort)") else {
-      throw .configuration("the endpoint “\(base)” has a scheme, a host and a port only")
+    let authority = base.split(separator: "://", maxSplits: 1).last ?? ""
+    guard !authority.contains(where: { "/?#@".contains($0) }) else {
+      throw .configuration("the endpoint “\(base)” may have a scheme, a host and a port only")
     }
   }
 

@@ -23,15 +23,15 @@ extension SyncService {
     let blob = try await readableBlob(hash, identity.grants)
     guard let blob else { throw .unknownContent }
     guard let path = desk.blobs.file(of: hash) else {
-      if context.request.method == "GET", let address = desk.blobs.address(of: hash) {
-        return HTTPResponse(
-          status: 307, headers: ["Location": address, "Cache-Control": "no-store"])
-      }
       let representation = Representation(
         size: Int(blob.size), tag: EntityTag(strong: hash.description),
         mediaType: MediaType.unknown.name, cacheControl: Self.cacheControl)
-      return try await relay(
-        blob, RelayPlan(of: representation, for: context.request), from: desk.blobs)
+      let plan = RelayPlan(of: representation, for: context.request)
+      if !plan.parts.isEmpty, let address = desk.blobs.address(of: hash) {
+        return HTTPResponse(
+          status: 307, headers: ["Location": address, "Cache-Control": "no-store"])
+      }
+      return try await relay(blob, plan, from: desk.blobs)
     }
     let opened = try await call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
