@@ -38,8 +38,8 @@ for purpose in "${@:-build}"; do
     hybrid) packages+=(python3 $(browser)) ;;
     test)
       packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3
-        python3-jwt python3-cryptography python3-pip curl libwebkit2gtk-4.1-dev xvfb xdotool
-        node-typescript)
+        python3-jwt python3-cryptography python3-psycopg python3-pip curl libwebkit2gtk-4.1-dev xvfb
+        xdotool node-typescript)
       needs_store=yes
       # Word by word: it may be none.
       packages+=($(browser))
