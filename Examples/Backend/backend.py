@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import uuid
 from pathlib import Path
 
@@ -257,6 +258,15 @@ class Worker(threading.Thread):
         self.connection = None
 
     def run(self):
+        try:
+            self.work()
+        except Exception:
+            # A fault of this program: all of it ends, so that its supervisor notices.
+            traceback.print_exc()
+            self.count("failed")
+            self.stopping.set()
+
+    def work(self):
         pause = self.arguments.workers / self.arguments.rate
         work, weights = zip(*WORK)
         while not self.stopping.is_set():
@@ -288,7 +298,9 @@ class Worker(threading.Thread):
                 self.count("retries")
             except errors.IntegrityError:
                 return self.count("refused")
-            except (psycopg.OperationalError, psycopg.InterfaceError):
+            except psycopg.Error:
+                if not self.is_lost():
+                    raise
                 self.reconnect()
 
     def attempt(self, request, kind, work):
@@ -310,13 +322,19 @@ class Worker(threading.Thread):
             broken, _ = broken_rules(self.connected())
         except TRANSIENT:
             return self.count("retries")
-        except (psycopg.OperationalError, psycopg.InterfaceError):
+        except psycopg.Error:
+            if not self.is_lost():
+                raise
             return self.reconnect()
         self.journal.note("read", broken=broken)
         self.count("reads")
         for rule in broken:
             self.count("broken")
             print(f"broken: {rule}", file=sys.stderr, flush=True)
+
+    def is_lost(self):
+        """Whether the connection is gone, or there was none: whichever error reported it."""
+        return self.connection is None or self.connection.closed
 
     def connected(self):
         if self.connection is None:
@@ -393,7 +411,7 @@ def work(arguments):
     for worker in workers:
         worker.join()
     print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
-    return 1 if counts.get("broken") else 0
+    return 1 if counts.get("broken") or counts.get("failed") else 0
 
 
 def main():
