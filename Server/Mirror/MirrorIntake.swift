@@ -34,14 +34,30 @@ struct MirrorIntake: Sendable {
     return true
   }
 
-  private func take(
-    _ captured: CapturedWrites
-  ) async throws -> [FailedWrite] {
+  /// Takes each transaction for itself: the space rejects a transaction of the replica as a whole.
+  private func take(_ captured: CapturedWrites) async throws -> [FailedWrite] {
+    let transactions = captured.transactions
+    var failed: [FailedWrite] = []
+    for (place, transaction) in transactions.enumerated() {
+      do {
+        failed += try await parts.replica.write { try parts.file.take(transaction, $0) }
+      } catch let error where error.isTooManyWrites {
+        return try await failed + takeTogether(transaction)
+      } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
+        // A transaction that wrote later may have the parent: some foreign keys are checked at commit.
+        let rest = transactions[place...].flatMap(\.writes)
+        return try await failed + takeTogether(CapturedWrites(writes: rest))
+      }
+    }
+    return failed
+  }
+
+  private func takeTogether(_ captured: CapturedWrites) async throws -> [FailedWrite] {
     do {
       return try await write(captured)
     } catch let error where error.isTooManyWrites {
       guard let half = captured.half else { throw error }
-      return try await take(half)
+      return try await takeTogether(half)
     } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
       // A foreign key fails at the end of the transaction: it does not say for which write.
       parts.log("retry", "\(error)")
@@ -49,7 +65,7 @@ struct MirrorIntake: Sendable {
     let transactions = captured.transactions
     guard transactions.count == 1 else {
       var failed: [FailedWrite] = []
-      for transaction in transactions { failed += try await take(transaction) }
+      for transaction in transactions { failed += try await takeTogether(transaction) }
       return failed
     }
     return try await write(captured, checksEach: true)

@@ -307,6 +307,16 @@ package struct MirrorLedger: Sendable {
     WHERE u.mirror = $1 AND c.tab = u.tab AND c.key = u.key
     """
 
+  /// Whether the present transaction has captured writes.
+  func hasCapturedNow(_ connection: PostgresConnection) throws -> Bool {
+    try !connection.query(
+      .once(
+        """
+        SELECT FROM ferry_mirror.captured WHERE mirror = $1 AND xid = pg_current_xact_id() LIMIT 1
+        """), [.int8(number)]
+    ).isEmpty
+  }
+
   // MARK: Deferred rows
 
   func hasDeferred(_ connection: PostgresConnection) throws -> Bool {

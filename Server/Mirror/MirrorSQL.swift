@@ -146,6 +146,16 @@ struct MirrorSQL: Sendable {
     ]
   }
 
+  /// Leaves out the mirror's own writes. A row that changes as their effect is captured: by ON DELETE of
+  /// a foreign key, or by a trigger of a program. A step names the table of its present statement.
+  var returnIfOwn: String {
+    """
+    IF current_setting('ferry.mirror', true) = '\(mirror)' AND (TG_OP = 'TRUNCATE'
+      OR pg_trigger_depth() = 1 AND current_setting('ferry.table', true) = TG_RELID::text)
+    THEN RETURN NULL; END IF;
+    """
+  }
+
   /// Creates a trigger that is absent.
   func trigger(_ kind: String, _ clause: String) -> String {
     let name = "ferry_\(mirror)_\(kind)"
@@ -186,7 +196,7 @@ struct MirrorSQL: Sendable {
       DECLARE
         names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
       BEGIN
-        IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;
+        \(returnIfOwn)
         IF TG_OP = 'TRUNCATE' THEN
           \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
             FROM \(target) t;
@@ -280,11 +290,12 @@ struct MirrorSQL: Sendable {
   /// Returns a row if a write to one of the keys is captured.
   var isWritten: String {
     let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
+    // Of others: a step may capture the delete of a row before it comes to the row itself.
     let written = { (condition: String) in
       """
       SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
       ON t.mirror = \(mirror) AND t.tab = \(Self.literal(table.name.text))
-        AND \(condition) = ARRAY[\(key)]::text[]
+        AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
       """
     }
     return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds")) LIMIT 1"
@@ -293,6 +304,30 @@ struct MirrorSQL: Sendable {
   var delete: String {
     "DELETE FROM \(target) t USING \(source(keysOnly: true)) WHERE \(matches)"
       + (table.adoption == nil ? "" : isShared(keyParameters))
+  }
+
+  /// Names the table of the step's next statement. A delete of a parent may change rows of its own table
+  /// as well, so that all rows are captured, and ``forget(areDeleted:)`` removes those of the step.
+  func begin(isDelete: Bool) -> String {
+    let relation = "\(Self.literal(target))::regclass"
+    let own = "\(relation)::oid::text"
+    guard isDelete else { return "SELECT set_config('ferry.table', \(own), true)" }
+    return """
+      SELECT set_config('ferry.table', CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_constraint
+        WHERE contype = 'f' AND confrelid = \(relation) AND confdeltype IN ('c', 'n', 'd'))
+        THEN '' ELSE \(own) END, true)
+      """
+  }
+
+  /// Removes what the step has captured of its own rows: all of deleted rows, or the deletes of rows that
+  /// are there again.
+  func forget(areDeleted: Bool) -> String {
+    """
+    DELETE FROM \(Self.ledger).captured c USING \(source(keysOnly: true))
+    WHERE c.xid = pg_current_xact_id() AND c.mirror = \(mirror)
+      AND c.tab = \(Self.literal(table.name.text)) AND c.key = \(keyParameters)
+      \(areDeleted ? "" : "AND c.kind = 'D'")
+    """
   }
 
   var upsert: String {

@@ -40,9 +40,11 @@ struct MirrorStep {
   private var table = -1
   /// Rows that were refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
+  /// Rows that were deferred in this step.
+  private var deferred: [(table: Int, key: [String?])] = []
   /// Rows that were brought.
   private(set) var count = 0
-  /// Whether rows have been captured that the space has to delete.
+  /// Whether rows have been captured that the space has to change: they are an effect of the step.
   private(set) var hasCaptured = false
 
   init(
@@ -73,14 +75,14 @@ struct MirrorStep {
       key = try definition.texts(ofKey: row.key)
     } catch {
       let shown = row.key.map { String(reflecting: $0) }
-      return try ledger.defer(definition.name, shown, error.description, connection)
+      return try `defer`(row, shown, error.description)
     }
     let texts: [String?]
     do throws(MirrorFault) {
       texts = try definition.texts(ofColumns: row.values ?? [])
       if row.values != nil { try definition.checkSpace(ofKey: key) }
     } catch {
-      return try ledger.defer(definition.name, key, error.description, connection)
+      return try `defer`(row, key, error.description)
     }
     if hasDeferred { try ledger.settle(definition.name, key, connection) }
     if isCareful { return try tryAlone(row, key, texts) }
@@ -88,6 +90,11 @@ struct MirrorStep {
     guard let batch else { return }
     let count = batch.count + batch.deletedCount
     if count == Self.batchMax || batch.bytes > Self.batchBytesMax { try flush() }
+  }
+
+  private mutating func `defer`(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
+    try ledger.defer(sql[row.table].table.name, key, reason, connection)
+    deferred.append((row.table, key))
   }
 
   private mutating func append(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) {
@@ -129,15 +136,22 @@ struct MirrorStep {
       if found.last?.isEmpty == false { throw WrittenMeanwhile() }
     }
     _ = try connection.pipeline {
-      if batch.deletedCount > 0 { $0.add(.once(sql.delete), deleted) }
+      if batch.deletedCount > 0 {
+        $0.add(.once(sql.begin(isDelete: true)))
+        $0.add(.once(sql.delete), deleted)
+        $0.add(.once(sql.forget(areDeleted: true)), deleted)
+      }
       guard batch.count > 0 else { return }
       let rows = parameters(batch.keys + batch.columns)
+      $0.add(.once(sql.begin(isDelete: false)))
       if sql.table.adoption == nil {
         $0.add(.once(sql.upsert), rows)
-        return
+      } else {
+        if let update = sql.update { $0.add(.once(update), rows) }
+        $0.add(.once(sql.insert), rows)
       }
-      if let update = sql.update { $0.add(.once(update), rows) }
-      $0.add(.once(sql.insert), rows)
+      // A row that was refused before may have been deleted with its former parent.
+      if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
     }
     guard batch.count > 0, let outside = sql.captureOutside else { return }
     if try !connection.query(.once(outside), keys).isEmpty { hasCaptured = true }
@@ -177,9 +191,15 @@ struct MirrorStep {
     for (row, error) in refused {
       let definition = sql[row.table].table
       let key = try definition.texts(ofKey: row.key)
-      try ledger.defer(definition.name, key, error.message, connection)
+      try `defer`(row, key, error.message)
     }
     refused = []
+    for (table, key) in deferred {
+      // The space keeps the row, although its former one may be gone with a parent.
+      _ = try connection.query(
+        .once(sql[table].forget(areDeleted: true)), parameters(key.map { PostgresArray([$0]) }))
+    }
+    if try ledger.hasCapturedNow(connection) { hasCaptured = true }
   }
 
   /// Tries rows that were refused at once: some need each other, as two that exchange a unique value

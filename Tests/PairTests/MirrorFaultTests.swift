@@ -208,6 +208,71 @@ struct MirrorFaultTests {
     _ = try await run.exitStatus()
   }
 
+  @Test(
+    "a row that PostgreSQL cannot hold stays in the space, if its former row goes with a parent")
+  func deferredChild() async throws {
+    let stage = try await Self.stage("--type", "tasks.due=date")
+    try await stage.device.write(
+      """
+      INSERT INTO lists VALUES ('l', 'one'), ('m', 'two');
+      INSERT INTO tasks(id, list) VALUES ('a', 'l'), ('b', 'l'), ('c', 'l')
+      """)
+    try await stage.device.exchange()
+    let run = try stage.run()
+    try await stage.eventuallyRows(
+      "SELECT id FROM app.tasks ORDER BY id", [["a"], ["b"], ["c"]])
+    try await stage.device.write(
+      """
+      UPDATE tasks SET list = 'm', due = '2026-13-01' WHERE id = 'a';
+      UPDATE tasks SET list = 'm', title = 'x' || char(0) WHERE id = 'b';
+      DELETE FROM lists WHERE id = 'l'
+      """)
+    try await stage.device.exchange()
+    try await stage.eventuallyRows("SELECT id FROM app.lists", [["m"]])
+    try await stage.quiet()
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+    #expect(
+      try stage.rows("SELECT tab, key::text FROM ferry_mirror.deferred ORDER BY key") == [
+        ["tasks", "{a}"], ["tasks", "{b}"],
+      ])
+    try await stage.device.exchange()
+    #expect(try await stage.device.rows("SELECT id FROM tasks ORDER BY id") == [["a"], ["b"]])
+  }
+
+  @Test("a transaction that the space rejects takes no other program's transaction along")
+  func rejectedApart() async throws {
+    let stage = try await Self.stage()
+    try await carry(stage, "INSERT INTO app.tasks(id, title, rank) VALUES ('a', 'one', 1)")
+    let replica = try await stage.device.open()
+    var schema = try await replica.schema()
+    schema.tables["tasks"]?.columns["title"] = ColumnRules(type: .text, isRequired: true)
+    schema.version += 1
+    _ = try await replica.applySchema(schema)
+    try stage.sql("INSERT INTO app.tasks(id, rank) VALUES ('b', 2)")
+    try stage.sql("UPDATE app.tasks SET rank = 3 WHERE id = 'a'")
+    try stage.sql("INSERT INTO app.tasks(id, title, rank) VALUES ('c', 'three', 4)")
+    try await carry(stage, "SELECT 1")
+    try await expectEqual(stage)
+    #expect(
+      try stage.rows("SELECT id, rank::text FROM app.tasks ORDER BY id") == [
+        ["a", "3"], ["c", "4"],
+      ])
+  }
+
+  @Test("a child whose parent another transaction wrote later arrives with it")
+  func laterParent() async throws {
+    let stage = try await Self.stage()
+    // The child is written first, and its key is checked at commit.
+    let child = try PostgresConnection(url: stage.database)
+    try child.execute("BEGIN; INSERT INTO app.tasks(id, list) VALUES ('a', 'l')")
+    try stage.sql("INSERT INTO app.lists(id) VALUES ('l')")
+    try child.execute("COMMIT")
+    try await carry(stage, "SELECT 1")
+    try await expectEqual(stage)
+    #expect(try stage.rows("SELECT list FROM app.tasks") == [["l"]])
+  }
+
   @Test("a second process that runs a mirror is refused")
   func twice() async throws {
     let stage = try await Self.stage()

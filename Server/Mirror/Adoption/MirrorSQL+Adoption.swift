@@ -75,7 +75,7 @@ extension MirrorSQL {
         names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
         travelled boolean := false; travels boolean := false;
       BEGIN
-        IF current_setting('ferry.mirror', true) = '\(mirror)' THEN RETURN NULL; END IF;\(tellRow)
+        \(returnIfOwn)\(tellRow)
         IF TG_OP = 'TRUNCATE' THEN
           \(head)) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL FROM \(travelling) t;
           RETURN NULL;
