@@ -20,10 +20,13 @@ enum ChaosCommand {
         partition  links cut both ways or one way, slow, reset, or cut within a message
         all        all of these at once
 
+      `ferry-chaos backend` tests a program in Python, Examples/Backend, on the tables of a mirror \
+      beside four devices, under faults of all of them.
+
       The schedule and the transactions come from the seed. What real processes make of them does \
       not: a failing seed may hold when it is run again. So a failure keeps all its evidence.
       """,
-    version: "0.1.0", flags: [json], subcommands: [run, matrix, schedule],
+    version: "0.1.0", flags: [json], subcommands: [run, matrix, backend, schedule],
     exitCodes: [
       ExitCodeNote(0, "Every round passed."),
       ExitCodeNote(1, "A round failed, or could not run; the message names its evidence."),
@@ -34,13 +37,20 @@ enum ChaosCommand {
     "nemesis", short: "n", value: "KIND", help: "The kind of the faults.",
     kind: .choice(Nemesis.allCases.map(\.rawValue)), default: Nemesis.all.rawValue)
 
-  private static let load = [
-    OptionSpec(
-      "devices", value: "N", help: "The number of devices.",
-      kind: .integer(2...64), default: "10"),
-    OptionSpec(
-      "rate", value: "N", help: "Local transactions a second, over all devices.",
-      kind: .integer(1...500), default: "30"),
+  private static let load = loadOptions(devices: 10, rate: 30)
+
+  private static func loadOptions(devices: Int, rate: Int) -> [OptionSpec] {
+    [
+      OptionSpec(
+        "devices", value: "N", help: "The number of devices.",
+        kind: .integer(2...64), default: "\(devices)"),
+      OptionSpec(
+        "rate", value: "N", help: "Local transactions a second, over all devices.",
+        kind: .integer(1...500), default: "\(rate)"),
+    ] + time
+  }
+
+  private static let time = [
     OptionSpec(
       "duration", value: "TIME", help: "How long a round's transactions and faults last.",
       kind: .duration, default: "20s"),
@@ -50,14 +60,19 @@ enum ChaosCommand {
       kind: .integer(0...Int.max)),
   ]
 
-  private static let judging = [
-    OptionSpec(
-      "drain", value: "TIME", help: "How long the queues may take to drain after the faults end.",
-      kind: .duration, default: "30s"),
-    OptionSpec(
-      "evidence", value: "DIR", help: "The directory for the evidence of failures.",
-      kind: .directory, default: "./ferry-chaos-evidence"),
-  ]
+  private static let judging = judgingOptions(drain: "30s")
+
+  private static func judgingOptions(drain: String) -> [OptionSpec] {
+    [
+      OptionSpec(
+        "drain", value: "TIME",
+        help: "How long the queues may take to drain after the faults end.",
+        kind: .duration, default: drain),
+      OptionSpec(
+        "evidence", value: "DIR", help: "The directory for the evidence of failures.",
+        kind: .directory, default: "./ferry-chaos-evidence"),
+    ]
+  }
 
   private static let keep = FlagSpec(
     "keep", help: "Keep the evidence of successful rounds as well.")
@@ -76,16 +91,19 @@ enum ChaosCommand {
     ]
   ) { arguments in
     let kind = Nemesis(rawValue: try arguments.string("nemesis")) ?? .all
-    let rounds = try arguments.integer("rounds")
-    return try await perform(Array(repeating: kind, count: rounds), arguments)
+    let seed = try seed(arguments)
+    let plans = try (0..<arguments.integer("rounds")).map { index in
+      try plan(arguments, nemesis: kind, seed: seed &+ UInt64(index))
+    }
+    return try await perform(plans, arguments)
   }
 
   private static let matrix = CommandSpec(
-    "matrix", summary: "Run rounds under every nemesis in turn.",
+    "matrix", summary: "Run rounds under every nemesis in turn, and beside a backend.",
     options: load + judging + [
       OptionSpec(
-        "rounds", value: "N", help: "Rounds under each nemesis.", kind: .integer(1...10_000),
-        default: "3")
+        "rounds", value: "N", help: "Rounds under each nemesis, and of the backend.",
+        kind: .integer(1...10_000), default: "3")
     ],
     flags: [keep],
     examples: [
@@ -94,19 +112,72 @@ enum ChaosCommand {
     ]
   ) { arguments in
     let rounds = try arguments.integer("rounds")
-    let kinds = (0..<rounds).flatMap { _ in Nemesis.allCases }
-    return try await perform(kinds, arguments)
+    let seed = try seed(arguments)
+    var plans: [RoundPlan] = []
+    for number in 0..<rounds {
+      for kind in Nemesis.allCases {
+        plans.append(try plan(arguments, nemesis: kind, seed: seed &+ UInt64(plans.count)))
+      }
+      var plan = try plan(arguments, nemesis: .all, seed: seed &+ UInt64(plans.count))
+      (plan.devices, plan.rate) = (4, 8)
+      plan.program = RoundPlan.Program(
+        rate: 20, workers: 4, store: number.isMultiple(of: 2) ? .postgres : .embedded)
+      plans.append(plan)
+    }
+    return try await perform(plans, arguments)
+  }
+
+  private static let backend = CommandSpec(
+    "backend", summary: "Run a Python program on a mirror's tables beside devices.",
+    discussion: """
+      Examples/Backend adopts its tables into a space. Devices and the program write to the same rows. \
+      The server, the mirror, devices, the program and PostgreSQL are killed and paused, and \
+      connections are cut. Afterwards all devices and the tables have to be equal, no acknowledged \
+      write may be lost, and every reader has to have seen whole transactions. The program needs \
+      Debian's package python3-psycopg.
+      """,
+    options: loadOptions(devices: 4, rate: 8) + judgingOptions(drain: "60s") + [
+      OptionSpec(
+        "program-rate", value: "N", help: "Transactions a second of the program.",
+        kind: .integer(1...1_000), default: "20"),
+      OptionSpec(
+        "workers", value: "N", help: "Connections of the program.", kind: .integer(1...64),
+        default: "4"),
+      OptionSpec(
+        "store", value: "KIND", help: "The store of the server.",
+        kind: .choice(RoundPlan.Store.allCases.map(\.rawValue)),
+        default: RoundPlan.Store.postgres.rawValue),
+      OptionSpec(
+        "rounds", value: "N", help: "Rounds, each with the next seed.",
+        kind: .integer(1...100_000), default: "1"),
+    ],
+    flags: [keep],
+    examples: [ExampleSpec("Half a minute", "ferry-chaos backend --duration 30s --seed 7")]
+  ) { arguments in
+    let seed = try seed(arguments)
+    let plans = try (0..<arguments.integer("rounds")).map { index in
+      var plan = try plan(arguments, nemesis: .all, seed: seed &+ UInt64(index))
+      plan.program = RoundPlan.Program(
+        rate: try arguments.integer("program-rate"), workers: try arguments.integer("workers"),
+        store: RoundPlan.Store(rawValue: try arguments.string("store")) ?? .postgres)
+      return plan
+    }
+    return try await perform(plans, arguments)
   }
 
   private static let schedule = CommandSpec(
     "schedule", summary: "Show the faults of a seed, without a run.",
     options: [nemesis] + load,
+    flags: [FlagSpec("backend", help: "The faults of `ferry-chaos backend`.")],
     examples: [
       ExampleSpec("What seed 7 has in store", "ferry-chaos schedule --seed 7 --duration 5s")
     ]
   ) { arguments in
     let kind = Nemesis(rawValue: try arguments.string("nemesis")) ?? .all
-    let plan = try plan(arguments, nemesis: kind, seed: seed(arguments))
+    var plan = try plan(arguments, nemesis: kind, seed: seed(arguments))
+    if arguments.flag("backend") {
+      plan.program = RoundPlan.Program(rate: 20, workers: 4, store: .postgres)
+    }
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       let answer = JSONText.object([
@@ -140,11 +211,10 @@ enum ChaosCommand {
   }
 
   private static func perform(
-    _ kinds: [Nemesis], _ arguments: ParsedArguments
+    _ plans: [RoundPlan], _ arguments: ParsedArguments
   ) async throws -> ExitStatus {
-    let seed = try seed(arguments)
-    let plans = try kinds.enumerated().map { index, kind in
-      var plan = try plan(arguments, nemesis: kind, seed: seed &+ UInt64(index))
+    let plans = try plans.enumerated().map { index, plan in
+      var plan = plan
       plan.number = index + 1
       plan.drainLimit = try arguments.duration("drain")
       return plan

@@ -61,6 +61,42 @@ struct ChaosTests {
     #expect(try leftovers() == [])
   }
 
+  @Test("a Python backend on mirrored tables beside four devices loses nothing under faults")
+  func backend() async throws {
+    let run = try await chaos(
+      "backend", "--json", "--duration", "6s", "--seed", "3", "--drain", "120s", "--evidence",
+      "evidence")
+    #expect(run.status == .exited(0), "\(run.output)\(run.error)")
+    let report = try json(run)
+    #expect(report["holds"] as? Bool == true)
+    let round = try #require((report["rounds"] as? [[String: Any]])?.first)
+    #expect(round["devices"] as? Int == 4)
+    #expect(round["committed"] as? Int ?? 0 > 10)
+    #expect((round["program"] as? [String: Any])?["committed"] as? Int ?? 0 > 10)
+    #expect((round["faults"] as? [String: Int])?.count ?? 0 > 3)
+    try await eventually("no process to be left") { try processes().isEmpty }
+    #expect(try leftovers() == [])
+  }
+
+  @Test("a seed alone determines the faults beside a backend, and they include each program")
+  func backendSchedule() async throws {
+    func faults(_ seed: Int) async throws -> [[String: Any]] {
+      let shown = try await chaos(
+        "schedule", "--backend", "--json", "--seed", "\(seed)", "--duration", "60s")
+      #expect(shown.status == .exited(0), "\(shown.error)")
+      return try #require(try json(shown)["faults"] as? [[String: Any]])
+    }
+    let first = try await faults(7)
+    let kinds = Set(first.compactMap { $0["kind"] as? String })
+    #expect(
+      kinds.isSuperset(of: [
+        "kill-server", "kill-mirror", "kill-device", "kill-program", "crash-database",
+        "pause-mirror", "pause-program", "reset-program", "stall-mirror",
+      ]))
+    #expect(!kinds.contains("move-device"))
+    #expect(NSArray(array: first) == NSArray(array: try await faults(7)))
+  }
+
   @Test("a failed round reports its failure and its command, and keeps its evidence")
   func failure() async throws {
     let run = try await chaos(

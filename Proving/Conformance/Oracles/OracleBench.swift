@@ -18,6 +18,13 @@ package struct OracleBench {
     ]
   }
 
+  /// Creates the oracles that judge any tables: not only those of the simulator's workload.
+  package init(ofMirrors: Void) {
+    oracles = [
+      AcknowledgedOperations(), OwnOrder(), LaterThanSeen(), QuarantineApart(), Convergence(),
+    ]
+  }
+
   /// The oracles' names, in order.
   package var names: [String] { oracles.map { type(of: $0).name } }
 

@@ -58,6 +58,19 @@ final class CommandLineDevice: Sendable {
     try await command(["track"] + tables)
   }
 
+  /// Makes the file and joins a space.
+  func join(_ space: String) async throws {
+    try await command(["init", "--server", proxy.url, "--space", space])
+  }
+
+  /// Creates the tables that the space defines, with their rows, and some of its own.
+  func takeTables(_ schema: String) async throws {
+    try await command(["sync"])
+    try await command(["track", "--create", "--all"])
+    try await command(["sync"])
+    try await command(["sql", schema])
+  }
+
   /// Puts a schema in force, from a document in a file.
   func applySchema(_ document: URL) async throws {
     try await command(["schema", "apply", document.path])

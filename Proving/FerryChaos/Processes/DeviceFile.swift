@@ -100,6 +100,16 @@ struct DeviceFile: Sendable {
     }
   }
 
+  /// Returns the rows of the operations that the server rejected. Blocks.
+  func quarantined() throws -> Set<RowName> {
+    try read { connection in
+      Set(
+        try connection.prepare("SELECT tbl, record FROM ferry_quarantine").rows {
+          RowName($0.text(0), $0.text(1))
+        })
+    }
+  }
+
   /// Returns the device's progress. Blocks.
   func progress() throws -> Progress {
     let progress = try read { connection in

@@ -1,28 +1,40 @@
 import FerryLaboratory
 import Foundation
 
-/// One `ferryd` of several on one database, reached by its devices through their proxies, and
-/// reaching PostgreSQL through one of its own.
+/// One `ferryd`, reached by its devices through their proxies. One of several on one database
+/// reaches PostgreSQL through a proxy of its own.
 final class ServerNode: Sendable {
   let port: UInt16
   let supervisor: Supervisor
-  /// The proxy between the node and PostgreSQL.
-  let databaseProxy: TCPProxy
+  /// The proxy between the node and PostgreSQL; `nil` with an embedded store.
+  let databaseProxy: TCPProxy?
 
   /// - Parameter database: The URL of the database itself.
   init(_ number: Int, database: String, _ chronicle: Chronicle) throws {
     guard var url = URLComponents(string: database), let target = url.port.flatMap(UInt16.init)
     else { throw ChaosError("\(database) names no port") }
-    databaseProxy = try TCPProxy(to: target)
-    url.port = Int(databaseProxy.port)
+    let proxy = try TCPProxy(to: target)
+    url.port = Int(proxy.port)
+    databaseProxy = proxy
     port = try FreePort.next()
-    supervisor = Supervisor(
+    supervisor = try Self.supervisor(
+      number, port, ["--database", url.string ?? database, "--start-wait", "120s"], chronicle)
+  }
+
+  /// Creates a server with an embedded store.
+  init(folder: URL, _ chronicle: Chronicle) throws {
+    databaseProxy = nil
+    port = try FreePort.next()
+    supervisor = try Self.supervisor(1, port, ["--data", folder.path], chronicle)
+  }
+
+  private static func supervisor(
+    _ number: Int, _ port: UInt16, _ store: [String], _ chronicle: Chronicle
+  ) throws -> Supervisor {
+    Supervisor(
       Supervisor.Program(
         name: "node-\(number)", executable: try Executables.ferryd(),
-        arguments: [
-          "serve", "--listen", "127.0.0.1:\(port)", "--database", url.string ?? database,
-          "--start-wait", "120s",
-        ]), chronicle)
+        arguments: ["serve", "--listen", "127.0.0.1:\(port)"] + store), chronicle)
   }
 
   /// Returns when the node listens, once it has been started.

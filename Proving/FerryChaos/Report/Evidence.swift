@@ -9,14 +9,14 @@ struct Evidence {
   func keep(below root: URL) throws -> String {
     let manager = FileManager.default
     let name =
-      "ferry-chaos-\(report.plan.nemesis)-\(report.plan.seed)-\(UUID().uuidString.prefix(4))"
+      "ferry-chaos-\(report.plan.label)-\(report.plan.seed)-\(UUID().uuidString.prefix(4))"
     let directory = root.appending(path: name, directoryHint: .isDirectory)
     try manager.createDirectory(at: root, withIntermediateDirectories: true)
     // The devices' files, with their write-ahead logs.
     try manager.copyItem(at: world.directory.url, to: directory)
     try write("report.txt", (report.failureLines + ["", report.json.text]), in: directory)
     try Data(world.chronicle.text.utf8).write(to: directory.appending(path: "chronicle.txt"))
-    for supervisor in world.nodes.map(\.supervisor) + world.devices.map(\.supervisor) {
+    for supervisor in world.nodes.map(\.supervisor) + world.supervisors {
       let file = directory.appending(path: "\(supervisor.program.name).log")
       try Data(supervisor.log.utf8).write(to: file)
     }

@@ -34,8 +34,9 @@ struct MatrixReport: Sendable {
     for round in rounds {
       let figures = round.figures
       table.append([
-        "\(round.plan.number)", round.plan.nemesis.rawValue, "\(round.plan.seed)",
-        "\(figures.committed)", "\(figures.killed)", "\(figures.refused)", "\(figures.reads)",
+        "\(round.plan.number)", round.plan.label, "\(round.plan.seed)",
+        "\(figures.committed + figures.programCommitted)", "\(figures.killed)",
+        "\(figures.refused)", "\(figures.reads)",
         "\(round.faultCount)", round.drainText,
         round.holds ? "passed" : "FAILED (\(round.violations.count))",
       ])
@@ -44,7 +45,9 @@ struct MatrixReport: Sendable {
   }
 
   private var verdict: String {
-    let transactions = rounds.reduce(0) { $0 + $1.figures.committed }
+    let transactions = rounds.reduce(0) {
+      $0 + $1.figures.committed + $1.figures.programCommitted
+    }
     let operations = rounds.reduce(0) { $0 + $1.figures.operations }
     let slowest = rounds.compactMap(\.drain).max().map {
       "; the slowest drain took \(($0 / .seconds(1)).rounded(to: 1)) s"

@@ -38,7 +38,7 @@ struct RoundReport: Sendable {
 
   var json: JSONText {
     .object([
-      ("round", .int(plan.number)), ("nemesis", .string(plan.nemesis.rawValue)),
+      ("round", .int(plan.number)), ("nemesis", .string(plan.label)),
       ("seed", .string("\(plan.seed)")), ("devices", .int(plan.devices)),
       ("seconds", .double(plan.duration / .seconds(1))),
       ("committed", .int(figures.committed)), ("killed", .int(figures.killed)),
@@ -46,9 +46,20 @@ struct RoundReport: Sendable {
       ("operations", .int(figures.operations)), ("reads", .int(figures.reads)),
       ("faults", .object(faults.map { ($0.kind.rawValue, .int($0.count)) })),
       ("drainSeconds", drain.map { .double(($0 / .seconds(1)).rounded(to: 3)) } ?? .null),
-      ("holds", .bool(holds)),
+      ("program", programJSON), ("holds", .bool(holds)),
       ("violations", .array(violations.map { .string($0.description) })),
       ("evidence", .string(orNull: evidence)), ("again", .string(plan.command)),
+    ])
+  }
+}
+
+extension RoundReport {
+  /// The figures of the program on a mirror's tables.
+  private var programJSON: JSONText {
+    guard let program = plan.program else { return .null }
+    return .object([
+      ("committed", .int(figures.programCommitted)), ("store", .string(program.store.rawValue)),
+      ("listed", .int(figures.listed)),
     ])
   }
 }

@@ -2,7 +2,7 @@ import FerryConformance
 
 /// Reports events to the oracles, in the order in which each device saw them.
 actor Collector {
-  private var oracles = OracleBench()
+  private var oracles: OracleBench
   private let chronicle: Chronicle
   private(set) var violations: [Violation] = []
   private(set) var figures = Figures()
@@ -18,9 +18,15 @@ actor Collector {
     var skipped = 0
     var operations = 0
     var reads = 0
+    /// Transactions of the program whose commit it knows.
+    var programCommitted = 0
+    /// Rows that a mirror lists because one side cannot hold them.
+    var listed = 0
   }
 
-  init(_ chronicle: Chronicle) { self.chronicle = chronicle }
+  init(_ chronicle: Chronicle, _ oracles: OracleBench = OracleBench()) {
+    (self.chronicle, self.oracles) = (chronicle, oracles)
+  }
 
   /// Passes an event to the oracles.
   func see(_ event: RunEvent) {

@@ -6,12 +6,13 @@ import Synchronization
 /// Faults of PostgreSQL itself. One at a time stops and starts it.
 final class DatabaseOperator: Sendable {
   private let cluster: PostgresCluster
-  private let database: String
+  /// The databases whose processes are meant.
+  private let databases: [String]
   private let restarting = Mutex(())
 
-  init(_ cluster: PostgresCluster, database: String) {
+  init(_ cluster: PostgresCluster, databases: [String]) {
     self.cluster = cluster
-    self.database = database
+    self.databases = databases
   }
 
   /// Stops the server, and starts it after `pause`. The returned closure reports that it happened.
@@ -39,7 +40,7 @@ final class DatabaseOperator: Sendable {
     let deadline = ContinuousClock.now + .seconds(30)
     while true {
       do {
-        _ = try PostgresConnection(url: database)
+        if let database = databases.first { _ = try PostgresConnection(url: database) }
         return
       } catch  where ContinuousClock.now < deadline {
         Thread.sleep(forTimeInterval: 0.05)
@@ -50,7 +51,7 @@ final class DatabaseOperator: Sendable {
   /// Kills one of the processes that serve the database.
   func killBackend(_ choice: Int) async throws -> @Sendable () async throws -> Bool {
     try await blocking { [self] in
-      let processes = try cluster.backendProcessIDs(serving: database)
+      let processes = try databases.flatMap { try cluster.backendProcessIDs(serving: $0) }
       guard !processes.isEmpty else { return { false } }
       kill(processes[choice % processes.count], SIGKILL)
       return { true }
@@ -60,8 +61,8 @@ final class DatabaseOperator: Sendable {
   /// Stops one in `share` of the processes that serve the database with SIGSTOP.
   func pause(oneIn share: Int) async throws -> @Sendable () async throws -> Bool {
     try await blocking { [self] in
-      let processes = try cluster.backendProcessIDs(serving: database).enumerated()
-        .filter { $0.offset % max(1, share) == 0 }.map(\.element)
+      let processes = try databases.flatMap { try cluster.backendProcessIDs(serving: $0) }
+        .enumerated().filter { $0.offset % max(1, share) == 0 }.map(\.element)
       for process in processes { kill(process, SIGSTOP) }
       return {
         for process in processes { kill(process, SIGCONT) }

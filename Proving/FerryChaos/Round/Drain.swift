@@ -1,5 +1,4 @@
 import FerryConformance
-import FerryPostgres
 import FerryProtocol
 import Foundation
 
@@ -14,7 +13,7 @@ struct Drain: Sendable {
   ///   the second came too late: with a limit of 0 nothing is in time.
   func wait(within limit: Duration) async throws -> Duration {
     let start = ContinuousClock.now
-    var lastCount = world.devices.count
+    var lastCount = world.devices.count + 1
     while true {
       let laggards = try await blocking { [world] in try Self.laggards(of: world) }
       let elapsed = ContinuousClock.now - start
@@ -30,18 +29,15 @@ struct Drain: Sendable {
 
   /// Returns the devices that are not done, with reasons. Blocks.
   private static func laggards(of world: ProcessWorld) throws -> [String] {
-    let head = try world.withDatabase { connection in
-      let rows = try connection.query(
-        .once("SELECT head FROM spaces WHERE id = (SELECT id FROM space_names WHERE name = $1)"),
-        [.text(ProcessWorld.space)])
-      return try rows[0].int8(0)
-    }
-    return try world.devices.compactMap { device in
-      let progress = try device.file.progress()
-      if progress == DeviceFile.Progress(pending: 0, applied: head) { return nil }
-      return
-        "\(device.name) has \(progress.pending) pending and applied \(progress.applied) of \(head)"
-    }
+    let head = try world.head()
+    let mirror = try world.company?.laggard(head: head)
+    return try (mirror.map { [$0] } ?? [])
+      + world.devices.compactMap { device in
+        let progress = try device.file.progress()
+        if progress == DeviceFile.Progress(pending: 0, applied: head) { return nil }
+        return
+          "\(device.name) has \(progress.pending) pending and applied \(progress.applied) of \(head)"
+      }
   }
 }
 

@@ -7,14 +7,18 @@ final class FaultDriver: Sendable {
   private let world: ProcessWorld
   private let deviceLinks: [LinkBoard]
   private let databaseLinks: [LinkBoard]
+  private let mirrorLinks: [LinkBoard]
+  private let programLinks: [LinkBoard]
   private let database: DatabaseOperator
   private let counts = Mutex<[FaultKind: Int]>([:])
 
   init(_ world: ProcessWorld) {
     self.world = world
     deviceLinks = world.devices.map { LinkBoard($0.proxy) }
-    databaseLinks = world.nodes.map { LinkBoard($0.databaseProxy) }
-    database = DatabaseOperator(world.cluster, database: world.database)
+    databaseLinks = world.nodes.compactMap { $0.databaseProxy.map(LinkBoard.init) }
+    mirrorLinks = world.company.map { [LinkBoard($0.toServer), LinkBoard($0.toTables)] } ?? []
+    programLinks = world.company.map { [LinkBoard($0.programToTables)] } ?? []
+    database = DatabaseOperator(world.cluster, databases: world.databases)
   }
 
   /// Faults that took effect, by kind.
@@ -54,17 +58,19 @@ final class FaultDriver: Sendable {
 
   private func begin(_ fault: Fault) async throws -> Undo {
     switch fault.kind {
-    case .pauseDevice, .pauseServer: pause(fault)
+    case .pauseDevice, .pauseServer, .pauseMirror, .pauseProgram: pause(fault)
     case .pauseBackends: try await database.pause(oneIn: fault.amount)
-    case .killDevice, .killServer: kill(fault)
+    case .killDevice, .killServer, .killMirror, .killProgram: kill(fault)
     case .killBackend: try await database.killBackend(fault.amount)
     case .restartDatabase:
       try await database.restart(.fast, pause: .milliseconds(fault.lasting))
     case .crashDatabase:
       try await database.restart(.immediate, pause: .milliseconds(fault.lasting))
-    case .partition, .stallRequests, .stallAnswers, .slowLink, .stallDatabase: condition(fault)
+    case .partition, .stallRequests, .stallAnswers, .slowLink, .stallDatabase, .stallMirror,
+      .stallProgram:
+      condition(fault)
     case .cutRequest, .cutAnswer: trap(fault)
-    case .reset, .resetDatabase, .moveDevice: disconnect(fault)
+    case .reset, .resetDatabase, .resetMirror, .resetProgram, .moveDevice: disconnect(fault)
     }
   }
 
@@ -73,7 +79,7 @@ final class FaultDriver: Sendable {
     if fault.kind == .pauseDevice {
       stopped = fault.targets.flatMap { world.devices[$0].pause() }
     } else {
-      stopped = fault.targets.compactMap { world.nodes[$0].supervisor.child }
+      stopped = supervisors(of: fault).compactMap(\.child)
       for child in stopped { child.send(SIGSTOP) }
     }
     return {
@@ -91,18 +97,32 @@ final class FaultDriver: Sendable {
         return ran.contains(true)
       }
     }
-    let ran = fault.targets.contains { world.nodes[$0].supervisor.child != nil }
-    for target in fault.targets { world.nodes[target].supervisor.hold() }
+    let supervisors = supervisors(of: fault)
+    let ran = supervisors.contains { $0.child != nil }
+    for supervisor in supervisors { supervisor.hold() }
     return {
-      for target in fault.targets { world.nodes[target].supervisor.release() }
+      for supervisor in supervisors { supervisor.release() }
       return ran
     }
   }
 
-  private func condition(_ fault: Fault) -> Undo {
-    let links = fault.targets.map {
-      fault.kind == .stallDatabase ? databaseLinks[$0] : deviceLinks[$0]
+  /// The programs, besides devices, that a fault stops.
+  private func supervisors(of fault: Fault) -> [Supervisor] {
+    switch fault.kind {
+    case .pauseMirror, .killMirror: world.company.map { [$0.mirrorRuns] } ?? []
+    case .pauseProgram, .killProgram: world.company.map { [$0.program] } ?? []
+    default: fault.targets.map { world.nodes[$0].supervisor }
     }
+  }
+
+  private func condition(_ fault: Fault) -> Undo {
+    let links =
+      switch fault.kind {
+      case .stallMirror: mirrorLinks
+      case .stallProgram: programLinks
+      case .stallDatabase: fault.targets.map { databaseLinks[$0] }
+      default: fault.targets.map { deviceLinks[$0] }
+      }
     for link in links { link.set(fault.conditions, by: fault.ordinal) }
     return {
       for link in links { link.set(nil, by: fault.ordinal) }
@@ -125,6 +145,8 @@ final class FaultDriver: Sendable {
 
   private func disconnect(_ fault: Fault) -> Undo {
     var reset = 0
+    if fault.kind == .resetMirror { reset = mirrorLinks.reduce(0) { $0 + $1.proxy.resetAll() } }
+    if fault.kind == .resetProgram { reset = programLinks.reduce(0) { $0 + $1.proxy.resetAll() } }
     for target in fault.targets {
       if fault.kind == .resetDatabase {
         reset += databaseLinks[target].proxy.resetAll()

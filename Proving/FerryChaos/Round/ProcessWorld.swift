@@ -2,9 +2,11 @@ import FerryConformance
 import FerryLaboratory
 import FerryPostgres
 import FerryProtocol
+import FerrySQLite
 import Foundation
 
-/// The real processes of one round: two nodes on one database, and devices behind proxies.
+/// The real processes of one round: two nodes on one database, and devices behind proxies. Or one
+/// node, devices, and a company's program with a mirror.
 final class ProcessWorld: Sendable {
   static let space = "chaos"
 
@@ -14,14 +16,28 @@ final class ProcessWorld: Sendable {
   let database: String
   let nodes: [ServerNode]
   let devices: [CommandLineDevice]
+  /// The program beside the devices, if the plan has one.
+  let company: Company?
+  /// The writes of the shop's users.
+  let ledger = WriteLedger()
+  /// The folder of an embedded store.
+  private let store: URL?
 
   /// Makes all that does not run yet. Blocks.
   init(_ plan: RoundPlan, on cluster: PostgresCluster) throws {
     self.cluster = cluster
     let (chronicle, database) = (chronicle, try cluster.createDatabase())
     let directory = try TemporaryDirectory(prefix: "ferry-chaos-run")
-    let nodes = try (1...RoundPlan.nodes).map {
-      try ServerNode($0, database: database, chronicle)
+    let isEmbedded = plan.program?.store == .embedded
+    let store = isEmbedded ? directory.file("server") : nil
+    let nodes = try (1...plan.nodes).map { number in
+      guard let store else { return try ServerNode(number, database: database, chronicle) }
+      return try ServerNode(folder: store, chronicle)
+    }
+    company = try plan.program.map {
+      try Company(
+        $0, database: try cluster.createDatabase(), directory: directory.url, node: nodes[0].port,
+        chronicle)
     }
     devices = try (0..<plan.devices).map { index in
       // Every third is not connected all the time.
@@ -29,12 +45,13 @@ final class ProcessWorld: Sendable {
         index + 1, index % 3 == 2 ? .now(every: .milliseconds(700)) : .watching,
         directory: directory.url, node: nodes[index % nodes.count].port, chronicle)
     }
-    (self.database, self.directory, self.nodes) = (database, directory, nodes)
+    (self.database, self.directory, self.nodes, self.store) = (database, directory, nodes, store)
   }
 
   /// Waits for the nodes, and has the devices join the space.
   func setUp() async throws {
     for node in nodes { try await node.waitUntilListening(within: .seconds(60)) }
+    if let company { return try await setUp(company) }
     // A few at a time: each takes a processor.
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (index, device) in devices.enumerated() {
@@ -51,6 +68,38 @@ final class ProcessWorld: Sendable {
     try await devices[0].applySchema(schema)
   }
 
+  /// Has the company's tables adopted, and the devices join the space.
+  private func setUp(_ company: Company) async throws {
+    try await company.create()
+    try await devices[0].join(Self.space)
+    try await devices[0].applySchema(company.spaceRules)
+    try await company.adopt(Self.space)
+    for device in devices {
+      if device !== devices[0] { try await device.join(Self.space) }
+      try await device.takeTables(DeviceFile.journalSchema)
+    }
+  }
+
+  /// The programs that run beside the nodes.
+  var supervisors: [Supervisor] {
+    devices.map(\.supervisor) + (company.map { [$0.mirrorRuns, $0.program] } ?? [])
+  }
+
+  /// Returns the newest change of the space. Blocks.
+  func head() throws -> SequenceNumber {
+    if store != nil { return try serverEvidence().head }
+    return try withDatabase { connection in
+      let rows = try connection.query(
+        .once("SELECT head FROM spaces WHERE name = $1"), [.text(Self.space)])
+      return try rows[0].int8(0)
+    }
+  }
+
+  /// The databases that faults of PostgreSQL's processes concern.
+  var databases: [String] {
+    (store == nil ? [database] : []) + (company.map { [$0.database] } ?? [])
+  }
+
   /// Looks at the database past all proxies. Blocks.
   func withDatabase<T>(_ body: (PostgresConnection) throws -> T) throws -> T {
     try body(try PostgresConnection(url: database))
@@ -59,11 +108,16 @@ final class ProcessWorld: Sendable {
   /// Returns all evidence of the server for the oracles. Blocks.
   func serverEvidence() throws -> ServerEvidence {
     guard let space = SpaceName(Self.space) else { throw ChaosError("the space's name is invalid") }
+    if let store {
+      let file = try SQLiteConnection(
+        path: store.appending(path: "ferry.sqlite").path, mode: .readOnly)
+      return try ServerEvidence.read(file, space: space)
+    }
     return try withDatabase { try ServerEvidence.read($0, space: space) }
   }
 
   /// Endings of processes that no fault brought about.
   var unexpectedEnds: [String] {
-    (nodes.map(\.supervisor) + devices.map(\.supervisor)).flatMap(\.unexpectedEnds)
+    (nodes.map(\.supervisor) + supervisors).flatMap(\.unexpectedEnds)
   }
 }

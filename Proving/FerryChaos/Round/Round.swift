@@ -15,13 +15,14 @@ struct Round: Sendable {
 
   func run() async throws -> RoundReport {
     let world = try await blocking { [plan, cluster] in try ProcessWorld(plan, on: cluster) }
-    let collector = Collector(world.chronicle)
+    let collector = Collector(
+      world.chronicle, plan.program == nil ? OracleBench() : OracleBench(ofMirrors: ()))
     let driver = FaultDriver(world)
     var drain: Duration?
     do {
       drain = try await alive(world.nodes.map(\.supervisor)) {
         try await world.setUp()
-        return try await alive(world.devices.map(\.supervisor)) {
+        return try await alive(world.supervisors) {
           try await work(in: world, driver, collector)
           return try await settle(world, collector)
         }
@@ -49,11 +50,18 @@ struct Round: Sendable {
   private func work(
     in world: ProcessWorld, _ driver: FaultDriver, _ collector: Collector
   ) async throws {
-    let actions = Application.actions(plan)
+    let actions = plan.program == nil ? Application.actions(plan) : []
     let start = ContinuousClock.now
     world.chronicle.note("round", "begins: \(plan.command)")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (index, device) in world.devices.enumerated() {
+        if world.company != nil {
+          let user = ShopUser(
+            device: device, plan: plan, index: index, collector: collector, ledger: world.ledger,
+            chronicle: world.chronicle)
+          group.addTask { [progress] in try await user.run(from: start, done: progress) }
+          continue
+        }
         let user = DeviceUser(
           device: device, actions: actions.filter { $0.device == index },
           upgradeTimes: Application.upgradeTimes(plan, device: index), collector: collector,
@@ -76,6 +84,8 @@ struct Round: Sendable {
       }
       try await group.waitForAll()
     }
+    // From here on nobody writes.
+    world.company?.program.hold()
   }
 
   /// Waits after the last fault. Returns the time that the queues took, `nil` if they took too
@@ -101,13 +111,54 @@ struct Round: Sendable {
     let final = try await blocking {
       let server = try world.serverEvidence()
       let replicas = try world.devices.map { ($0.name, try $0.file.evidence()) }
+      let mirror = try world.company.map { [("mirror", try $0.replica.evidence())] } ?? []
       return FinalEvidence(
-        server: server, replicas: Dictionary(uniqueKeysWithValues: replicas))
+        server: server, replicas: Dictionary(uniqueKeysWithValues: replicas + mirror))
     }
     for (device, evidence) in final.replicas.sorted(by: { $0.key < $1.key }) {
       await collector.see(.read(device: device, evidence))
     }
     await collector.judge(final)
+    if let company = world.company { try await judge(company, in: world, final, collector) }
+  }
+
+  /// Judges the tables of a mirror with the writes of all authors.
+  private func judge(
+    _ company: Company, in world: ProcessWorld, _ final: FinalEvidence, _ collector: Collector
+  ) async throws {
+    let journal = try await blocking { try company.readJournal() }
+    let evidence = try await blocking {
+      var evidence = MirroredEvidence()
+      evidence.tables = try company.rows()
+      for device in world.devices {
+        evidence.devices[device.name] = try device.file.read { try ShopRows.read($0) }
+      }
+      for file in world.devices.map(\.file) + [company.replica] {
+        evidence.quarantined.formUnion(try file.quarantined())
+      }
+      evidence.deferred = try company.listed("deferred")
+      evidence.unsent = try company.listed("unsent")
+      evidence.history = final.server.history
+      evidence.initial = company.initialRows
+      evidence.writes = world.ledger.writes + journal.writes
+      return evidence
+    }
+    for violation in MirroredTables.judge(evidence) { await collector.add(violation) }
+    for rule in journal.broken.prefix(10) {
+      await collector.add(Violation(oracle: "whole-transactions", "the program reads: \(rule)"))
+    }
+    if journal.torn > company.program.starts {
+      await collector.add(
+        Violation(oracle: "program-journal", "\(journal.torn) lines cannot be read"))
+    }
+    let listed = evidence.deferred.union(evidence.unsent).count
+    await collector.count { figures in
+      figures.programCommitted = journal.writes.count(where: \.isAcknowledged)
+      figures.reads += journal.reads
+      figures.listed = listed
+    }
+    company.mirrorRuns.hold()
+    for violation in try await company.verify() { await collector.add(violation) }
   }
 
   private func report(

@@ -1,5 +1,17 @@
 /// The parameters of a round.
 struct RoundPlan: Sendable {
+  /// The store of the server.
+  enum Store: String, Sendable, CaseIterable { case postgres, embedded }
+
+  /// A program on the tables of a mirror.
+  struct Program: Sendable {
+    /// Transactions a second.
+    var rate: Int
+    /// Its connections.
+    var workers: Int
+    var store: Store
+  }
+
   /// Its place among the rounds, from 1.
   var number = 1
   var nemesis: Nemesis
@@ -12,7 +24,11 @@ struct RoundPlan: Sendable {
   /// How long the queues may take to drain afterwards.
   var drainLimit: Duration
 
-  static let nodes = 2
+  /// The program beside the devices; `nil` for devices alone, on two nodes.
+  var program: Program?
+
+  /// Servers of the space.
+  var nodes: Int { program == nil ? 2 : 1 }
 
   var milliseconds: Int { Int(duration / .milliseconds(1)) }
 
@@ -21,12 +37,21 @@ struct RoundPlan: Sendable {
 
   var faults: [Fault] {
     FaultSchedule.make(
-      nemesis, seed: seed, devices: devices, nodes: Self.nodes, milliseconds: milliseconds)
+      program.map { FaultKind.besideMirror($0.store) } ?? nemesis.kinds, seed: seed,
+      devices: devices, nodes: nodes, milliseconds: milliseconds)
   }
+
+  /// The name of the round's faults.
+  var label: String { program == nil ? nemesis.rawValue : "backend" }
 
   /// The command that runs the same plan again.
   var command: String {
-    "ferry-chaos run --nemesis \(nemesis) --devices \(devices) --rate \(rate) "
+    if let program {
+      return "ferry-chaos backend --store \(program.store) --devices \(devices) --rate \(rate) "
+        + "--program-rate \(program.rate) --workers \(program.workers) "
+        + "--duration \(milliseconds)ms --seed \(seed)"
+    }
+    return "ferry-chaos run --nemesis \(nemesis) --devices \(devices) --rate \(rate) "
       + "--duration \(milliseconds)ms --seed \(seed)"
   }
 }

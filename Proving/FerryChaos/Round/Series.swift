@@ -28,7 +28,7 @@ struct Series: Sendable {
   /// Returns one round behind its own progress line.
   private func run(_ plan: RoundPlan, on cluster: PostgresCluster) async throws -> RoundReport {
     let bar = ProgressBar(
-      "round \(plan.number)/\(plans.count) \(plan.nemesis)", unit: .items("transactions"),
+      "round \(plan.number)/\(plans.count) \(plan.label)", unit: .items("transactions"),
       total: Int64(plan.transactions))
     bar.update(completed: 0)
     defer { bar.finish() }

@@ -49,7 +49,9 @@ extension FaultKind {
       .cutRequest, .cutAnswer, .moveDevice:
       "device"
     case .pauseServer, .killServer, .stallDatabase, .resetDatabase: "node"
-    case .pauseBackends, .killBackend, .restartDatabase, .crashDatabase: nil
+    case .pauseBackends, .killBackend, .restartDatabase, .crashDatabase, .pauseMirror, .killMirror,
+      .stallMirror, .resetMirror, .pauseProgram, .killProgram, .stallProgram, .resetProgram:
+      nil
     }
   }
 }

@@ -10,16 +10,16 @@ enum FaultSchedule {
 
   /// Returns the schedule, by time.
   static func make(
-    _ nemesis: Nemesis, seed: UInt64, devices: Int, nodes: Int, milliseconds: Int
+    _ kinds: [FaultKind], seed: UInt64, devices: Int, nodes: Int, milliseconds: Int
   ) -> [Fault] {
-    guard !nemesis.kinds.isEmpty else { return [] }
+    guard !kinds.isEmpty else { return [] }
     var random = SeededRandom(seed, "faults")
     var faults: [Fault] = []
     var bag: [FaultKind] = []
     var databaseFreeAt = 0
     var at = draw(gap, &random)
     while at < milliseconds {
-      let kind = take(from: &bag, nemesis, isDatabaseFree: at >= databaseFreeAt, &random)
+      let kind = take(from: &bag, kinds, isDatabaseFree: at >= databaseFreeAt, &random)
       if kind.stopsDatabase { databaseFreeAt = at + databaseRest }
       var fault = Fault(
         ordinal: faults.count + 1, at: at, kind: kind, targets: [], lasting: 0, amount: 0)
@@ -33,14 +33,14 @@ enum FaultSchedule {
 
   /// Returns each kind comes as often as the others, but for those that have to wait.
   private static func take(
-    from bag: inout [FaultKind], _ nemesis: Nemesis, isDatabaseFree: Bool,
+    from bag: inout [FaultKind], _ kinds: [FaultKind], isDatabaseFree: Bool,
     _ random: inout SeededRandom
   ) -> FaultKind {
     let isReady = { (kind: FaultKind) in isDatabaseFree || !kind.stopsDatabase }
     if bag.isEmpty {
-      bag = nemesis.kinds.shuffled(using: &random)
+      bag = kinds.shuffled(using: &random)
     } else if !bag.contains(where: isReady) {
-      bag += nemesis.kinds.filter(isReady).shuffled(using: &random)
+      bag += kinds.filter(isReady).shuffled(using: &random)
     }
     return bag.remove(at: bag.firstIndex(where: isReady) ?? 0)
   }
@@ -66,14 +66,16 @@ enum FaultSchedule {
     of kind: FaultKind, _ random: inout SeededRandom
   ) -> (lasting: Int, amount: Int) {
     switch kind {
-    case .pauseDevice, .pauseServer: (draw(200...3_000, &random), 0)
+    case .pauseDevice, .pauseServer, .pauseMirror, .pauseProgram: (draw(200...3_000, &random), 0)
     case .pauseBackends: (draw(200...3_000, &random), draw(1...3, &random))
-    case .killDevice, .killServer, .restartDatabase, .crashDatabase: (draw(0...1_500, &random), 0)
-    case .partition, .stallRequests, .stallAnswers, .stallDatabase: (draw(300...4_000, &random), 0)
+    case .killDevice, .killServer, .restartDatabase, .crashDatabase, .killMirror, .killProgram:
+      (draw(0...1_500, &random), 0)
+    case .partition, .stallRequests, .stallAnswers, .stallDatabase, .stallMirror, .stallProgram:
+      (draw(300...4_000, &random), 0)
     case .slowLink: (draw(500...4_000, &random), draw(10...250, &random))
     case .cutRequest, .cutAnswer: (draw(300...2_000, &random), draw(0...1_500, &random))
     case .killBackend, .moveDevice: (0, draw(0...1_000, &random))
-    case .reset, .resetDatabase: (0, 0)
+    case .reset, .resetDatabase, .resetMirror, .resetProgram: (0, 0)
     }
   }
 }

@@ -57,6 +57,32 @@ enum FaultKind: String, Sendable, CaseIterable {
   case resetDatabase = "reset-database"
   /// Devices continue at the other node.
   case moveDevice = "move-device"
+  /// SIGSTOP for the process of a mirror, which may hold rows of the tables.
+  case pauseMirror = "pause-mirror"
+  case killMirror = "kill-mirror"
+  /// Nothing passes between a mirror and its two sides.
+  case stallMirror = "stall-mirror"
+  /// A mirror's connections to both sides are reset.
+  case resetMirror = "reset-mirror"
+  /// SIGSTOP for the program that works on a mirror's tables, within its transactions.
+  case pauseProgram = "pause-program"
+  case killProgram = "kill-program"
+  /// Nothing passes between the program and PostgreSQL.
+  case stallProgram = "stall-program"
+  /// The program's connections are reset; it does not know whether its last commits succeeded.
+  case resetProgram = "reset-program"
+
+  /// The kinds of fault beside a mirror and a program: those of one node and its database, and
+  /// those of the mirror and the program.
+  static func besideMirror(_ store: RoundPlan.Store) -> [FaultKind] {
+    let kinds: [FaultKind] = [
+      .pauseDevice, .pauseServer, .pauseBackends, .killDevice, .killServer, .killBackend,
+      .restartDatabase, .crashDatabase, .partition, .slowLink, .reset, .cutRequest, .cutAnswer,
+      .pauseMirror, .killMirror, .stallMirror, .resetMirror,
+      .pauseProgram, .killProgram, .stallProgram, .resetProgram,
+    ]
+    return store == .postgres ? kinds + [.stallDatabase, .resetDatabase] : kinds
+  }
 
   /// Whether PostgreSQL is down for a while, so that faults of the kind keep a distance.
   var stopsDatabase: Bool {
