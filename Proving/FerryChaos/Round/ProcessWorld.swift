@@ -90,7 +90,8 @@ final class ProcessWorld: Sendable {
     if store != nil { return try serverEvidence().head }
     return try withDatabase { connection in
       let rows = try connection.query(
-        .once("SELECT head FROM spaces WHERE name = $1"), [.text(Self.space)])
+        .once("SELECT head FROM spaces WHERE id = (SELECT id FROM space_names WHERE name = $1)"),
+        [.text(Self.space)])
       return try rows[0].int8(0)
     }
   }
