@@ -19,8 +19,8 @@ package struct CrossOriginRule: Sendable, Equatable {
   ]
   /// The headers of answers that SPEC.md defines, besides those that every page may read.
   static let answerHeaders = [
-    "Accept-Encoding", "Accept-Ranges", "Allow", "Content-Range", "ETag", "Retry-After",
-    "Upload-Complete", "Upload-Offset", "WWW-Authenticate",
+    "Accept-Encoding", "Accept-Ranges", "Allow", "Content-Range", "ETag", "Location",
+    "Retry-After", "Upload-Complete", "Upload-Offset", "WWW-Authenticate",
   ]
 
   private let origins: Set<String>
