@@ -86,8 +86,9 @@ struct MirrorSpaceTests {
         BEGIN UPDATE lists SET size = size + 1 WHERE id = NEW.list; RETURN NULL; END';
       CREATE TRIGGER count AFTER INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION count_tasks();
       INSERT INTO lists VALUES (1, 1), (2, 1), (3, 2);
-      INSERT INTO tasks VALUES (1, 1, 1), (2, 2, 1), (3, 1, 2), (4, 1, NULL, 3), (5, 1, NULL, 4),
-        (6, 1, 2, NULL, 1), (7, 2, 3);
+      INSERT INTO tasks(id, account, list) VALUES (1, 1, 1), (2, 2, 1), (3, 1, 2), (7, 2, 3);
+      INSERT INTO tasks(id, account, parent) VALUES (4, 1, 3), (5, 1, 4);
+      INSERT INTO tasks(id, account, list, old) VALUES (6, 1, 2, 1);
       INSERT INTO steps VALUES (1, 1, 1), (2, 2, 2), (3, 1, 5), (4, 1, 6)
       """, "lists", "tasks", "steps")
     let stage = accounts.stage
