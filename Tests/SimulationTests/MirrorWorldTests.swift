@@ -14,7 +14,7 @@ struct MirrorWorldTests {
     return options
   }
 
-  @Test("a world with mirrors passes all oracles", arguments: WorldOptions.Profile.allCases, 1...2)
+  @Test("a world with mirrors passes all oracles", arguments: WorldOptions.Profile.allCases, 1...1)
   func sound(_ profile: WorldOptions.Profile, _ seed: UInt64) async throws {
     try await WorldThreads.expectSound(seed, Self.options(profile), with: .mirrored)
   }
