@@ -40,7 +40,7 @@ struct MirrorIntake: Sendable {
     var failed: [FailedWrite] = []
     for (place, transaction) in transactions.enumerated() {
       do {
-        failed += try await parts.replica.write { try parts.file.take(transaction, $0) }
+        failed += try await write(transaction)
       } catch let error where error.isTooManyWrites {
         return try await failed + takeTogether(transaction)
       } catch let error as ReplicaError where error.isConstraint && !captured.isPart {

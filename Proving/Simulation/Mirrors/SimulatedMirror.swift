@@ -186,8 +186,8 @@ final class SimulatedMirror: @unchecked Sendable {
   }
 
   /// Returns both sides.
-  func evidence(in file: SQLiteConnection) throws -> MirrorEvidence {
-    var evidence = MirrorEvidence()
+  func evidence(in file: SQLiteConnection) throws -> MirrorSidesEvidence {
+    var evidence = MirrorSidesEvidence()
     (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
     let connection = try connected()
     for row in try connection.query(
@@ -210,7 +210,7 @@ final class SimulatedMirror: @unchecked Sendable {
 
   private func read(
     _ table: MirrorTable, _ connection: PostgresConnection, _ file: SQLiteConnection,
-    into evidence: inout MirrorEvidence
+    into evidence: inout MirrorSidesEvidence
   ) throws {
     let columns = table.columns.map(\.name)
     let texts = columns.map { "\(quoted($0.text))::text" }

@@ -1,5 +1,4 @@
 import FerryConformance
-import FerryMirror
 import FerryNetworking
 import FerryPersistence
 import FerryProtocol
@@ -26,11 +25,8 @@ final class DeviceProcess: @unchecked Sendable {
   /// The process's own connections to the ledgers, on which others may look at the file between two
   /// transactions.
   private var connections: [Int: SQLiteConnection] = [:]
-  /// Of a mirror; `nil` before the first round.
-  private var rounds: MirrorRounds?
-  /// Of a mirror: the newest operation of a transaction that took programs' writes, and all of its operations,
-  /// until the oracles know them.
-  private var taken: (last: Int64, operations: [LocalOperation])?
+  /// Of a mirror; `nil` before its first round.
+  private var carrier: MirrorCarrier?
   /// Whether the tables are known to be at the newest version of the application's schema.
   private(set) var isUpgraded = false
 
@@ -49,7 +45,7 @@ final class DeviceProcess: @unchecked Sendable {
     missions?.die()
     // They hold the replica, and its surroundings hold this process.
     missions = nil
-    (replica, whole, rounds, taken) = (nil, nil, nil, nil)
+    (replica, whole, carrier) = (nil, nil, nil)
     connections = [:]
   }
 
@@ -164,7 +160,11 @@ final class DeviceProcess: @unchecked Sendable {
   private func keepInStep(_ replica: Replica, _ first: Replica) async {
     do {
       if let mirror = device.mirror {
-        try await carry(mirror, replica)
+        let pause = device.syncPause / 4 + random.below(max(1, device.syncPause / 2))
+        try await setting.scheduler.sleep(.milliseconds(pause))
+        let carrier = carrier ?? MirrorCarrier(self, mirror, replica, seed: random.next())
+        self.carrier = carrier
+        try await carrier.carry()
       } else if device.watches {
         // The first space's replica watches all spaces.
         let watcher = device.ledgers.count > 1 ? first : replica
@@ -185,53 +185,6 @@ final class DeviceProcess: @unchecked Sendable {
       fail("sync", error)
       try? await setting.scheduler.sleep(.milliseconds(100 + random.below(1_000)))
     }
-  }
-
-  // MARK: A mirror
-
-  /// Carries the rows of a mirror, now and then.
-  private func carry(_ mirror: SimulatedMirror, _ replica: Replica) async throws {
-    let pause = device.syncPause / 4 + random.below(max(1, device.syncPause / 2))
-    try await setting.scheduler.sleep(.milliseconds(pause))
-    if rounds == nil {
-      _ = try await replica.sync()
-      let (path, fileSystem) = (device.path, setting.disk.fileSystem)
-      rounds = try await mirror.rounds(
-        of: replica,
-        processor: Processor(
-          setting.scheduler, random: SeededRandom(random.next(), "tables")
-        ) { [self] in isAlive },
-        openFile: { try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem) },
-        taking: { [self] in try take($0, $1) })
-    }
-    defer { tellTaken() }
-    try await rounds?.runOnce()
-    guard isAlive else { return }
-    setting.trace.note(.synced, device.name, "carried rows")
-    tellTaken()
-    device.observe()
-  }
-
-  /// Makes the writes of programs, and keeps their operations until they are known to be committed.
-  private func take(_ database: Database, _ body: () throws -> Void) throws {
-    tellTaken()
-    let ledger = device.ledgers[0].on(database.connection)
-    let before = try RecordedOperations.lastSequence(ledger)
-    try body()
-    let operations = try RecordedOperations.read(ledger, after: before)
-    taken = operations.isEmpty ? nil : (try RecordedOperations.lastSequence(ledger), operations)
-  }
-
-  /// Passes the operations of the last such transaction to the oracles, if the file has them.
-  private func tellTaken() {
-    guard isAlive, let (last, operations) = taken else { return }
-    taken = nil
-    let isThere = device.look(at: device.ledgers[0], isApart: false) {
-      try RecordedOperations.lastSequence($0) >= last
-    }
-    guard isThere == true else { return }
-    device.mirror?.took(operations)
-    tell([operations], by: "a program")
   }
 
   /// Syncs all spaces of the file, or now and then the joined one alone.
@@ -302,7 +255,7 @@ final class DeviceProcess: @unchecked Sendable {
   }
 
   /// Passes the operations of a transaction, by ledger, to the oracles.
-  private func tell(_ written: [[LocalOperation]], by author: String) {
+  func tell(_ written: [[LocalOperation]], by author: String) {
     let all = written.flatMap { $0 }
     setting.trace.note(.wrote, device.name, "\(author): \(Self.list(all))")
     for (ledger, operations) in zip(device.ledgers, written) where !operations.isEmpty {

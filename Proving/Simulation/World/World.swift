@@ -334,7 +334,7 @@ package final class World: @unchecked Sendable {
       guard var evidence = try evidence?.get() else { continue }
       evidence.forgets = skipped.milliseconds > 0
       report(
-        TablesMirrored.judge(device.name, evidence, server, serverWentBack: serverWentBack),
+        MirrorSides.judge(device.name, evidence, server, serverWentBack: serverWentBack),
         by: device.name)
     }
   }

@@ -3,16 +3,16 @@ import FerryProtocol
 import Testing
 
 /// The oracle of mirrors.
-struct TablesMirroredTests {
+struct MirrorSidesTests {
   private static let note = RecordKey(table: "notes", record: "n1")
   private static let other = RecordKey(table: "notes", record: "n2")
 
   /// Returns the findings on two sides with the same row.
   private func found(
     serverWentBack: Bool = false, history: [RecordKey] = [],
-    _ change: (inout MirrorEvidence) -> Void = { _ in }
+    _ change: (inout MirrorSidesEvidence) -> Void = { _ in }
   ) -> [String] {
-    var evidence = MirrorEvidence()
+    var evidence = MirrorSidesEvidence()
     evidence.tables = [Self.note: ["title": "a", "stars": nil]]
     evidence.replica = evidence.tables
     change(&evidence)
@@ -24,7 +24,7 @@ struct TablesMirroredTests {
     }
     let server = ServerEvidence(
       head: 1, epoch: Epoch(1), history: entries, records: [:], buffered: 0)
-    return TablesMirrored.judge("m", evidence, server, serverWentBack: serverWentBack)
+    return MirrorSides.judge("m", evidence, server, serverWentBack: serverWentBack)
       .map(\.detail)
   }
 
@@ -54,7 +54,7 @@ struct TablesMirroredTests {
   func made() {
     func lost(
       _ history: [RecordKey] = [], back: Bool = false,
-      _ change: (inout MirrorEvidence) -> Void = { _ in }
+      _ change: (inout MirrorSidesEvidence) -> Void = { _ in }
     ) -> Int {
       found(serverWentBack: back, history: history) {
         $0.made = [Self.other]

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// The two sides of a mirror at the end of a run.
-package struct MirrorEvidence: Sendable {
+package struct MirrorSidesEvidence: Sendable {
   /// A row's values by column, as PostgreSQL writes them.
   package typealias Rows = [RecordKey: [Name: String?]]
 
@@ -31,11 +31,12 @@ package struct MirrorEvidence: Sendable {
 ///    row only if PostgreSQL cannot hold it, or cannot hold a row that it needs.
 /// 2. The space has had each record that a program made and did not delete, unless its write was rejected. After the server
 ///    went back, this is not judged.
-package enum TablesMirrored {
-  package static let name = "tables-mirrored"
+package enum MirrorSides {
+  package static let name = "mirror-sides"
 
   package static func judge(
-    _ mirror: String, _ evidence: MirrorEvidence, _ server: ServerEvidence, serverWentBack: Bool
+    _ mirror: String, _ evidence: MirrorSidesEvidence, _ server: ServerEvidence,
+    serverWentBack: Bool
   ) -> [Violation] {
     var found: [String] = []
     for (key, row) in evidence.replica where !evidence.deferred.contains(key) {
@@ -60,7 +61,7 @@ package enum TablesMirrored {
     return found.sorted().map { Violation(oracle: name, "\(mirror): \($0)") }
   }
 
-  private static func lost(_ evidence: MirrorEvidence, _ server: ServerEvidence) -> [String] {
+  private static func lost(_ evidence: MirrorSidesEvidence, _ server: ServerEvidence) -> [String] {
     let known = Set(server.records.keys).union(server.history.map(\.key))
       .union(server.forgotten.map(\.key))
     let forgotten = evidence.forgets ? evidence.taken : []
