@@ -49,9 +49,14 @@ struct MirrorFile: Sendable {
 
   private func prepare(_ table: MirrorTable, _ database: Database) throws {
     let (noted, keys) = (Self.noted(table), Self.keys(table, ""))
+    // SQLite searches the key only for values of its own affinity, and reads the whole table otherwise.
+    let columns = table.key.map {
+      "\(Self.quoted($0.name.text)) \($0.affinity.rawValue) NOT NULL, "
+    }
     try database.execute(
       """
-      CREATE TABLE IF NOT EXISTS \(noted)(\(keys), turn INTEGER NOT NULL, PRIMARY KEY(\(keys)))
+      CREATE TABLE IF NOT EXISTS \(noted)(
+        \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys)))
       WITHOUT ROWID
       """)
     let events = [("INSERT", ["NEW."]), ("DELETE", ["OLD."]), ("UPDATE", ["OLD.", "NEW."])]

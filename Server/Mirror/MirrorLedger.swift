@@ -207,7 +207,8 @@ package struct MirrorLedger: Sendable {
     var found = CapturedWrites()
     if taken.isEmpty { return found }
     let places = Dictionary(uniqueKeysWithValues: zip(taken, taken.indices))
-    var writes: [(place: Int, write: CapturedWrite)] = []
+    // The writes of a transaction stay in their order.
+    var writes = taken.map { _ in [CapturedWrite]() }
     let writesRead = try connection.query(
       .once(
         """
@@ -236,12 +237,9 @@ package struct MirrorLedger: Sendable {
         write.values = try row.array(6, of: String.self)
       }
       if kind == .update || kind == .rekey { write.former = try row.array(7, of: String.self) }
-      writes.append((places[transaction] ?? 0, write))
+      writes[places[transaction] ?? 0].append(write)
     }
-    // Stable: the writes of a transaction stay in their order.
-    found.writes = taken.indices.flatMap { place in
-      writes.filter { $0.place == place }.map(\.write)
-    }
+    found.writes = writes.flatMap(\.self)
     found.isPart = Int64(found.writes.count) < count
     return found
   }
