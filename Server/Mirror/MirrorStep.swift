@@ -55,8 +55,8 @@ struct MirrorStep {
     try connection.execute("SELECT set_config('ferry.mirror', '\(ledger.number)', true)")
     try connection.execute("SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = 0")
     if isCareful { try connection.execute("SET CONSTRAINTS ALL IMMEDIATE") }
-    if sql.contains(where: { $0.table.adoption != nil }) {
-      // As in the triggers.
+    if sql.contains(where: { $0.table.adoption?.condition != nil }) {
+      // A condition means the same as in the triggers. Otherwise programs' triggers have their usual path.
       try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     }
     hasDeferred = try ledger.hasDeferred(connection)
@@ -75,14 +75,14 @@ struct MirrorStep {
       key = try definition.texts(ofKey: row.key)
     } catch {
       let shown = row.key.map { String(reflecting: $0) }
-      return try `defer`(row, shown, error.description)
+      return try postpone(row, shown, error.description)
     }
     let texts: [String?]
     do throws(MirrorFault) {
       texts = try definition.texts(ofColumns: row.values ?? [])
       if row.values != nil { try definition.checkSpace(ofKey: key) }
     } catch {
-      return try `defer`(row, key, error.description)
+      return try postpone(row, key, error.description)
     }
     if hasDeferred { try ledger.settle(definition.name, key, connection) }
     if isCareful { return try tryAlone(row, key, texts) }
@@ -92,7 +92,7 @@ struct MirrorStep {
     if count == Self.batchMax || batch.bytes > Self.batchBytesMax { try flush() }
   }
 
-  private mutating func `defer`(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
+  private mutating func postpone(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
     try ledger.defer(sql[row.table].table.name, key, reason, connection)
     deferred.append((row.table, key))
   }
@@ -191,7 +191,7 @@ struct MirrorStep {
     for (row, error) in refused {
       let definition = sql[row.table].table
       let key = try definition.texts(ofKey: row.key)
-      try `defer`(row, key, error.message)
+      try postpone(row, key, error.message)
     }
     refused = []
     for (table, key) in deferred {
@@ -228,10 +228,12 @@ struct MirrorStep {
 
 extension PostgresError {
   /// Whether a row's values are the reason: a data exception, a violated constraint, a size that an
-  /// index cannot hold, or an exception of a trigger.
+  /// index cannot hold, or an error in a trigger.
   var isAboutRow: Bool {
     guard kind == .server, let sqlState else { return false }
-    return ["22", "23", "54", "P0"].contains { sqlState.hasPrefix($0) }
+    if ["22", "23", "54", "P0"].contains(where: sqlState.hasPrefix) { return true }
+    // A trigger may name what is absent, or what it may not use.
+    return sqlState.hasPrefix("42") && context != nil
   }
 }
 

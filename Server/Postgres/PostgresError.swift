@@ -32,6 +32,8 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
   package var message: String
   package var detail: String?
   package var hint: String?
+  /// The functions in which it happened, if PostgreSQL called any.
+  package var context: String?
   /// The violated constraint's name.
   package var constraint: String?
   /// The connection broke after a commit may have been sent: it is not known whether the work is
@@ -87,6 +89,7 @@ extension PostgresError {
       sqlState: field(ferry_diag_sqlstate), detail: field(ferry_diag_detail),
       hint: field(ferry_diag_hint))
     severity = field(ferry_diag_severity)
+    context = field(ferry_diag_context)
     constraint = field(ferry_diag_constraint)
   }
 }

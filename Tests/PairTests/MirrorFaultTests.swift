@@ -172,6 +172,36 @@ struct MirrorFaultTests {
     #expect(try await stage.device.count("lists") == 2)
   }
 
+  @Test("a row whose trigger fails is deferred, and arrives once the trigger works")
+  func brokenTrigger() async throws {
+    let stage = try await Self.stage()
+    // The tables exist before the program's trigger.
+    try await carry(stage, "INSERT INTO app.lists VALUES ('a', 'one')")
+    try stage.sql(
+      """
+      CREATE FUNCTION app.count_lists() RETURNS trigger LANGUAGE plpgsql AS '
+        BEGIN
+          IF NEW.id = ''b'' THEN UPDATE app.counts SET n = n + 1; END IF;
+          RETURN NULL;
+        END';
+      CREATE TRIGGER count AFTER INSERT ON app.lists FOR EACH ROW EXECUTE FUNCTION app.count_lists()
+      """)
+    let run = try stage.run()
+    try await stage.device.write("INSERT INTO lists VALUES ('b', 'two'), ('c', 'three')")
+    try await stage.device.exchange()
+    try await stage.eventuallyRows("SELECT id FROM app.lists ORDER BY id", [["a"], ["c"]])
+    try await stage.eventuallyRows(
+      "SELECT tab, reason FROM ferry_mirror.deferred",
+      [["lists", "relation \"app.counts\" does not exist"]])
+    try stage.sql("CREATE TABLE app.counts(n int); INSERT INTO app.counts VALUES (0)")
+    try await stage.device.write("INSERT INTO lists VALUES ('d', 'four')")
+    try await stage.device.exchange()
+    try await stage.eventuallyRows("SELECT n::text FROM app.counts", [["1"]])
+    run.send(SIGKILL)
+    _ = try await run.exitStatus()
+    try await expectEqual(stage)
+  }
+
   @Test("rows of before get the default value of a required column that is added")
   func required() async throws {
     let stage = try await Self.stage()

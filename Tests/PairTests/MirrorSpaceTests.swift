@@ -73,7 +73,7 @@ struct MirrorSpaceTests {
     """
 
   @Test(
-    "rows that PostgreSQL changes along with a device's delete change in their spaces")
+    "rows that PostgreSQL changes along with a device's delete or insert change in their spaces")
   func cascades() async throws {
     let accounts = try await Accounts.make(
       """
@@ -82,6 +82,9 @@ struct MirrorSpaceTests {
         list int REFERENCES lists ON DELETE CASCADE, parent int REFERENCES tasks ON DELETE CASCADE,
         old int REFERENCES lists ON DELETE SET NULL);
       CREATE TABLE steps(id int PRIMARY KEY, account int, task int REFERENCES tasks ON DELETE CASCADE);
+      CREATE FUNCTION count_tasks() RETURNS trigger LANGUAGE plpgsql AS '
+        BEGIN UPDATE lists SET size = size + 1 WHERE id = NEW.list; RETURN NULL; END';
+      CREATE TRIGGER count AFTER INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION count_tasks();
       INSERT INTO lists VALUES (1, 1), (2, 1), (3, 2);
       INSERT INTO tasks(id, account, list) VALUES (1, 1, 1), (2, 2, 1), (3, 1, 2), (7, 2, 3);
       INSERT INTO tasks(id, account, parent) VALUES (4, 1, 3), (5, 1, 4);
@@ -102,12 +105,15 @@ struct MirrorSpaceTests {
     try await accounts.devices[0].write("DELETE FROM tasks WHERE id IN (3, 5)")
     try await accounts.expect(0, tasks, [[6, .null]])
     try await accounts.expect(0, "SELECT id FROM steps", [[4]])
+    // A trigger of a program.
+    try await accounts.devices[1].write("INSERT INTO tasks(id, list) VALUES (8, 3)")
+    try await accounts.expect(1, "SELECT size FROM lists", [[2]])
     try await accounts.end(runs)
     for name in ["a1", "a2"] {
       #expect(try await stage.mirror(["verify", name]).output == "0 rows differ\n")
     }
     #expect(
-      try stage.rows("SELECT id::text FROM tasks ORDER BY id") == [["6"], ["7"]])
+      try stage.rows("SELECT id::text FROM tasks ORDER BY id") == [["6"], ["7"], ["8"]])
     #expect(try stage.rows("SELECT kind::text FROM ferry_mirror.captured") == [])
   }
 
