@@ -10,41 +10,34 @@ import Foundation
 /// Uploads come into a local directory first. When they are whole and match their hash, they go to
 /// the store, and leave the directory afterwards.
 package final class ObjectContent: ContentStore {
-  /// Bytes of a part, and of the largest object that is sent whole.
-  package static let partBytesStandard: Int64 = 16 << 20
-  /// Parts of one object.
-  private static let partsMax: Int64 = 9_000
   private static let looksAtOnce = 16
   private static let filesAtOnce = 4
   /// How long an address for a download is valid, in seconds. A download that has begun goes on.
   private static let addressValidity = 900
 
   package let local: BlobThreads
-  package let client: ObjectStoreClient
-  private let partBytes: Int64
+  private let files: ObjectFiles
   private let redirects: Bool
 
   package var locksAllNodes: Bool { false }
-  package var place: String { client.settings.description }
+  package var place: String { files.place }
+  package var client: ObjectStoreClient { files.client }
 
   /// - Parameters:
   ///   - local: The directory of uploads in progress, and of this machine's locks.
   ///   - redirects: Whether devices fetch content from the store itself.
-  ///   - partBytes: A power of two, 5 MiB at least as stores require.
-  package init(
-    _ client: ObjectStoreClient, local: BlobThreads, redirects: Bool = false,
-    partBytes: Int64 = ObjectContent.partBytesStandard
-  ) {
-    (self.client, self.local) = (client, local)
-    (self.redirects, self.partBytes) = (redirects, partBytes)
+  package init(_ files: ObjectFiles, local: BlobThreads, redirects: Bool = false) {
+    (self.files, self.local, self.redirects) = (files, local, redirects)
   }
 
   // MARK: Names
 
-  func key(of hash: ContentHash) -> String {
+  private func name(of hash: ContentHash) -> String {
     let name = hash.description
-    return "\(client.settings.prefix)\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
+    return "\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
   }
+
+  func key(of hash: ContentHash) -> String { client.settings.prefix + name(of: hash) }
 
   /// Returns the content of a key; `nil` for objects that are not content.
   func hash(ofKey key: String) -> ContentHash? {
@@ -67,9 +60,7 @@ package final class ObjectContent: ContentStore {
   ) async throws(BlobError) -> [ContentHash: Int64] {
     let sizes = try await concurrently(hashes, Self.looksAtOnce) {
       (hash) async throws(BlobError) in
-      try await self.asking { (client) async throws(ObjectStoreError) in
-        try await client.size(of: self.key(of: hash))
-      }
+      try await self.files.size(of: self.name(of: hash))
     }
     return Dictionary(
       zip(hashes, sizes).compactMap { hash, size in size.map { (hash, $0) } },
@@ -77,10 +68,7 @@ package final class ObjectContent: ContentStore {
   }
 
   package func content(of hash: ContentHash, limit: Int) async throws(BlobError) -> [UInt8]? {
-    let bytes = try await asking { (client) async throws(ObjectStoreError) in
-      try await client.content(of: self.key(of: hash), limit: limit)
-    }
-    guard let bytes else { return nil }
+    guard let bytes = try await files.content(of: name(of: hash), limit: limit) else { return nil }
     let found = ContentHash(of: bytes)
     guard found == hash else { throw .mismatch(expected: hash, found: found) }
     return bytes
@@ -89,23 +77,7 @@ package final class ObjectContent: ContentStore {
   package func read(
     _ hash: ContentHash, _ range: Range<Int64>, of size: Int64
   ) async throws(BlobError) -> ContentReader {
-    if range.isEmpty {
-      return ContentReader { () async throws(BlobError) -> [UInt8]? in nil }
-    }
-    let body = try await asking { (client) async throws(ObjectStoreError) in
-      try await client.read(self.key(of: hash), range, of: size)
-    }
-    guard let body else { throw .missing(place: "\(place) \(hash)") }
-    let parts = BodyParts(body)
-    let place = place
-    return ContentReader { () async throws(BlobError) -> [UInt8]? in
-      do throws(TransportError) {
-        return try await parts.next()
-      } catch {
-        if error.kind == .cancelled { throw .cancelled }
-        throw .remote(place: place, reason: error.message)
-      }
-    }
+    try await files.read(name(of: hash), range, of: size)
   }
 
   package func isIntact(
@@ -133,11 +105,11 @@ package final class ObjectContent: ContentStore {
       if case .partial(let end) = spooling { return end }
       return 0
     }
-    let chunkSize = partBytes(for: upload.total)
+    let chunkSize = files.chunkSize(for: upload.total)
     let digest = try await local.runSlowly { () throws(BlobError) in
       try spooled.digest(chunkSize: chunkSize)
     }
-    try await keep(spooled.path, digest)
+    try await files.put(file: spooled.path, digest, as: name(of: digest.hash))
     // If it stays, because the server is killed, it is sent again or expires.
     spooled.remove()
     return upload.total
@@ -146,48 +118,27 @@ package final class ObjectContent: ContentStore {
   package func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
     let hash = ContentHash(of: bytes)
     if try await size(of: hash) == Int64(bytes.count) { return hash }
-    try await asking { (client) async throws(ObjectStoreError) in
-      try await client.put(bytes, as: self.key(of: hash))
-    }
+    try await files.put(bytes, as: name(of: hash))
     return hash
   }
 
   package func put(
-    files: [BlobSource], kept: @escaping @Sendable (Int) -> Void
+    files sources: [BlobSource], kept: @escaping @Sendable (Int) -> Void
   ) async throws(BlobError) {
     var seen: Set<ContentHash> = []
-    let files = files.filter { seen.insert($0.digest.hash).inserted }
-    _ = try await concurrently(files, Self.filesAtOnce) { (file) async throws(BlobError) in
+    let sources = sources.filter { seen.insert($0.digest.hash).inserted }
+    _ = try await concurrently(sources, Self.filesAtOnce) { (file) async throws(BlobError) in
       if try await self.size(of: file.digest.hash) == file.digest.size { return }
-      let chunkSize = self.partBytes(for: file.digest.size)
+      let chunkSize = self.files.chunkSize(for: file.digest.size)
       let digest = try await self.local.run { (_, cancellation) throws(BlobError) in
         try FileHasher.digest(of: file.path, chunkSize: chunkSize) { _ in
           !cancellation.isCancelled
         }
       }
       guard digest.hash == file.digest.hash else { throw BlobError.changed(path: file.path) }
-      try await self.keep(file.path, digest)
+      try await self.files.put(file: file.path, digest, as: self.name(of: digest.hash))
       kept(Int(digest.size))
     }
-  }
-
-  /// Sends a file whose hashes are known.
-  private func keep(_ path: String, _ digest: FileDigest) async throws(BlobError) {
-    let (key, partBytes) = (key(of: digest.hash), partBytes(for: digest.size))
-    try await asking { (client) async throws(ObjectStoreError) in
-      if digest.chunks.isEmpty {
-        try await client.put(file: path, size: digest.size, hash: digest.hash.bytes, as: key)
-      } else {
-        try await client.put(
-          file: path, size: digest.size, parts: digest.chunks.map(\.bytes), of: partBytes, as: key)
-      }
-    }
-  }
-
-  private func partBytes(for size: Int64) -> Int64 {
-    var bytes = partBytes
-    while size / bytes >= Self.partsMax { bytes *= 2 }
-    return bytes
   }
 
   // MARK: Collecting
@@ -195,7 +146,7 @@ package final class ObjectContent: ContentStore {
   package func page(
     from place: String?, before moment: Int64
   ) async throws(BlobError) -> ContentPage {
-    let (entries, next) = try await asking { (client) async throws(ObjectStoreError) in
+    let (entries, next) = try await files.asking { (client) async throws(ObjectStoreError) in
       try await client.list(after: place)
     }
     let old = entries.filter { $0.modifiedAt <= moment }
@@ -206,7 +157,7 @@ package final class ObjectContent: ContentStore {
     let sizes = try await concurrently(hashes, Self.looksAtOnce) {
       (hash) async throws(BlobError) -> Int64? in
       let key = self.key(of: hash)
-      return try await self.asking { (client) async throws(ObjectStoreError) in
+      return try await self.files.asking { (client) async throws(ObjectStoreError) in
         guard let size = try await client.size(of: key) else { return nil }
         try await client.remove(key)
         return size
@@ -219,12 +170,12 @@ package final class ObjectContent: ContentStore {
     before moment: Int64
   ) async throws(BlobError) -> UnfinishedRemoval {
     var removal = try await local.removeUnfinished(before: moment)
-    let uploads = try await asking { (client) async throws(ObjectStoreError) in
+    let uploads = try await files.asking { (client) async throws(ObjectStoreError) in
       try await client.unfinished()
     }
     for upload in uploads where upload.begunAt <= moment && hash(ofKey: upload.key) != nil {
       do {
-        try await asking { (client) async throws(ObjectStoreError) in
+        try await files.asking { (client) async throws(ObjectStoreError) in
           try await client.abort(upload.upload, of: upload.key)
         }
         removal.count += 1
@@ -233,33 +184,5 @@ package final class ObjectContent: ContentStore {
       }
     }
     return removal
-  }
-
-  /// Calls the store, and throws its errors as those of content.
-  private func asking<Answer: Sendable>(
-    _ body: (ObjectStoreClient) async throws(ObjectStoreError) -> Answer
-  ) async throws(BlobError) -> Answer {
-    do {
-      return try await body(client)
-    } catch .cancelled {
-      throw .cancelled
-    } catch {
-      throw .remote(place: place, reason: error.description)
-    }
-  }
-}
-
-/// A body that one reader reads part by part.
-private actor BodyParts {
-  private var iterator: TransportBody.Iterator?
-
-  init(_ body: TransportBody) { iterator = body.makeAsyncIterator() }
-
-  func next() async throws(TransportError) -> [UInt8]? {
-    guard var iterator else { return nil }
-    self.iterator = nil
-    let part = try await iterator.next()
-    if part != nil { self.iterator = iterator }
-    return part
   }
 }

@@ -41,7 +41,7 @@ struct ContentFixture {
     let server = try await ObjectStoreServer.forAll()
     let client = try Self.client(server.endpoint, bucket: try await server.bucket())
     self.client = client
-    store = ObjectContent(client, local: local, partBytes: Self.partBytes)
+    store = ObjectContent(ObjectFiles(client, partBytes: Self.partBytes), local: local)
   }
 
   /// A bucket of `server` over an address of it.
@@ -50,7 +50,7 @@ struct ContentFixture {
     let local = BlobThreads(try BlobDirectory(folder.file("blobs").path))
     let client = try Self.client(endpoint, bucket: bucket)
     self.client = client
-    store = ObjectContent(client, local: local, partBytes: Self.partBytes)
+    store = ObjectContent(ObjectFiles(client, partBytes: Self.partBytes), local: local)
   }
 
   static func client(

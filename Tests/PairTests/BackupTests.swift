@@ -4,17 +4,14 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-/// `ferryd backup` and `ferryd restore`, beside a server that takes writes.
-@Suite("Backups", .hangLimit)
-struct BackupTests {
-  private let folder: TemporaryDirectory
+/// A server with notes and a mission, for backups.
+struct BackupFixture {
+  let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory() }
 
-  private var backup: String { folder.file("backup").path }
-
   @discardableResult
-  private func ferryd(
+  func ferryd(
     _ arguments: [String], exits code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> ChildProcess.Finished {
     let finished = try await ChildProcess.run(
@@ -26,7 +23,9 @@ struct BackupTests {
   }
 
   /// Makes a server with a device's notes and a mission.
-  private func filled(_ kind: StoreKind) async throws -> (Server, Device, blobs: String, [String]) {
+  func filled(
+    _ kind: StoreKind, film: [UInt8] = Array("a film".utf8)
+  ) async throws -> (Server, Device, blobs: String, [String]) {
     let blobs = folder.file("blobs").path
     let server = try await Server.start(kind, "--blobs", blobs)
     let device = try await Device.joined(server.url)
@@ -34,7 +33,7 @@ struct BackupTests {
     try await device.exchange()
     let tour = folder.file("tour")
     try FileManager.default.createDirectory(at: tour, withIntermediateDirectories: true)
-    try Data("a film".utf8).write(to: tour.appending(path: "film.mp4"))
+    try Data(film).write(to: tour.appending(path: "film.mp4"))
     let store =
       server.database.map { ["--database", $0] } ?? ["--data", server.directory.file("data").path]
     try await ferryd(
@@ -42,36 +41,20 @@ struct BackupTests {
     return (server, device, blobs, store)
   }
 
-  @Test(
-    "a store is backed up while devices write, and restored elsewhere",
-    arguments: StoreKind.allCases)
-  func roundTrip(kind: StoreKind) async throws {
-    let (server, device, blobs, store) = try await filled(kind)
-    let writing = Task {
-      for number in 0..<10 {
-        try await device.write(Sample.notes(20, "later-\(number)"))
-        try await device.exchange()
-      }
-    }
-    let made = try await ferryd(["backup", backup, "--blobs", blobs, "--json"] + store)
-    try await writing.value
-    #expect(try JSONLine.all(made.output).last?.text("event") == "backed up")
-    #expect(try await ferryd(["restore", backup, "--check"]).output.hasPrefix("intact: "))
-    try await server.stop()
-
-    let restoredBlobs = folder.file("restored-blobs").path
-    let content = [
-      "--blobs", restoredBlobs, "--mission-key", folder.file("restored-key.pem").path,
-    ]
-    let restored =
-      try kind == .postgres
+  /// Returns the options of an empty store.
+  func empty(_ kind: StoreKind) throws -> [String] {
+    try kind == .postgres
       ? ["--database", PostgresCluster.shared().createDatabase()]
       : ["--data", folder.file("restored").path]
-    try await ferryd(["restore", backup] + content + restored)
-    #expect(FileManager.default.fileExists(atPath: content[3]))
+  }
+
+  /// Starts a restored server in the place of the former one. Expects that a device gets all rows
+  /// and the mission.
+  func expectRestored(
+    _ server: Server, _ device: Device, _ arguments: [String], count: Int64
+  ) async throws {
     let other = try ChildProcess(
-      try Executables.ferryd(),
-      ["serve", "--listen", "127.0.0.1:\(server.port)"] + content + restored)
+      try Executables.ferryd(), ["serve", "--listen", "127.0.0.1:\(server.port)"] + arguments)
     _ = try await other.line { $0.contains("listening on http://") }
     // The device sends again what the backup does not have.
     try await device.exchange()
@@ -81,23 +64,61 @@ struct BackupTests {
     try await second.ferry("track", "--create", "notes")
     let order = "SELECT id, body, n FROM notes ORDER BY id"
     #expect(try await second.rows(order) == device.rows(order))
-    #expect(try await device.count() == 400)
+    #expect(try await device.count() == count)
     try await second.ferry("mission", "download", "tour")
     let shown = try await second.ferry("mission", "show", "tour", "--json")
     #expect(shown.output.contains("film.mp4"))
-    // A store that exists is never overwritten.
-    let refused = try await ferryd(["restore", backup] + content + restored, exits: 1)
-    #expect(refused.error.contains("a backup is restored into a new store only"))
     other.send(SIGTERM)
     _ = try await other.exitStatus()
+  }
+}
+
+/// `ferryd backup` and `ferryd restore`, beside a server that takes writes.
+@Suite("Backups", .hangLimit)
+struct BackupTests {
+  private let fixture: BackupFixture
+  private var folder: TemporaryDirectory { fixture.folder }
+
+  init() throws { fixture = try BackupFixture() }
+
+  private var backup: String { folder.file("backup").path }
+
+  @Test(
+    "a store is backed up while devices write, and restored elsewhere",
+    arguments: StoreKind.allCases)
+  func roundTrip(kind: StoreKind) async throws {
+    let (server, device, blobs, store) = try await fixture.filled(kind)
+    let writing = Task {
+      for number in 0..<10 {
+        try await device.write(Sample.notes(20, "later-\(number)"))
+        try await device.exchange()
+      }
+    }
+    let made = try await fixture.ferryd(["backup", backup, "--blobs", blobs, "--json"] + store)
+    try await writing.value
+    #expect(try JSONLine.all(made.output).last?.text("event") == "backed up")
+    #expect(try await fixture.ferryd(["restore", backup, "--check"]).output.hasPrefix("intact: "))
+    try await server.stop()
+
+    let restoredBlobs = folder.file("restored-blobs").path
+    let content = [
+      "--blobs", restoredBlobs, "--mission-key", folder.file("restored-key.pem").path,
+    ]
+    let restored = try fixture.empty(kind)
+    try await fixture.ferryd(["restore", backup] + content + restored)
+    #expect(FileManager.default.fileExists(atPath: content[3]))
+    try await fixture.expectRestored(server, device, content + restored, count: 400)
+    // A store that exists is never overwritten.
+    let refused = try await fixture.ferryd(["restore", backup] + content + restored, exits: 1)
+    #expect(refused.error.contains("a backup is restored into a new store only"))
   }
 
   @Test(
     "a backup with a changed byte, without a part or unfinished is refused, and changes nothing")
   func damaged() async throws {
-    let (server, _, blobs, store) = try await filled(.embedded)
+    let (server, _, blobs, store) = try await fixture.filled(.embedded)
     try await server.stop()
-    try await ferryd(["backup", backup, "--blobs", blobs] + store)
+    try await fixture.ferryd(["backup", backup, "--blobs", blobs] + store)
     let target = ["--data", folder.file("target").path]
     let parts = try FileManager.default.subpathsOfDirectory(atPath: backup).filter { name in
       name == "store.sqlite" || name.hasPrefix("content/") && name.count > 64
@@ -110,10 +131,10 @@ struct BackupTests {
       changed[changed.startIndex + bytes.count / 2] ^= 1
       try? FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
       try changed.write(to: file)
-      let found = try await ferryd(["restore", backup] + target, exits: 1)
+      let found = try await fixture.ferryd(["restore", backup] + target, exits: 1)
       #expect(found.error.contains("is not as it was backed up"), "\(name)")
       try FileManager.default.removeItem(at: file)
-      let missing = try await ferryd(["restore", backup] + target, exits: 1)
+      let missing = try await fixture.ferryd(["restore", backup] + target, exits: 1)
       #expect(missing.error.contains("the backup in \(backup) is damaged"), "\(name)")
       try bytes.write(to: file)
     }
@@ -124,14 +145,14 @@ struct BackupTests {
     ] {
       try text.replacingOccurrences(of: from, with: to).write(
         to: list, atomically: true, encoding: .utf8)
-      let found = try await ferryd(["restore", backup] + target, exits: 1)
+      let found = try await fixture.ferryd(["restore", backup] + target, exits: 1)
       #expect(found.error.contains("is damaged"))
     }
     try FileManager.default.removeItem(at: list)
-    let unfinished = try await ferryd(["restore", backup] + target, exits: 1)
+    let unfinished = try await fixture.ferryd(["restore", backup] + target, exits: 1)
     #expect(unfinished.error.contains("is no backup"))
     #expect(!FileManager.default.fileExists(atPath: target[1]))
-    let filled = try await ferryd(["backup", backup, "--blobs", blobs] + store, exits: 1)
+    let filled = try await fixture.ferryd(["backup", backup, "--blobs", blobs] + store, exits: 1)
     #expect(filled.error.contains("is not empty"))
   }
 }

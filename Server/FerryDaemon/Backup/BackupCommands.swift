@@ -1,5 +1,6 @@
 import FerryCommandLine
 import FerryMissionServer
+import FerryObjectStore
 import FerryPostgres
 import FerrySQLite
 import FerrySyncServer
@@ -9,21 +10,27 @@ import Foundation
 enum BackupCommands {
   static let backup = CommandSpec(
     "backup",
-    summary: "Copy a store and its missions' content to a folder, also while servers run.",
+    summary:
+      "Copy a store and its missions' content to a folder or a bucket, also while servers run.",
     discussion: """
       The copy is one state of the store. All parts have their SHA-256 in backup.json, which is \
-      written last. Keep the folder safe: it has the hashes of all tokens and the key that signs \
+      written last. Keep the place safe: it has the hashes of all tokens and the key that signs \
       missions. With --database, --blobs or --content names the content; without it the backup has none. A \
-      PostgreSQL database also needs pg_dump.
+      PostgreSQL database also needs pg_dump. A bucket needs room for a copy of the store in TMPDIR.
       """,
-    options: ContentOptions.options, flags: [JSONOption.flag],
+    options: ContentOptions.options + ObjectStoreOptions.options("backup"),
+    flags: [JSONOption.flag],
     arguments: [
-      ArgumentSpec("folder", help: "A folder that is absent or empty.", kind: .directory)
+      ArgumentSpec(
+        "place", help: "A folder, or s3://BUCKET/PREFIX; absent or empty.", kind: .directory)
     ],
-    examples: [ExampleSpec("Back up the embedded store", "ferryd backup /backups/monday")]
+    examples: [
+      ExampleSpec("Back up the embedded store", "ferryd backup /backups/monday"),
+      ExampleSpec("Back up to a bucket of Amazon", "ferryd backup s3://backups/ferry/monday"),
+    ]
   ) { arguments in
     let maker = BackupMaker(
-      folder: try arguments.string("folder"), store: try store(arguments),
+      place: try await place(arguments), store: try store(arguments),
       blobs: try ContentOptions.directory(arguments),
       missionKey: arguments.stringIfPresent("mission-key"),
       content: try await ContentOptions.remoteStore(arguments))
@@ -31,7 +38,7 @@ enum BackupCommands {
     let manifest = try await explained("backup") { bar in
       try await maker.run(createdAt: now) { bar.update(completed: $0) }
     }
-    try report(manifest, maker.folder, arguments, event: "backed up")
+    try report(manifest, maker.place.name, arguments, event: "backed up")
     return .done
   }
 
@@ -42,9 +49,12 @@ enum BackupCommands {
       without a store, or to an empty database. Start the server afterwards. Devices send again the \
       operations that the server lost. With --check nothing is written.
       """,
-    options: ContentOptions.options,
+    options: ContentOptions.options + ObjectStoreOptions.options("backup"),
     flags: [JSONOption.flag, FlagSpec("check", help: "Only compare all parts with their hashes.")],
-    arguments: [ArgumentSpec("folder", help: "The folder of the backup.", kind: .directory)],
+    arguments: [
+      ArgumentSpec(
+        "place", help: "The folder of the backup, or s3://BUCKET/PREFIX.", kind: .directory)
+    ],
     examples: [
       ExampleSpec("Restore on another machine", "ferryd restore /backups/monday --data /srv/ferry"),
       ExampleSpec("Check a backup", "ferryd restore /backups/monday --check"),
@@ -52,21 +62,37 @@ enum BackupCommands {
   ) { arguments in
     let isCheck = arguments.flag("check")
     let restorer = BackupRestorer(
-      folder: try arguments.string("folder"), store: try StoreOptions.location(arguments),
+      place: try await place(arguments), store: try StoreOptions.location(arguments),
       blobs: try ContentOptions.directory(arguments),
       missionKey: arguments.stringIfPresent("mission-key"),
       content: isCheck ? nil : try await ContentOptions.remoteStore(arguments))
     let manifest = try await explained("restore") { bar in
-      let manifest = try restorer.manifest()
+      let manifest = try await restorer.manifest()
       if isCheck {
-        try restorer.check(manifest) { bar.update(completed: $0) }
+        try await restorer.check(manifest) { bar.update(completed: $0) }
       } else {
         try await restorer.run(manifest) { bar.update(completed: $0) }
       }
       return manifest
     }
-    try report(manifest, restorer.folder, arguments, event: isCheck ? "intact" : "restored")
+    try report(manifest, restorer.place.name, arguments, event: isCheck ? "intact" : "restored")
     return .done
+  }
+
+  private static func place(_ arguments: ParsedArguments) async throws -> any BackupPlace {
+    let name = try arguments.string("place")
+    if name.hasPrefix("s3://") {
+      let client = try ObjectStoreOptions.client(name, "backup", arguments)
+      try await ObjectStoreOptions.waitUntilReady(client, "backup", arguments)
+      return try BackupBucket(ObjectFiles(client))
+    }
+    guard !name.contains("://") else {
+      throw CommandFailure(
+        "\(name) cannot have a backup", why: "a backup is in a folder or in a bucket",
+        next: "name a folder, or s3://BUCKET/PREFIX", status: .usage, code: "backup_place")
+    }
+    return BackupFolder(
+      name: name.count > 1 && name.hasSuffix("/") ? String(name.dropLast()) : name)
   }
 
   private static func store(_ arguments: ParsedArguments) throws -> StoreLocation {
@@ -76,19 +102,19 @@ enum BackupCommands {
   }
 
   private static func report(
-    _ manifest: BackupManifest, _ folder: String, _ arguments: ParsedArguments, event: String
+    _ manifest: BackupManifest, _ place: String, _ arguments: ParsedArguments, event: String
   ) throws {
     let bytes = manifest.content.reduce(manifest.storeFile.size) { $0 + $1.size }
     if arguments.flag("json") {
       return try TextOutput.standardOutput.line(
         JSONText.object([
-          ("event", .string(event)), ("folder", .string(folder)),
+          ("event", .string(event)), ("place", .string(place)),
           ("store", .string(manifest.store.rawValue)), ("createdAt", .string(manifest.createdAt)),
           ("files", .int(Int64(manifest.content.count))), ("bytes", .string(String(bytes))),
         ]).text)
     }
     try TextOutput.standardOutput.line(
-      "\(event): \(folder), made \(manifest.createdAt): the store and \(manifest.content.count) files "
+      "\(event): \(place), made \(manifest.createdAt): the store and \(manifest.content.count) files "
         + "of missions, \(bytes) bytes")
   }
 
@@ -103,11 +129,13 @@ enum BackupCommands {
       throw CommandFailure(error.what, why: error.why, next: error.next, code: title)
     } catch let error as BlobError {
       throw CommandFailure(
-        "\(title) failed", why: "\(error)", next: "check the folder, its rights and its space",
+        "\(title) failed", why: "\(error)",
+        next: "check the place of the backup, its rights and its space",
         code: title)
     } catch let error as SQLiteError {
       throw CommandFailure(
-        "\(title) failed", why: error.message, next: "check the folder, its rights and its space",
+        "\(title) failed", why: error.message,
+        next: "check the place of the backup, its rights and its space",
         code: title)
     } catch let error as PostgresError {
       throw CommandFailure(
@@ -115,7 +143,7 @@ enum BackupCommands {
     } catch let error as CocoaError {
       throw CommandFailure(
         "\(title) failed", why: error.localizedDescription,
-        next: "check the folder, its rights and its space", code: title)
+        next: "check the place of the backup, its rights and its space", code: title)
     }
   }
 }

@@ -1,7 +1,8 @@
+import FerryMissionServer
 import FerryProtocol
 
-/// The list of a backup's parts, in its file `backup.json`. It is written last: a folder without it
-/// is no backup.
+/// The list of a backup's parts, in its file `backup.json`. It is written last: a place without it is
+/// no backup.
 struct BackupManifest: Codable, Sendable, Equatable {
   /// A kind of store.
   enum Store: String, Codable, Sendable {
@@ -37,6 +38,13 @@ struct BackupManifest: Codable, Sendable, Equatable {
   var missionKey: Part?
   /// The content of missions.
   var content: [Part]
+
+  /// The content by its hashes.
+  var contentDigests: [FileDigest] {
+    content.compactMap { part in
+      ContentHash(part.sha256).map { FileDigest(size: part.size, hash: $0) }
+    }
+  }
 
   /// Returns the reason if this program cannot use the backup.
   var fault: String? {

@@ -43,7 +43,8 @@ enum MirrorCommands {
   static let spaceOption = OptionSpec("space", value: "NAME", help: "The space.", required: true)
 
   static let nameArgument = ArgumentSpec(
-    "name", help: "The name of the mirror or group: 1 to 63 characters of a–z 0–9 _ -.")
+    "name",
+    help: "The name of the mirror (1 to 63 characters of a–z 0–9 _ -) or of the group (1 to 30).")
 
   private static let add = CommandSpec(
     "add", summary: "Create a mirror and its tables in PostgreSQL.",

@@ -17,7 +17,7 @@ extension Mirror.Status {
     lines += deferred.map(\.line)
     guard !adopted.isEmpty else { return lines }
     lines.append(
-      "unsent     \(unsentCount) rows stay in the tables, and the space does not have them")
+      "unsent     \(unsentCount.counted("row")) only in the tables, and not in the space")
     return lines + unsent.map(\.line)
   }
 

@@ -8,43 +8,31 @@ import Foundation
 /// The options of the place of missions' content: `--blobs`, `--content` and its parts, and
 /// `--mission-key`.
 enum ContentOptions {
-  static let options = [
-    OptionSpec(
-      "blobs", value: "DIR",
-      help: """
-        The directory for missions' content, created if absent; by default `blobs` in the embedded \
-        store's directory. With --database all servers share one directory. With --content it has \
-        only this server's uploads in progress.
-        """,
-      kind: .directory, environment: "FERRY_BLOBS"),
-    OptionSpec(
-      "content", value: "URL",
-      help: """
-        A bucket of an S3-compatible store for missions' content, s3://BUCKET/PREFIX, instead of a \
-        directory. The key is in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and \
-        AWS_SESSION_TOKEN), or in --content-credentials.
-        """, environment: "FERRY_CONTENT"),
-    OptionSpec(
-      "content-endpoint", value: "URL",
-      help: "The store's address, for --content; by default that of Amazon in the region.",
-      environment: "FERRY_CONTENT_ENDPOINT"),
-    OptionSpec(
-      "content-region", value: "NAME", help: "The store's region, for --content.",
-      default: "us-east-1", environment: "FERRY_CONTENT_REGION"),
-    OptionSpec(
-      "content-credentials", value: "FILE",
-      help: """
-        A file with the key for --content: aws_access_key_id and aws_secret_access_key (and \
-        aws_session_token) below [default]. It is read again if the store refuses the key.
-        """, kind: .file, environment: "FERRY_CONTENT_CREDENTIALS"),
-    OptionSpec(
-      "mission-key", value: "FILE",
-      help: """
-        The Ed25519 key (PEM) that signs missions; by default mission-key.pem in the directory of \
-        --blobs, created at its first use. With --content, each server needs a copy.
-        """,
-      kind: .file, environment: "FERRY_MISSION_KEY"),
-  ]
+  static let options =
+    [
+      OptionSpec(
+        "blobs", value: "DIR",
+        help: """
+          The directory for missions' content, created if absent; by default `blobs` in the embedded \
+          store's directory. With --database all servers share one directory. With --content it has \
+          only this server's uploads in progress.
+          """,
+        kind: .directory, environment: "FERRY_BLOBS"),
+      OptionSpec(
+        "content", value: "URL",
+        help: """
+          A bucket of an S3-compatible store for missions' content, s3://BUCKET/PREFIX, instead of a \
+          directory.
+          """, environment: "FERRY_CONTENT"),
+    ] + ObjectStoreOptions.options("content") + [
+      OptionSpec(
+        "mission-key", value: "FILE",
+        help: """
+          The Ed25519 key (PEM) that signs missions; by default mission-key.pem in the directory of \
+          --blobs, created at its first use. With --content, each server needs a copy.
+          """,
+        kind: .file, environment: "FERRY_MISSION_KEY")
+    ]
 
   /// For `ferryd serve` only.
   static let redirectFlag = FlagSpec(
@@ -62,27 +50,7 @@ enum ContentOptions {
   /// Returns the client of the store that `--content` names; `nil` without one.
   static func client(_ arguments: ParsedArguments) throws -> ObjectStoreClient? {
     guard let url = arguments.stringIfPresent("content") else { return nil }
-    do {
-      let settings = try ObjectStoreSettings(
-        url, endpoint: arguments.stringIfPresent("content-endpoint"),
-        region: try arguments.string("content-region"))
-      let source: AWSCredentialSource
-      if let file = arguments.stringIfPresent("content-credentials") {
-        source = .file(file)
-      } else if let key = AWSCredentials(environment: ProcessInfo.processInfo.environment) {
-        source = .fixed(key)
-      } else {
-        throw ObjectStoreError.configuration(
-          "there is no key: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and "
-            + "--content-credentials names no file")
-      }
-      return try ObjectStoreClient(settings, source, transport: SystemTransport())
-    } catch let error as ObjectStoreError {
-      throw CommandFailure(
-        "the store for missions' content cannot be used", why: error.description,
-        next: "check --content and its options, and the key", status: .usage,
-        code: "content_settings")
-    }
+    return try ObjectStoreOptions.client(url, "content", arguments)
   }
 
   /// Returns the store of content over a client and a directory of this machine.
@@ -91,7 +59,7 @@ enum ContentOptions {
   ) throws(FerryServerError) -> any ContentStore {
     do {
       return ObjectContent(
-        client, local: BlobThreads(try BlobDirectory(path)), redirects: redirects)
+        ObjectFiles(client), local: BlobThreads(try BlobDirectory(path)), redirects: redirects)
     } catch {
       throw .blobDirectory(path, reason: error.description)
     }
@@ -111,23 +79,7 @@ enum ContentOptions {
         code: "no_blob_directory")
     }
     let store = try store(client, beside: path, redirects: redirects)
-    let deadline = ContinuousClock.now + (try arguments.duration("start-wait"))
-    while true {
-      do throws(ObjectStoreError) {
-        try await client.check()
-        return store
-      } catch {
-        if case .unreachable(_, isTransient: true) = error, ContinuousClock.now < deadline {
-          try await Task.sleep(for: .milliseconds(500))
-          continue
-        }
-        throw CommandFailure(
-          "the store for missions' content cannot be used (\(store.place))",
-          why: error.description,
-          next: "check --content, --content-endpoint and --content-region, and that the key may "
-            + "list, read, write and remove below the prefix",
-          code: "content_unavailable")
-      }
-    }
+    try await ObjectStoreOptions.waitUntilReady(client, "content", arguments)
+    return store
   }
 }

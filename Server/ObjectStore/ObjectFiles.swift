@@ -1,0 +1,131 @@
+import FerryMissionServer
+import FerryProtocol
+import FerryTransport
+
+/// Files as the objects of one bucket, below its prefix and by their names. Failures are those of content.
+package struct ObjectFiles: Sendable {
+  /// Bytes of a part, and of the largest object that is sent whole.
+  package static let partBytesStandard: Int64 = 16 << 20
+  /// Parts of one object.
+  private static let partsMax: Int64 = 9_000
+
+  package let client: ObjectStoreClient
+  private let partBytes: Int64
+
+  /// - Parameter partBytes: A power of two, 5 MiB at least as stores require.
+  package init(_ client: ObjectStoreClient, partBytes: Int64 = ObjectFiles.partBytesStandard) {
+    (self.client, self.partBytes) = (client, partBytes)
+  }
+
+  package var place: String { client.settings.description }
+
+  private func key(_ name: String) -> String { client.settings.prefix + name }
+
+  // MARK: Reading
+
+  /// Returns whether there is no object below the prefix.
+  package func isEmpty() async throws(BlobError) -> Bool {
+    try await asking { (client) async throws(ObjectStoreError) in
+      try await client.list(after: nil, limit: 1).entries.isEmpty
+    }
+  }
+
+  /// Returns the size of a file; `nil` if there is none.
+  package func size(of name: String) async throws(BlobError) -> Int64? {
+    try await asking { (client) async throws(ObjectStoreError) in
+      try await client.size(of: key(name))
+    }
+  }
+
+  /// Reads a file of no more than `limit` bytes; `nil` if there is none.
+  package func content(of name: String, limit: Int) async throws(BlobError) -> [UInt8]? {
+    try await asking { (client) async throws(ObjectStoreError) in
+      try await client.content(of: key(name), limit: limit)
+    }
+  }
+
+  /// Opens a range of a file of `size` bytes. Throws ``BlobError/missing(place:)`` if there is none with this
+  /// size.
+  package func read(
+    _ name: String, _ range: Range<Int64>, of size: Int64
+  ) async throws(BlobError) -> ContentReader {
+    if range.isEmpty {
+      return ContentReader { () async throws(BlobError) -> [UInt8]? in nil }
+    }
+    let body = try await asking { (client) async throws(ObjectStoreError) in
+      try await client.read(key(name), range, of: size)
+    }
+    guard let body else { throw .missing(place: "\(place) \(name)") }
+    let parts = BodyParts(body)
+    let place = place
+    return ContentReader { () async throws(BlobError) -> [UInt8]? in
+      do throws(TransportError) {
+        return try await parts.next()
+      } catch {
+        if error.kind == .cancelled { throw .cancelled }
+        throw .remote(place: place, reason: error.message)
+      }
+    }
+  }
+
+  // MARK: Keeping
+
+  package func put(_ bytes: [UInt8], as name: String) async throws(BlobError) {
+    try await asking { (client) async throws(ObjectStoreError) in
+      try await client.put(bytes, as: key(name))
+    }
+  }
+
+  /// Sends a file. The store checks its hashes.
+  ///
+  /// - Parameter digest: With the hashes of chunks of ``chunkSize(for:)``.
+  package func put(
+    file path: String, _ digest: FileDigest, as name: String
+  ) async throws(BlobError) {
+    try await asking { (client) async throws(ObjectStoreError) in
+      if digest.chunks.isEmpty {
+        try await client.put(
+          file: path, size: digest.size, hash: digest.hash.bytes, as: key(name))
+      } else {
+        try await client.put(
+          file: path, size: digest.size, parts: digest.chunks.map(\.bytes),
+          of: chunkSize(for: digest.size), as: key(name))
+      }
+    }
+  }
+
+  /// Returns the bytes of each part in which a file of `size` bytes is sent.
+  package func chunkSize(for size: Int64) -> Int64 {
+    var bytes = partBytes
+    while size / bytes >= Self.partsMax { bytes *= 2 }
+    return bytes
+  }
+
+  /// Calls the store, and throws its errors as those of content.
+  func asking<Answer: Sendable>(
+    _ body: (ObjectStoreClient) async throws(ObjectStoreError) -> Answer
+  ) async throws(BlobError) -> Answer {
+    do {
+      return try await body(client)
+    } catch .cancelled {
+      throw .cancelled
+    } catch {
+      throw .remote(place: place, reason: error.description)
+    }
+  }
+}
+
+/// A body that one reader reads part by part.
+private actor BodyParts {
+  private var iterator: TransportBody.Iterator?
+
+  init(_ body: TransportBody) { iterator = body.makeAsyncIterator() }
+
+  func next() async throws(TransportError) -> [UInt8]? {
+    guard var iterator else { return nil }
+    self.iterator = nil
+    let part = try await iterator.next()
+    if part != nil { self.iterator = iterator }
+    return part
+  }
+}
