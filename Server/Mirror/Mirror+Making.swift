@@ -55,13 +55,8 @@ extension Mirror {
   private static func enter(
     _ configuration: MirrorConfiguration, _ plan: MirrorPlan, isKnown: Bool
   ) async throws {
-    let pool = try PostgresPool(url: configuration.database, connections: 1)
-    do {
+    try await PostgresPool.once(configuration.database) { pool in
       _ = try await MirrorLedger.enter(configuration, plan, again: isKnown, pool)
-      await pool.close()
-    } catch {
-      await pool.close()
-      throw error
     }
   }
 
@@ -89,18 +84,12 @@ extension Mirror {
 
   /// Returns whether the database had the mirror.
   private static func forget(_ name: String, in database: String) async throws -> Bool {
-    let pool = try PostgresPool(url: database, connections: 1)
-    do {
-      let isKnown = try await pool.run { connection in
+    try await PostgresPool.once(database) { pool in
+      try await pool.run { connection in
         guard let ledger = try MirrorLedger(name, connection) else { return false }
         try ledger.remove(connection)
         return true
       }
-      await pool.close()
-      return isKnown
-    } catch {
-      await pool.close()
-      throw error
     }
   }
 }

@@ -61,3 +61,20 @@ package final class MirrorDatabase: Sendable {
     }
   }
 }
+
+extension PostgresPool {
+  /// Runs `body` with one connection to a database, and closes it.
+  static func once<T: Sendable>(
+    _ url: String, _ body: (PostgresPool) async throws -> T
+  ) async throws -> T {
+    let pool = try PostgresPool(url: url, connections: 1)
+    do {
+      let result = try await body(pool)
+      await pool.close()
+      return result
+    } catch {
+      await pool.close()
+      throw error
+    }
+  }
+}

@@ -70,6 +70,8 @@ extension MirrorFile {
 
   /// How often a write of a split transaction is put off.
   private static let triesMax: Int64 = 5
+  /// How often writes are tried that need others of the same step.
+  private static let passesMax = 64
 
   /// Makes captured writes in the replica. A write that fails stops no other one: its row returns
   /// to PostgreSQL as the space has it. In a part of a transaction, it waits for the next part.
@@ -85,20 +87,49 @@ extension MirrorFile {
     let writes = captured.transactions.flatMap { parentsLast($0) }
     var failed = try takeInOrder(writes, database, captured.isPart)
     if captured.isPart {
-      for write in captured.writes where isParentRekey(write) {
+      for write in captured.writes where isParentRekey(write) && write.tries < Self.triesMax {
         // Its former record goes at the end.
-        try database.execute(
-          "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
+        try noteLater(write, database)
       }
-      for failure in failed where failure.mayWait && failure.write.tries < Self.triesMax {
-        try database.execute(
-          "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(failure.write.id)])
-      }
-      failed.removeAll { $0.mayWait && $0.write.tries < Self.triesMax }
+      failed = try putOff(failed, database)
     } else if !failed.isEmpty {
       let writes = CapturedWrites(writes: failed.map(\.write)).transactions
       failed = try writes.flatMap { try takeExchanged($0.writes, failed, database) }
     }
+    try conclude(captured, failed, database)
+    return failed
+  }
+
+  /// Puts a write off that is too many for one transaction: other writes come before it. Returns it if it
+  /// was put off often enough.
+  func putOff(_ captured: CapturedWrites, _ database: Database) throws -> [FailedWrite] {
+    let failed = try putOff(
+      captured.writes.map {
+        FailedWrite(
+          write: $0, reason: "it changes more records than a transaction may", mayWait: true)
+      }, database)
+    try conclude(captured, failed, database)
+    return failed
+  }
+
+  /// Puts failed writes off that may wait, and returns the others.
+  private func putOff(_ failed: [FailedWrite], _ database: Database) throws -> [FailedWrite] {
+    try failed.filter { failure in
+      guard failure.mayWait, failure.write.tries < Self.triesMax else { return true }
+      try noteLater(failure.write, database)
+      return false
+    }
+  }
+
+  private func noteLater(_ write: CapturedWrite, _ database: Database) throws {
+    try database.execute(
+      "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
+  }
+
+  /// Notes which writes were taken, and which rows return to PostgreSQL.
+  private func conclude(
+    _ captured: CapturedWrites, _ failed: [FailedWrite], _ database: Database
+  ) throws {
     try noteUnsent(failed, among: captured.writes, database)
     for failure in failed {
       guard let table = plan.table(failure.write.table) else { continue }
@@ -110,7 +141,6 @@ extension MirrorFile {
       }
     }
     try noteRead(captured.read, database)
-    return failed
   }
 
   /// Notes rows of a company that stay as they are, unless a later write has brought them.
@@ -150,8 +180,9 @@ extension MirrorFile {
       && plan.tables.contains { $0.references.contains { $0.table.text == write.table } }
   }
 
-  /// Returns the writes of a transaction with the former records of parents deleted at its end. A
-  /// device deletes the children that it has along with a parent: they need the new one before.
+  /// Returns the writes of a transaction with the former records of parents deleted at its end, or when they
+  /// were put off often enough. A device deletes the children that it has along with a parent: they need the
+  /// new one before.
   private func parentsLast(_ captured: CapturedWrites) -> [CapturedWrite] {
     // Those that were put off are read last.
     let writes = captured.writes.sorted { $0.id < $1.id }
@@ -160,12 +191,14 @@ extension MirrorFile {
     for write in writes where write.kind != .delete {
       // The key has a row again.
       former.removeAll { $0.table == write.table && $0.key == write.key }
-      guard isParentRekey(write) else { continue }
+      guard isParentRekey(write), !captured.isPart || write.tries >= Self.triesMax else {
+        continue
+      }
       var delete = write
       (delete.kind, delete.key, delete.former) = (.delete, write.former, write.key)
       former.append(delete)
     }
-    return writes + (captured.isPart ? [] : former)
+    return writes + former
   }
 
   /// Makes writes as long as that helps: a write may need a later one, such as that of its parent.
@@ -174,14 +207,15 @@ extension MirrorFile {
     _ writes: [CapturedWrite], _ database: Database, _ isPart: Bool
   ) throws -> [FailedWrite] {
     var left = writes
-    while true {
-      let failed = try pass(left, database, isPart, keepsOrder: true)
+    var failed: [FailedWrite] = []
+    for _ in 0..<Self.passesMax {
+      failed = try pass(left, database, isPart, keepsOrder: true)
       if failed.isEmpty { return failed }
-      if failed.count == left.count {
-        return isPart ? failed : try pass(left, database, isPart, keepsOrder: false)
-      }
+      let isStuck = failed.count == left.count
       left = failed.map(\.write)
+      if isStuck { break }
     }
+    return isPart ? failed : try pass(left, database, isPart, keepsOrder: false)
   }
 
   private func pass(

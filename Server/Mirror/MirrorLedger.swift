@@ -121,6 +121,7 @@ package struct MirrorLedger: Sendable {
       key text[] NOT NULL,
       names text[], vals text[], olds text[],
       tries bigint NOT NULL DEFAULT 0);     -- how often it has been put off
+    CREATE INDEX IF NOT EXISTS captured_mirror ON ferry_mirror.captured(mirror, xid);
     CREATE TABLE IF NOT EXISTS ferry_mirror.deferred(
       mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
       reason text NOT NULL, at timestamptz NOT NULL DEFAULT now());
@@ -196,16 +197,17 @@ package struct MirrorLedger: Sendable {
         FROM ferry_mirror.captured WHERE mirror = $1
         GROUP BY xid ORDER BY max(id) LIMIT 1000
         """), [.int8(number)])
-    var (taken, count, bytes): ([String], Int64, Int64) = ([], 0, 0)
+    var (taken, sizes): ([String], [Int64]) = ([], [])
+    var (count, bytes): (Int64, Int64) = (0, 0)
     for row in rows {
       let (size, sizeBytes) = (try row.int8(1), try row.ifPresent(2, as: Int64.self) ?? 0)
       let isTooMuch = count + size > Self.stepMax || bytes + sizeBytes > Self.bytesMax
       if !taken.isEmpty, isTooMuch { break }
       taken.append(try row.text(0))
+      sizes.append(size)
       (count, bytes) = (count + size, bytes + sizeBytes)
     }
-    var found = CapturedWrites()
-    if taken.isEmpty { return found }
+    if taken.isEmpty { return CapturedWrites() }
     let places = Dictionary(uniqueKeysWithValues: zip(taken, taken.indices))
     // The writes of a transaction stay in their order.
     var writes = taken.map { _ in [CapturedWrite]() }
@@ -213,16 +215,17 @@ package struct MirrorLedger: Sendable {
       .once(
         """
         SELECT id, xid::text, tab, kind::text, key, names, vals, olds, tries FROM (
-          SELECT *, sum(320 + coalesce(octet_length(vals::text), 0)) OVER (ORDER BY tries, id) AS sum
-          FROM (
-            SELECT * FROM ferry_mirror.captured WHERE mirror = $1 AND xid = ANY($2::text[]::xid8[])
-            ORDER BY tries, id LIMIT $3) c) c
-        WHERE $4 OR sum < $5 ORDER BY tries, id
+          SELECT *, sum(size) OVER (ORDER BY place, tries, id) - size AS before FROM (
+            SELECT c.*, t.place, 320 + coalesce(octet_length(c.vals::text), 0) AS size
+            FROM ferry_mirror.captured c
+              JOIN unnest($2::text[]::xid8[]) WITH ORDINALITY t(xid, place) ON t.xid = c.xid
+            WHERE c.mirror = $1 ORDER BY t.place, c.tries, c.id LIMIT $3) c) c
+        WHERE before < $4 ORDER BY place, tries, id
         """),
       [
         .int8(number), .array(PostgresArray(taken)), .int8(transactionMax),
-        // Several transactions are read as a whole.
-        .bool(taken.count > 1), .int8(Self.bytesMax),
+        // PostgreSQL keeps values compressed.
+        .int8(Self.bytesMax),
       ])
     for row in writesRead {
       let transaction = try row.text(1)
@@ -239,8 +242,14 @@ package struct MirrorLedger: Sendable {
       if kind == .update || kind == .rekey { write.former = try row.array(7, of: String.self) }
       writes[places[transaction] ?? 0].append(write)
     }
-    found.writes = writes.flatMap(\.self)
-    found.isPart = Int64(found.writes.count) < count
+    var found = CapturedWrites()
+    for (writes, size) in zip(writes, sizes) {
+      if writes.count < size {
+        if found.writes.isEmpty { found = CapturedWrites(writes: writes, isPart: true) }
+        break
+      }
+      found.writes += writes
+    }
     return found
   }
 

@@ -230,8 +230,12 @@ struct MirrorSQL: Sendable {
   /// its row would vanish later.
   func faults(_ row: String) -> [String] {
     let limits = Limits.standard
-    let texts = table.key.map { "octet_length(\(row)\(Self.quoted($0.name.text))::text)" }
-    // Several columns of a key travel as one text.
+    // Several columns of a key travel as one JSON text.
+    let isOne = table.key.count == 1
+    let texts = table.key.map { column in
+      let text = "\(row)\(Self.quoted(column.name.text))::text"
+      return "octet_length(\(isOne ? text : "to_json(\(text))::text"))"
+    }
     let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
     var sizes = texts
     var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]

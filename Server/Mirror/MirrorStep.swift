@@ -1,3 +1,4 @@
+import FerryCryptography
 import FerryPostgres
 import FerryProtocol
 
@@ -38,6 +39,7 @@ struct MirrorStep {
   private let hasDeferred: Bool
   private var batch: Batch?
   private var table = -1
+  private var isDelete = false
   /// Rows that were refused in this step.
   private var refused: [(row: MirrorRow, error: PostgresError)] = []
   /// Rows that were deferred in this step.
@@ -62,20 +64,24 @@ struct MirrorStep {
     hasDeferred = try ledger.hasDeferred(connection)
   }
 
-  /// Adds a row; the rows of a table come one after another.
+  /// Adds a row; the rows of a table come one after another. The statements have the order of the rows: a
+  /// deleted parent takes along the children that it still has.
   mutating func add(_ row: MirrorRow) throws {
     count += 1
-    if row.table != table {
+    if row.table != table || (row.values == nil) != isDelete {
       try flush()
-      table = row.table
+      (table, isDelete) = (row.table, row.values == nil)
     }
     let definition = sql[row.table].table
     let key: [String?]
     do throws(MirrorFault) {
       key = try definition.texts(ofKey: row.key)
     } catch {
-      let shown = row.key.map { String(reflecting: $0) }
-      return try postpone(row, shown, error.description)
+      // The key as the space has it.
+      let key = row.key.map(\.keyText)
+      // No row can have it.
+      if row.values == nil { return try ledger.settle(definition.name, key, connection) }
+      return try postpone(row, key, error.description)
     }
     let texts: [String?]
     do throws(MirrorFault) {
@@ -177,14 +183,17 @@ struct MirrorStep {
     }
   }
 
+  /// How often refused rows are tried again.
+  private static let passesMax = 16
+
   /// Brings the last rows. Rows that were refused are tried again as long as that helps: a row may
-  /// need another one.
+  /// need another one. Every other pass begins with the last row, so that a chain needs no pass for each.
   mutating func finish() throws {
     try flush()
-    while !refused.isEmpty {
+    for _ in 0..<Self.passesMax where !refused.isEmpty {
       let left = refused
       refused = []
-      for (row, _) in left { try add(row) }
+      for (row, _) in left.reversed() { try add(row) }
       if refused.count == left.count { break }
     }
     try bringTogether()
@@ -232,8 +241,10 @@ extension PostgresError {
   var isAboutRow: Bool {
     guard kind == .server, let sqlState else { return false }
     if ["22", "23", "54", "P0"].contains(where: sqlState.hasPrefix) { return true }
-    // A trigger may name what is absent, or what it may not use.
-    return sqlState.hasPrefix("42") && context != nil
+    // A trigger may raise a class of its own, and name what is absent. The others are about the connection, the
+    // transaction, locks, resources, operators, the system, and PostgreSQL itself.
+    return context != nil && sqlState != "55P03"
+      && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: sqlState.hasPrefix)
   }
 }
 
@@ -330,5 +341,18 @@ extension MirrorTable {
     var values: [Value] = []
     for (column, text) in zip(key, texts) { values.append(try column.value(of: text)) }
     return values
+  }
+}
+
+extension Value {
+  /// The value of a key as a text, for people and for another try.
+  fileprivate var keyText: String? {
+    switch self {
+    case .null: return nil
+    case .integer(let number): return String(number)
+    case .real(let number): return "\(number)"
+    case .text(let text): return text
+    case .blob(let bytes): return Hexadecimal.text(bytes)
+    }
   }
 }

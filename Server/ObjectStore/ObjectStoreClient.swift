@@ -100,7 +100,10 @@ package final class ObjectStoreClient: Sendable {
         let answer = try await self.transport.stream(signed)
         if 200..<300 ~= answer.status { return answer }
         var body: [UInt8] = []
-        for try await part in answer.body where body.count < 64 << 10 { body += part }
+        for try await part in answer.body {
+          body += part
+          if body.count >= 64 << 10 { break }
+        }
         throw ObjectStoreError(status: answer.status, body: body)
       } catch {
         throw Self.error(error)

@@ -55,6 +55,32 @@ struct MirrorLedgerTests {
     #expect(try ledger.captured(connection).writes == [])
   }
 
+  @Test("transactions of large texts that compress well are read within the bound of a step")
+  func large() throws {
+    for _ in 0..<30 {
+      try connection.execute(
+        """
+        INSERT INTO ferry_mirror.captured(mirror, tab, kind, key, names, vals)
+        SELECT 1, 'tasks', 'I', '{k}', '{title}', ARRAY[repeat('a', 524288)]
+        FROM generate_series(1, 2)
+        """)
+    }
+    let ledger = MirrorLedger(number: 1)
+    var (all, transactions): ([Int64], [String]) = ([], [])
+    while true {
+      let part = try ledger.captured(connection)
+      if part.writes.isEmpty { break }
+      let bytes = part.writes.reduce(0) { $0 + ($1.values[0]?.utf8.count ?? 0) }
+      #expect(bytes <= MirrorLedger.bytesMax && !part.isPart && part.writes.count % 2 == 0)
+      all += ids(part)
+      transactions += part.writes.map(\.transaction)
+      let marks = part.read.map { ($0.key, $0.value.tries, $0.value.id) }
+      try ledger.remove(ReadWrites(marks: marks), connection)
+    }
+    #expect(all == Array(1...60))
+    #expect(Set(transactions).count == 30)
+  }
+
   @Test("a removed write settles the unsent row of its key, and only that")
   func unsent() throws {
     try capture(2)

@@ -19,15 +19,7 @@ package struct MirrorAdopter: Sendable {
   /// - Throws: ``MirrorFault`` if a table cannot be adopted, or if the space defines it in another way;
   ///   then nothing has changed.
   package func begin() async throws -> AdoptionPlan {
-    let pool = try PostgresPool(url: configuration.database, connections: 1)
-    do {
-      let plan = try await begin(pool)
-      await pool.close()
-      return plan
-    } catch {
-      await pool.close()
-      throw error
-    }
+    try await PostgresPool.once(configuration.database) { try await begin($0) }
   }
 
   private func begin(_ pool: PostgresPool) async throws -> AdoptionPlan {

@@ -60,16 +60,15 @@ package struct MirrorGroup: Sendable {
             + "settings")
       }
     }
-    let database = try MirrorDatabase(url: configuration.database, connections: 1)
     do {
-      try await group.check(database.pool)
-      try group.folder.make()
-      try group.folder.save(configuration)
-      try await group.watch(database.pool)
-      await database.close()
+      try await PostgresPool.once(configuration.database) { pool in
+        try await group.check(pool)
+        try group.folder.make()
+        try group.folder.save(configuration)
+        try await group.watch(pool)
+      }
       return group
     } catch {
-      await database.close()
       // PostgreSQL may have committed before its connection broke.
       if !isKnown, (error as? PostgresError).map({ $0.kind == .server }) ?? true {
         try? group.folder.remove()
@@ -132,15 +131,7 @@ package struct MirrorGroup: Sendable {
 
   /// Returns the values that have no mirror.
   package func wanted() async throws -> [WantedSpace] {
-    let database = try MirrorDatabase(url: configuration.database, connections: 1)
-    do {
-      let found = try await wanted(database.pool)
-      await database.close()
-      return found
-    } catch {
-      await database.close()
-      throw error
-    }
+    try await PostgresPool.once(configuration.database) { try await wanted($0) }
   }
 
   private func wanted(_ pool: PostgresPool) async throws -> [WantedSpace] {
@@ -158,15 +149,7 @@ package struct MirrorGroup: Sendable {
   ///
   /// - Returns: The names of the mirrors, and the failures.
   package func beginMirrors() async throws -> (mirrors: [String], failed: [WantedSpace]) {
-    let database = try MirrorDatabase(url: configuration.database, connections: 1)
-    do {
-      let result = try await beginMirrors(database.pool)
-      await database.close()
-      return result
-    } catch {
-      await database.close()
-      throw error
-    }
+    try await PostgresPool.once(configuration.database) { try await beginMirrors($0) }
   }
 
   private func beginMirrors(
@@ -261,14 +244,9 @@ package struct MirrorGroup: Sendable {
     let lock = try folder.lock()
     defer { withExtendedLifetime(lock) {} }
     for name in mirrors() { try await Mirror.remove(mirror(name)) }
-    let database = try MirrorDatabase(url: configuration.database, connections: 1)
     let name = configuration.name
-    do {
-      try await database.pool.run { try MirrorGroupTables(name, $0)?.remove($0) }
-      await database.close()
-    } catch {
-      await database.close()
-      throw error
+    try await PostgresPool.once(configuration.database) { pool in
+      try await pool.run { try MirrorGroupTables(name, $0)?.remove($0) }
     }
     try folder.remove()
   }
