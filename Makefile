@@ -57,7 +57,7 @@ test: ## All tests, with a PostgreSQL of their own
 
 # The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
 .PHONY: sim
-sim: ## Planted mistakes that have to be found; SEEDS worlds that stay the same, then as many new ones
+sim: ## Planted mistakes that have to be found; SEEDS worlds that stay the same, as many new ones, and some with mirrors
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests $(TEST_BUILD)
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PLANTED)'
@@ -67,6 +67,8 @@ sim: ## Planted mistakes that have to be found; SEEDS worlds that stay the same,
 	  echo "Worlds from seed $$first on"; \
 	  $(RELEASE)/ferry-sim swarm --first $$first --seeds $(SEEDS) --jobs $(JOBS) || exit 1; \
 	done
+	@echo "Worlds with mirrors in a PostgreSQL"
+	@$(RELEASE)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 10)) --jobs $(JOBS)
 
 .PHONY: build
 build: ## All programs, optimised

@@ -16,6 +16,7 @@ const looks = {
   attached: { group: "Device", tone: "brown", shape: "torn", fault: true },
   mission: { group: "Device", tone: "violet", shape: "up" },
   bundle: { group: "Device", tone: "violet", shape: "up" },
+  mirrored: { group: "Device", tone: "teal", shape: "ring", common: true },
   sent: { group: "Network", tone: "blue", shape: "none", common: true },
   delivered: { group: "Network", tone: "blue", shape: "none", common: true },
   dropped: { group: "Network", tone: "red", shape: "none", fault: true },
