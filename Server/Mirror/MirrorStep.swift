@@ -241,8 +241,8 @@ extension PostgresError {
   var isAboutRow: Bool {
     guard kind == .server, let sqlState else { return false }
     if ["22", "23", "54", "P0"].contains(where: sqlState.hasPrefix) { return true }
-    // A trigger may raise a class of its own, and name what is absent. The others are about the connection, the
-    // transaction, locks, resources, operators, the system, and PostgreSQL itself.
+    // A trigger may raise an error of any class. The classes below concern the connection, the transaction,
+    // locks, resources and the server, and so every row.
     return context != nil && sqlState != "55P03"
       && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: sqlState.hasPrefix)
   }

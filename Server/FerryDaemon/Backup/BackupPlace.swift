@@ -22,7 +22,7 @@ protocol BackupPlace: Sendable {
   /// Returns the list of the parts; `nil` if there is none.
   func manifest() async throws -> Data?
 
-  /// Returns what is there as a part; `nil` if there is nothing.
+  /// Returns the size and the hash of a part as it is now; `nil` if the part is absent.
   func found(_ part: String, size: Int64) async throws -> BackupManifest.Part?
 
   /// Returns the path of a file of this machine with a part.

@@ -87,7 +87,7 @@ struct BackupRestorer {
     }
   }
 
-  /// Throws what is wrong with a file as a damage of the backup.
+  /// Reports a file that cannot be read as damage of the backup.
   private func reading<T>(_ name: String, _ body: () async throws -> T) async throws -> T {
     do {
       return try await body()
