@@ -188,12 +188,15 @@ struct MirrorStep {
 
   /// Brings the last rows. Rows that were refused are tried again as long as that helps: a row may
   /// need another one. Every other pass begins with the last row, so that a chain needs no pass for each.
+  /// Deletes stay behind the other rows.
   mutating func finish() throws {
     try flush()
     for _ in 0..<Self.passesMax where !refused.isEmpty {
       let left = refused
       refused = []
-      for (row, _) in left.reversed() { try add(row) }
+      let rows = left.reversed().map(\.row)
+      for row in rows where row.values != nil { try add(row) }
+      for row in rows where row.values == nil { try add(row) }
       if refused.count == left.count { break }
     }
     try bringTogether()
