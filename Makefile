@@ -15,6 +15,9 @@ export SWT_SWIFT_ERROR_BACKTRACING_ENABLED ?= 0
 # Without debug information the tests are built in four fifths of the time; `make test TEST_BUILD=`
 # keeps it.
 TEST_BUILD ?= -debug-info-format none
+# All but the tests themselves are optimised in debug builds: worlds and servers are several times as
+# fast. `export FERRY_OPTIMISED=1` lets `swift build` use the same build.
+export FERRY_OPTIMISED ?= 1
 
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
 # parts run one after another: each would slow the others down.
@@ -30,15 +33,15 @@ help: ## List what can be made
 
 # `make demo CONFIGURATION=debug` shows the programs that the tests have built.
 CONFIGURATION ?= release
-DEMO_BUILD := $(SWIFT) build -c $(CONFIGURATION) $(if $(filter debug,$(CONFIGURATION)),$(TEST_BUILD))
+BUILD := $(SWIFT) build -c $(CONFIGURATION) $(if $(filter debug,$(CONFIGURATION)),$(TEST_BUILD))
 
 .PHONY: demo
 demo: ## Three devices and a server on real data, start to end
 	@Scripts/install-dependencies.sh build demo
 	@echo "Building ferry, the device's command (1 of 2, $(CONFIGURATION); some minutes the first time)"
-	@$(DEMO_BUILD) --product ferry
+	@$(BUILD) --product ferry
 	@echo "Building ferryd, the server (2 of 2)"
-	@$(DEMO_BUILD) --product ferryd
+	@$(BUILD) --product ferryd
 	@Scripts/demo.sh .build/$(CONFIGURATION)
 
 .PHONY: test
@@ -61,14 +64,14 @@ sim: ## Planted mistakes that have to be found; SEEDS worlds that stay the same,
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests $(TEST_BUILD)
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PLANTED)'
-	@$(SWIFT) build -c release --product ferry-sim
+	@$(BUILD) --product ferry-sim
 	@new=$$((0x$$(git rev-parse --verify --quiet --short=8 HEAD 2>/dev/null || date +%Y%m%d))); \
 	for first in 1 $$new; do \
 	  echo "Worlds from seed $$first on"; \
-	  $(RELEASE)/ferry-sim swarm --first $$first --seeds $(SEEDS) --jobs $(JOBS) || exit 1; \
+	  .build/$(CONFIGURATION)/ferry-sim swarm --first $$first --seeds $(SEEDS) --jobs $(JOBS) || exit 1; \
 	done
 	@echo "Worlds with mirrors in a PostgreSQL"
-	@$(RELEASE)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 10)) --jobs $(JOBS)
+	@.build/$(CONFIGURATION)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 10)) --jobs $(JOBS)
 
 .PHONY: build
 build: ## All programs, optimised
@@ -87,8 +90,8 @@ window: ## ferry-window, for `ferry shell --window`, beside the programs of CONF
 .PHONY: hybrid
 hybrid: ## A board as a web app: a film, live changes, a conflict, and three versions, one of them broken
 	@Scripts/install-dependencies.sh build hybrid
-	@$(DEMO_BUILD) --product ferry
-	@$(DEMO_BUILD) --product ferryd
+	@$(BUILD) --product ferry
+	@$(BUILD) --product ferryd
 	@Scripts/hybrid.sh .build/$(CONFIGURATION)
 
 # Root's files must not end up in .build: `sudo make install` installs the programs of `make build`.
@@ -118,7 +121,7 @@ docs: ## The library's documentation in .build/docs; a link that leads nowhere f
 .PHONY: portable
 portable: ## The client without libcurl and zstd: URLSession and gzip, as on Apple's systems
 	@Scripts/install-dependencies.sh build
-	$(SWIFT) build --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
+	FERRY_OPTIMISED=0 $(SWIFT) build --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
 	@.build/portable/debug/ferry --version
 
 .PHONY: outside

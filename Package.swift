@@ -5,15 +5,23 @@ import PackageDescription
 
 let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
 
+/// `make test` optimises all but the tests, so that worlds and servers are several times as fast.
+/// Assertions stay. Packages that depend on Ferry cannot have such flags.
+let optimised =
+  Context.environment["FERRY_OPTIMISED"] == "1"
+  ? strict
+    + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+  : strict
+
 func library(
   _ name: String, _ path: String, needs: [Target.Dependency] = [], resources: [Resource] = []
 ) -> Target {
   .target(
-    name: name, dependencies: needs, path: path, resources: resources, swiftSettings: strict)
+    name: name, dependencies: needs, path: path, resources: resources, swiftSettings: optimised)
 }
 
 func command(_ name: String, _ path: String, needs: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: strict)
+  .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: optimised)
 }
 
 func tests(_ name: String, needs: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -274,7 +282,10 @@ let package = Package(
     tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport", "FerryCompression"]),
     tests("PostgresTests", needs: ["FerryPostgres", "FerryTestSupport"]),
     tests(
-      "MirrorTests", needs: ["FerryMirror", "FerryPostgres", "FerryProtocol", "FerryTestSupport"]),
+      "MirrorTests",
+      needs: [
+        "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerryTestSupport",
+      ]),
     tests("TableImportTests", needs: ["FerryTableImport", "FerryTestSupport", "FerryProtocol"]),
     tests(
       "SyncClientTests",
