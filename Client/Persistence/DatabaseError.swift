@@ -37,4 +37,7 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
   /// Whether a constraint of a table rejects the values: a key, NOT NULL, UNIQUE, CHECK or a
   /// reference.
   public var isConstraint: Bool { code & 0xFF == SQLiteError.constraintCode }
+
+  /// Whether the written row is at fault, and not the file, the disk or a lock.
+  package var concernsRow: Bool { SQLiteError(code: code, message: message).concernsRow }
 }

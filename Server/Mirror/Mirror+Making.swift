@@ -14,9 +14,7 @@ extension Mirror {
     _ configuration: MirrorConfiguration, in folder: MirrorFolder, token: String?
   ) async throws -> MirrorPlan {
     let isKnown = folder.exists
-    guard try !isKnown || folder.configuration() == configuration else {
-      throw MirrorFault(description: "there is a mirror \(configuration.name) in \(folder.path)")
-    }
+    try folder.checkIsFree(for: configuration)
     try folder.make()
     do {
       let plan = try await connect(configuration, folder, token)
@@ -25,10 +23,7 @@ extension Mirror {
       try await enter(configuration, plan, isKnown: isKnown)
       return plan
     } catch {
-      // PostgreSQL may have committed before its connection broke.
-      if !isKnown, (error as? PostgresError).map({ $0.kind == .server }) ?? true {
-        try? folder.remove()
-      }
+      if !isKnown { folder.removeUnlessCommitted(error) }
       throw error
     }
   }

@@ -107,7 +107,7 @@ package final class Mirror: Sendable {
     wake.yield()
     for await _ in wakes {
       do {
-        try await rounds.run(&state)
+        if try await rounds.run(&state) { wake.yield() }
         pause = .milliseconds(250)
       } catch {
         if Task.isCancelled { break }

@@ -254,6 +254,8 @@ extension MirrorFile {
         write: write, reason: "there is no such record", mayWait: true, canRetry: true)
     } catch let error as DatabaseError {
       if error.isTooManyWrites { throw TooManyWrites() }
+      // A full disk is no fault of the write, and SQLite may have ended the transaction.
+      guard error.concernsRow, database.connection.isInTransaction else { throw error }
       return FailedWrite(
         write: write, reason: error.message, mayWait: error.isConstraint,
         isUnique: error.code == 2_067, canRetry: error.isConstraint)
@@ -280,7 +282,9 @@ extension MirrorFile {
       guard try takeInOrder(writes, database, false).isEmpty else { throw MirrorFault.exchange }
       try database.connection.execute("RELEASE mirror_exchange")
       return []
-    } catch let error where !(error is TooManyWrites) {
+    } catch let error
+      where error is MirrorFault || (error as? DatabaseError)?.concernsRow == true
+    {
       try database.connection.execute("ROLLBACK TO mirror_exchange; RELEASE mirror_exchange")
       return failed
     }

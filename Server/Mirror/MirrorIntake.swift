@@ -5,20 +5,17 @@ import FerrySyncClient
 struct MirrorIntake: Sendable {
   let parts: MirrorParts
 
-  /// Takes all captured writes. Returns whether there were any.
+  /// Takes the writes that are captured by now: programs may write faster than they are taken. Returns
+  /// whether there were any.
   @discardableResult
-  func takeAll() async throws -> Bool {
-    var isAny = false
-    while try await takeSome() { isAny = true }
-    return isAny
-  }
-
-  /// Takes the writes that are captured by now: programs may write faster than they are taken.
-  func takePresent() async throws {
+  func takePresent() async throws -> Bool {
     let last = try await parts.pool.run { try parts.ledger.lastCaptured($0) }
+    var isAny = false
     repeat {
-      guard try await takeSome() else { return }
+      guard try await takeSome() else { return isAny }
+      isAny = true
     } while try await parts.pool.run { try parts.ledger.hasCaptured(through: last, $0) }
+    return isAny
   }
 
   /// Takes some captured writes into the space. Returns whether there were any.

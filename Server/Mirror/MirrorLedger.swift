@@ -288,7 +288,11 @@ package struct MirrorLedger: Sendable {
         """
         INSERT INTO ferry_mirror.deferred(mirror, tab, key, reason) VALUES ($1, $2, $3, $4)
         """),
-      [.int8(number), .text(table.text), .array(PostgresArray(key)), .text(reason)])
+      [
+        .int8(number), .text(table.text), .array(PostgresArray(key)),
+        // It may quote the row.
+        .text(reason.replacing("\0", with: "\\u0000")),
+      ])
   }
 
   func settle(_ table: Name, _ key: [String?], _ connection: PostgresConnection) throws {

@@ -62,6 +62,8 @@ package final class MirrorRounds: Sendable {
     var isAdopting = false
     /// Whether rows that the space lacks are to be tried again.
     var retries = true
+    /// Whether a table lacks a part that its rows do not permit; the next round tries it once more.
+    var isIncomplete = false
   }
 
   /// Carries all that there is: first the writes of programs, then the rows of the replica.
@@ -71,31 +73,31 @@ package final class MirrorRounds: Sendable {
     try await run(&state)
   }
 
-  /// Carries the writes of programs, and then the rows of the replica.
-  func run(_ state: inout State) async throws {
+  /// Steps of a round, at most.
+  private static let stepsMax = 5
+
+  /// Carries the writes of programs, and then the rows of the replica. Returns whether there is more to
+  /// carry: programs may write to the same rows all the time.
+  @discardableResult
+  func run(_ state: inout State) async throws -> Bool {
     var file = try await prepared(&state)
     if state.isAdopting {
       try await MirrorUpload(parts: parts(file)).run { [log] in log("adopting", $0.shown) }
       state = State()
       file = try await prepared(&state)
     }
-    for attempt in 0..<5 {
-      if try await MirrorIntake(parts: parts(file)).takeAll() { state.retries = true }
+    for step in 0..<Self.stepsMax {
+      if try await MirrorIntake(parts: parts(file)).takePresent() { state.retries = true }
       if state.retries, !configuration.adoptions.isEmpty {
         state.retries = try await !MirrorUpload(parts: parts(file)).retry()
       }
-      do {
-        let result = try await MirrorOutput(parts: parts(file)).bring()
-        if result == .nothing { return }
-        // A row that has come may be needed by others.
-        state.retries = true
-        if result == .brought, attempt > 0 || configuration.adoptions.isEmpty { return }
-      } catch is WrittenMeanwhile {
-        continue
-      }
+      let result = try await MirrorOutput(parts: parts(file)).bring()
+      if result == .nothing { return false }
+      // A row that has come may be needed by others.
+      state.retries = true
+      if result == .brought, step > 0 || configuration.adoptions.isEmpty { return false }
     }
-    // Programs write to the same rows all the time: the next round goes on.
-    throw MirrorFault(description: "programs keep writing to rows that have changed in the space")
+    return true
   }
 
   /// Uploads the rows of adopted tables until all are in the space or noted, in this process.
@@ -126,9 +128,12 @@ package final class MirrorRounds: Sendable {
 
   /// Returns the mirror's file for the present schema of the space.
   private func prepared(_ state: inout State) async throws -> MirrorFile {
-    if let file = state.file, state.schema == (try await replica.pulledSchema()).version {
+    if let file = state.file, !state.isIncomplete,
+      state.schema == (try await replica.pulledSchema()).version
+    {
       return file
     }
+    let isLastTry = state.isIncomplete
     do {
       _ = try await replica.sync()
     } catch {
@@ -140,8 +145,7 @@ package final class MirrorRounds: Sendable {
       log("table", "\(fault.table): \(fault.reason)")
     }
     let schema = try await replica.pulledSchema()
-    let here = Set(try await replica.status().tables)
-    let plan = try configuration.plan(schema, here: here)
+    let plan = try await plan(schema)
     for reason in plan.omitted { log("omitted", reason) }
     let file = MirrorFile(plan: plan)
     let (ledger, configuration) = (ledger, configuration)
@@ -150,17 +154,18 @@ package final class MirrorRounds: Sendable {
       try file.prepare(database)
       return (try file.identifier(database), try file.ended(database))
     }
-    let (turn, isAdopting) = try await pool.run { connection in
+    let (turn, isAdopting, absent) = try await pool.run { connection in
       try connection.transaction { connection in
-        try MirrorTables(connection: connection, configuration: configuration)
+        let absent = try MirrorTables(connection: connection, configuration: configuration)
           .make(plan, ledger.number)
         let turn = try connection.query(
           .once("SELECT turn, file FROM ferry_mirror.mirrors WHERE number = $1"),
           [.int8(ledger.number)]
         ).first.map { (try $0.int8(0), try $0.text(1)) }
-        return (turn, try ledger.isAdopting(connection))
+        return (turn, try ledger.isAdopting(connection), absent)
       }
     }
+    for reason in absent { log("omitted", reason) }
     // Tables that another file filled, or that were restored from a backup, may lack anything.
     // As long as rows are adopted, the space may lack them, and no row is brought.
     if !isAdopting, let (turn, former) = turn, !former.isEmpty,
@@ -176,7 +181,22 @@ package final class MirrorRounds: Sendable {
         [.int8(ledger.number), .text(identifier), .int8(ended)])
     }
     (state.file, state.schema, state.isAdopting) = (file, schema.version, isAdopting)
+    state.isIncomplete = !absent.isEmpty && !isLastTry
     return file
+  }
+
+  /// Returns the plan without tables that the replica does not have, and without those of others.
+  private func plan(_ schema: SpaceSchema) async throws -> MirrorPlan {
+    let here = Set(try await replica.status().tables)
+    let (configuration, number) = (configuration, ledger.number)
+    let plan = try configuration.plan(schema, here: here)
+    let foreign = try await pool.run { connection in
+      try MirrorTables(connection: connection, configuration: configuration)
+        .foreign(in: plan, number)
+    }
+    if foreign.isEmpty { return plan }
+    for table in foreign { log("omitted", table.description) }
+    return try configuration.plan(schema, here: here.subtracting(foreign.map(\.name)))
   }
 
   // MARK: Looking

@@ -47,66 +47,15 @@ struct MirrorSQL: Sendable {
   }
 
   /// Names what belongs to some columns of the table.
-  private func name(_ kind: String, _ columns: [Name]) -> String {
+  func name(_ kind: String, _ columns: [Name]) -> String {
     "ferry_\(tag)_\(kind)_\(Self.digest(columns.map { Self.quoted($0.text) }.joined()))"
   }
 
-  // MARK: Definition
-
-  /// The statements that make the table as it should be; they may run again.
-  var definition: [String] {
-    var statements = [
-      "CREATE TABLE IF NOT EXISTS \(target) ("
-        + (table.all.map(clause) + ["PRIMARY KEY (\(quoted(table.key.map(\.name))))"])
-        .joined(separator: ", ") + ")"
-    ]
-    statements += table.columns.map { column in
-      var column = column
-      // The rows that the table has would violate it.
-      if column.defaultValue == .null { column.isRequired = false }
-      return "ALTER TABLE \(target) ADD COLUMN IF NOT EXISTS \(clause(column))"
-    }
-    statements += table.unique.map { names in
-      constraint(
-        name("unique", names), "UNIQUE (\(quoted(names))) DEFERRABLE INITIALLY DEFERRED")
-    }
-    statements += table.indexes.map { names in
-      "CREATE INDEX IF NOT EXISTS \(name("index", names)) ON \(target) (\(quoted(names)))"
-    }
-    return statements
-  }
-
-  /// The statements that add the foreign keys, once all tables are there.
-  var references: [String] {
-    table.references.map { reference in
-      constraint(
-        name("parent", [reference.table] + reference.columns),
-        "FOREIGN KEY (\(quoted(reference.columns))) REFERENCES "
-          + "\(Self.quoted(schema)).\(Self.quoted(reference.table.text)) "
-          + "ON DELETE \(reference.onDelete.sql) ON UPDATE \(reference.onUpdate.sql) "
-          + "DEFERRABLE INITIALLY DEFERRED")
-    }
-  }
-
-  private func clause(_ column: MirrorColumn) -> String {
-    var text = "\(Self.quoted(column.name.text)) \(column.type.rawValue)"
-    let isTextKey = table.key.count == 1 && table.key[0].name == column.name && column.type == .text
-    if isTextKey { text += " DEFAULT gen_random_uuid()::text" }
-    if column.isRequired { text += " NOT NULL" }
-    if let value = try? column.text(of: column.defaultValue) {
-      text += " DEFAULT " + column.type.decoded(Self.literal(value))
-    }
-    return text
-  }
-
-  private func constraint(_ name: String, _ clause: String) -> String {
-    let action = "ALTER TABLE \(target) ADD CONSTRAINT \(name) \(clause)"
-    return unlessPresent(name, in: "pg_constraint", prefix: "con", action)
-  }
+  // MARK: Parts of the table
 
   /// Makes a part of the table that is absent. One that is there stays: to drop it would lock out
   /// readers.
-  private func unlessPresent(
+  func unlessPresent(
     _ name: String, in catalog: String, prefix: String, _ action: String
   ) -> String {
     let body = """
@@ -267,11 +216,12 @@ struct MirrorSQL: Sendable {
   // MARK: Applying
 
   /// The parameters' columns: `k0`, `k1` … of the key and `c0`, `c1` … of the others.
-  func source(keysOnly: Bool) -> String {
+  func source(keysOnly: Bool, isNumbered: Bool = false) -> String {
     let names =
       table.key.indices.map { "k\($0)" } + (keysOnly ? [] : table.columns.indices.map { "c\($0)" })
     let parameters = names.indices.map { "$\($0 + 1)::text[]" }.joined(separator: ", ")
-    return "unnest(\(parameters)) AS x(\(names.joined(separator: ", ")))"
+    let number = isNumbered ? (" WITH ORDINALITY", ", place") : ("", "")
+    return "unnest(\(parameters))\(number.0) AS x(\(names.joined(separator: ", "))\(number.1))"
   }
 
   /// The values of a row of the parameters.
@@ -291,18 +241,19 @@ struct MirrorSQL: Sendable {
     "SELECT FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) FOR UPDATE OF t"
   }
 
-  /// Returns a row if a write to one of the keys is captured.
-  var isWritten: String {
+  /// Returns the places, from 1, of the keys to which a write is captured.
+  var written: String {
     let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
     // Of others: a step may capture the delete of a row before it comes to the row itself.
     let written = { (condition: String) in
       """
-      SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
+      SELECT x.place FROM \(Self.ledger).captured t
+      JOIN \(source(keysOnly: true, isNumbered: true))
       ON t.mirror = \(mirror) AND t.tab = \(Self.literal(table.name.text))
         AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
       """
     }
-    return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds")) LIMIT 1"
+    return "\(written("t.key")) UNION \(written("t.kind = 'K' AND t.olds"))"
   }
 
   var delete: String {
@@ -402,26 +353,17 @@ struct MirrorSQL: Sendable {
       SELECT \(key) AS key, t.\(keys[0]) IS NOT NULL AS here, c.\(keys[0]) IS NOT NULL AS there
       FROM \(travelling) t FULL JOIN ferry_copy c ON \(on) WHERE (\(isOther))
       """
-    let noted = (withDeferred ? [] : ["deferred"]) + (table.adoption == nil ? [] : ["unsent"])
-    let conditions = noted.map { name in
+    // Captured writes are on their way.
+    var noted = [("captured", "(d.key = f.key OR d.kind = 'K' AND d.olds = f.key)")]
+    if !withDeferred { noted.append(("deferred", "d.key = f.key")) }
+    if table.adoption != nil { noted.append(("unsent", "d.key = f.key")) }
+    let conditions = noted.map { name, isRow in
       """
       NOT EXISTS (SELECT FROM \(Self.ledger).\(name) d WHERE d.mirror = \(mirror)
-        AND d.tab = \(Self.literal(table.name.text)) AND d.key = f.key)
+        AND d.tab = \(Self.literal(table.name.text)) AND \(isRow))
       """
     }
     return "SELECT * FROM (\(found)) f WHERE "
       + (["true"] + conditions).joined(separator: " AND ")
-  }
-}
-
-extension DeclaredReference.Action {
-  /// The action in PostgreSQL. RESTRICT cannot be deferred there; NO ACTION refuses the same.
-  fileprivate var sql: String {
-    switch self {
-    case .none, .restrict: "NO ACTION"
-    case .cascade: "CASCADE"
-    case .setNull: "SET NULL"
-    case .setDefault: "SET DEFAULT"
-    }
   }
 }

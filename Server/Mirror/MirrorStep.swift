@@ -11,9 +11,6 @@ struct MirrorRow: Sendable, Equatable {
   var values: [Value]?
 }
 
-/// A program has written to a row that a step is about to change. Its write comes first.
-struct WrittenMeanwhile: Error {}
-
 /// Brings rows of the replica into the tables of PostgreSQL, within one transaction; all calls
 /// block.
 struct MirrorStep {
@@ -22,13 +19,11 @@ struct MirrorStep {
   /// Bytes of one statement: PostgreSQL takes a GiB at most.
   static let batchBytesMax = 8 << 20
 
-  private struct Batch {
-    var keys: [PostgresArray<String>]
-    var columns: [PostgresArray<String>]
-    var deleted: [PostgresArray<String>]
-    var count = 0
-    var deletedCount = 0
-    var bytes = 0
+  /// A row as PostgreSQL reads it.
+  private struct Pending {
+    var row: MirrorRow
+    var key: [String?]
+    var texts: [String?]
   }
 
   let connection: PostgresConnection
@@ -37,7 +32,9 @@ struct MirrorStep {
   /// Whether each row is tried alone, so that one that PostgreSQL refuses stops no other.
   let isCareful: Bool
   private let hasDeferred: Bool
-  private var batch: Batch?
+  /// Rows of one statement: all of them are deleted, or none.
+  private var batch: [Pending] = []
+  private var batchBytes = 0
   private var table = -1
   private var isDelete = false
   /// Rows that were refused in this step.
@@ -48,6 +45,8 @@ struct MirrorStep {
   private(set) var count = 0
   /// Whether rows have been captured that the space has to change: they are an effect of the step.
   private(set) var hasCaptured = false
+  /// Rows that were left out: programs have written to them, and those writes come first.
+  private(set) var skipped: [MirrorRow] = []
 
   init(
     _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL], isCareful: Bool
@@ -77,7 +76,7 @@ struct MirrorStep {
     do throws(MirrorFault) {
       key = try definition.texts(ofKey: row.key)
     } catch {
-      // The key as the space has it.
+      // The key as the space has it, as far as PostgreSQL can hold it.
       let key = row.key.map(\.keyText)
       // No row can have it.
       if row.values == nil { return try ledger.settle(definition.name, key, connection) }
@@ -93,9 +92,7 @@ struct MirrorStep {
     if hasDeferred { try ledger.settle(definition.name, key, connection) }
     if isCareful { return try tryAlone(row, key, texts) }
     append(row, key, texts)
-    guard let batch else { return }
-    let count = batch.count + batch.deletedCount
-    if count == Self.batchMax || batch.bytes > Self.batchBytesMax { try flush() }
+    if batch.count == Self.batchMax || batchBytes > Self.batchBytesMax { try flush() }
   }
 
   private mutating func postpone(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
@@ -104,63 +101,56 @@ struct MirrorStep {
   }
 
   private mutating func append(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) {
-    let definition = sql[row.table].table
-    var batch =
-      self.batch
-      ?? Batch(
-        keys: definition.key.map { _ in PostgresArray() },
-        columns: definition.columns.map { _ in PostgresArray() },
-        deleted: definition.key.map { _ in PostgresArray() })
-    // One copy of the arrays only.
-    self.batch = nil
-    if row.values == nil {
-      for (index, text) in key.enumerated() { batch.deleted[index].append(text) }
-      batch.deletedCount += 1
-    } else {
-      for (index, text) in key.enumerated() { batch.keys[index].append(text) }
-      for (index, text) in texts.enumerated() {
-        batch.columns[index].append(text)
-        batch.bytes += text?.utf8.count ?? 0
-      }
-      batch.count += 1
-    }
-    self.batch = batch
+    batch.append(Pending(row: row, key: key, texts: row.values == nil ? [] : texts))
+    batchBytes += texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
   }
 
   private mutating func flush() throws {
-    guard let batch else { return }
-    self.batch = nil
+    var rows = batch
+    (batch, batchBytes) = ([], 0)
+    if rows.isEmpty { return }
     let sql = sql[table]
-    let (keys, deleted) = (parameters(batch.keys), parameters(batch.deleted))
     // First the locks, then the look at captured writes: it has to see those before the locks.
-    for key in [batch.count > 0 ? keys : nil, batch.deletedCount > 0 ? deleted : nil] {
-      guard let key else { continue }
-      let found = try connection.pipeline {
-        $0.add(.once(sql.lock), key)
-        $0.add(.once(sql.isWritten), key)
-      }
-      if found.last?.isEmpty == false { throw WrittenMeanwhile() }
+    let all = keys(rows)
+    let found = try connection.pipeline {
+      $0.add(.once(sql.lock), all)
+      $0.add(.once(sql.written), all)
     }
+    let written = Set(try found.last?.map { Int(try $0.int8(0)) - 1 } ?? [])
+    if !written.isEmpty {
+      skipped += written.map { rows[$0].row }
+      rows = rows.enumerated().filter { !written.contains($0.offset) }.map(\.element)
+      if rows.isEmpty { return }
+    }
+    let (keys, isDelete) = (keys(rows), rows[0].row.values == nil)
     _ = try connection.pipeline {
-      if batch.deletedCount > 0 {
-        $0.add(.once(sql.begin(isDelete: true)))
-        $0.add(.once(sql.delete), deleted)
-        $0.add(.once(sql.forget(areDeleted: true)), deleted)
+      $0.add(.once(sql.begin(isDelete: isDelete)))
+      if isDelete {
+        $0.add(.once(sql.delete), keys)
+        $0.add(.once(sql.forget(areDeleted: true)), keys)
+        return
       }
-      guard batch.count > 0 else { return }
-      let rows = parameters(batch.keys + batch.columns)
-      $0.add(.once(sql.begin(isDelete: false)))
+      let values = parameters(columns(rows.map { $0.key + $0.texts }))
       if sql.table.adoption == nil {
-        $0.add(.once(sql.upsert), rows)
+        $0.add(.once(sql.upsert), values)
       } else {
-        if let update = sql.update { $0.add(.once(update), rows) }
-        $0.add(.once(sql.insert), rows)
+        if let update = sql.update { $0.add(.once(update), values) }
+        $0.add(.once(sql.insert), values)
       }
       // A row that was refused before may have been deleted with its former parent.
       if isCareful { $0.add(.once(sql.forget(areDeleted: false)), keys) }
     }
-    guard batch.count > 0, let outside = sql.captureOutside else { return }
+    guard !isDelete, let outside = sql.captureOutside else { return }
     if try !connection.query(.once(outside), keys).isEmpty { hasCaptured = true }
+  }
+
+  private func keys(_ rows: [Pending]) -> PostgresParameters {
+    parameters(columns(rows.map(\.key)))
+  }
+
+  /// Returns the columns of rows.
+  private func columns(_ rows: [[String?]]) -> [PostgresArray<String>] {
+    rows[0].indices.map { column in PostgresArray(rows.map { $0[column] }) }
   }
 
   private func parameters(_ arrays: [PostgresArray<String>]) -> PostgresParameters {
@@ -232,7 +222,7 @@ struct MirrorStep {
       try connection.execute("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT ferry_group")
       refused.removeAll { ["23503", "23505"].contains($0.error.sqlState) }
     } catch let error as PostgresError where error.isAboutRow {
-      batch = nil
+      (batch, batchBytes) = ([], 0)
       try connection.execute("ROLLBACK TO SAVEPOINT ferry_group; RELEASE SAVEPOINT ferry_group")
     }
   }
@@ -354,7 +344,7 @@ extension Value {
     case .null: return nil
     case .integer(let number): return String(number)
     case .real(let number): return "\(number)"
-    case .text(let text): return text
+    case .text(let text): return text.replacing("\0", with: "\\u0000")
     case .blob(let bytes): return Hexadecimal.text(bytes)
     }
   }

@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// Makes the tables and triggers of a mirror in PostgreSQL; all calls block.
 struct MirrorTables {
@@ -37,36 +38,125 @@ struct MirrorTables {
     [.text(configuration.name), .text(configuration.space), .text(configuration.schema)]
   }
 
+  // MARK: Tables of others
+
+  /// A table that has the name of one of the space's, and that the mirror may not take.
+  struct ForeignTable: Sendable, CustomStringConvertible {
+    var name: Name
+    var description: String
+  }
+
+  /// Returns the tables of a plan that were not made by this mirror, and that have rows or other types.
+  func foreign(in plan: MirrorPlan, _ number: Int64) throws -> [ForeignTable] {
+    try plan.tables.compactMap { table in
+      let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
+      let isForeign = try connection.query(
+        .once("SELECT to_regclass($1) IS NOT NULL AND to_regproc($2) IS NULL"),
+        [.text(sql.target), .text(sql.function)]
+      ).first?.bool(0)
+      guard table.adoption == nil, isForeign == true, let fault = try fault(of: sql)
+      else { return nil }
+      return ForeignTable(
+        name: table.name,
+        description: "table \(configuration.schema).\(table.name) \(fault); a mirror begins "
+          + "with tables that are empty or absent, or adopts them: see `ferryd mirror adopt`")
+    }
+  }
+
+  /// Returns why the mirror cannot take a table that is there.
+  private func fault(of sql: MirrorSQL) throws -> String? {
+    for column in sql.table.all {
+      let found = try connection.query(
+        .once(
+          """
+          SELECT format_type(atttypid, NULL), atttypid = to_regtype($3) FROM pg_catalog.pg_attribute
+          WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped
+          """),
+        [.text(sql.target), .text(column.name.text), .text(column.type.rawValue)]
+      ).first
+      guard let found else {
+        // Other columns are added.
+        if sql.table.key.contains(column) { return "has no column \(column.name)" }
+        continue
+      }
+      guard try found.bool(1) else {
+        return "has a column \(column.name) of the type \(try found.text(0))"
+      }
+    }
+    let key = try connection.query(
+      .once(
+        """
+        SELECT attname::text FROM pg_catalog.pg_index JOIN pg_catalog.pg_attribute
+          ON attrelid = indrelid AND attnum = ANY(indkey)
+        WHERE indrelid = to_regclass($1) AND indisprimary
+        """), [.text(sql.target)]
+    ).map { try $0.text(0) }
+    guard key.sorted() == sql.table.key.map(\.name.text).sorted() else {
+      return "has another primary key"
+    }
+    do {
+      let first = try connection.query(.once("SELECT FROM \(sql.target) LIMIT 1"))
+      return first.isEmpty ? nil : "has rows"
+    } catch {
+      guard error.kind == .server else { throw error }
+      return "cannot be read (\(error.message))"
+    }
+  }
+
+  // MARK: Making
+
   /// Makes the tables as they should be, unless they are. A company's tables get triggers only.
-  func make(_ plan: MirrorPlan, _ number: Int64, mustBeEmpty: Bool = false) throws {
+  ///
+  /// - Parameter mustBeEmpty: whether the mirror is new.
+  /// - Returns: Indexes and constraints that the rows of the tables do not permit, with the reason.
+  /// - Throws: ``MirrorFault`` if the mirror is new and a table is another's.
+  @discardableResult
+  func make(
+    _ plan: MirrorPlan, _ number: Int64, mustBeEmpty: Bool = false
+  ) throws -> [String] {
     let isAdopting = try MirrorLedger(number: number).isAdopting(connection)
     let sql = plan.tables.map {
       MirrorSQL(
         table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
     }
-    let own = sql.filter { $0.table.adoption == nil }
+    let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
     let schema = "CREATE SCHEMA IF NOT EXISTS \(MirrorSQL.quoted(configuration.schema))"
-    let statements =
-      (own.isEmpty ? [] : [schema]) + own.flatMap(\.definition) + own.flatMap(\.references)
-      + sql.flatMap(\.capture)
-    let layout = statements.joined(separator: ";\n")
+    let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
+    let parts = own.flatMap(\.parts) + own.flatMap(\.references)
+    let capture = sql.flatMap(\.capture)
+    let layout = (tables + parts.map(\.statement) + capture).joined(separator: ";\n")
     let known = try connection.query(
       .once("SELECT FROM ferry_mirror.mirrors WHERE number = $1 AND layout = $2"),
       [.int8(number), .text(layout)])
-    guard known.isEmpty else { return }
+    guard known.isEmpty else { return [] }
+    if mustBeEmpty, let foreign = try foreign(in: plan, number).first {
+      throw MirrorFault(description: foreign.description)
+    }
     // Programs wait behind a statement that waits for a table.
     try connection.execute("SET LOCAL lock_timeout = '2s'")
-    for statement in statements { try connection.execute(statement) }
-    if mustBeEmpty {
-      for sql in sql
-      where try !connection.query(.once("SELECT FROM \(sql.target) LIMIT 1")).isEmpty {
-        throw MirrorFault(
-          description: "table \(configuration.schema).\(sql.table.name) has rows; a mirror begins "
-            + "with tables that are empty or absent, or adopts them: see `ferryd mirror adopt`")
-      }
+    for statement in tables { try connection.execute(statement) }
+    let absent = try parts.compactMap(make)
+    for statement in capture { try connection.execute(statement) }
+    if absent.isEmpty {
+      _ = try connection.query(
+        .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),
+        [.int8(number), .text(layout)])
     }
-    _ = try connection.query(
-      .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),
-      [.int8(number), .text(layout)])
+    return absent
+  }
+
+  /// Makes an index or a constraint. The rows that a table has may not permit it: the space checks no row
+  /// of before against a definition. Returns the reason then.
+  private func make(_ part: MirrorDefinition.Part) throws -> String? {
+    try connection.execute("SAVEPOINT ferry_part")
+    do {
+      try connection.execute(part.statement)
+      try connection.execute("RELEASE SAVEPOINT ferry_part")
+      return nil
+    } catch {
+      guard error.isAboutRow else { throw error }
+      try connection.execute("ROLLBACK TO SAVEPOINT ferry_part; RELEASE SAVEPOINT ferry_part")
+      return "\(part.description): \(error.message)"
+    }
   }
 }

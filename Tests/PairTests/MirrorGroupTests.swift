@@ -190,4 +190,33 @@ struct MirrorGroupTests {
       try company.stage.rows("SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal") == [])
     #expect(try await company.stage.mirror(["list"]).output.hasPrefix("there is no mirror"))
   }
+
+  @Test("a mirror with the name of a group is refused, and the group stays as it is")
+  func sameName() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(Self.tasks)
+    _ = try await adopt(company)
+    for command in [["add", "all"], ["adopt", "all", "--table", "tasks"]] {
+      let refused = try await company.stage.mirror(
+        command + [
+          "--server", "http://127.0.0.1:1", "--space", "other", "--database",
+          company.stage.database,
+        ], exits: 1)
+      #expect(refused.error.contains("there is a group all"))
+    }
+    #expect(
+      try await company.stage.mirror(["status", "all"]).output.contains("all-1   account-1"))
+  }
+
+  @Test("a mirror of a group that lost its entry hides no other one")
+  func broken() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(Self.tasks)
+    _ = try await adopt(company)
+    try company.stage.sql("DELETE FROM ferry_mirror.mirrors WHERE name = 'all-1'")
+    let status = try await company.stage.mirror(["status", "all"], exits: 1).output
+    #expect(status.contains("all-2   account-2") && status.contains("all-1: "))
+    let json = try await company.stage.mirror(["status", "all", "--json"], exits: 1).output
+    #expect(json.contains("\"mirror\":\"all-1\",\"error\":"))
+    let verified = try await company.stage.mirror(["verify", "all"], exits: 1).output
+    #expect(verified.contains("all-1: ") && verified.contains("0 rows differ"))
+  }
 }

@@ -178,4 +178,68 @@ struct MirrorStallTests {
     #expect(try await device.rows("SELECT guest, length(hall) FROM seats") == [["Ada", 200]])
     #expect(try stage.rows("SELECT guest FROM app.seats") == [["Ada"]])
   }
+
+  @Test("a key that PostgreSQL cannot hold stops no other row, and ends with its record")
+  func unstorableKey() async throws {
+    let company = try await Company.make(
+      """
+      CREATE TABLE pairs(a text, b bigint, title text, PRIMARY KEY(a, b));
+      INSERT INTO pairs VALUES ('x', 1, 'one')
+      """)
+    try await company.adopt("--table", "pairs")
+    try await company.join()
+    let run = try company.stage.run()
+    try await company.device.write(
+      "INSERT INTO pairs VALUES ('x' || char(0), 2, 'bad'), ('y', 3, 'good')")
+    try await company.device.exchange()
+    try await company.stage.eventuallyRows(
+      "SELECT title FROM pairs ORDER BY b", [["one"], ["good"]])
+    #expect(
+      try company.stage.rows("SELECT key[1], key[2] FROM ferry_mirror.deferred")
+        == [["x\\u0000", "2"]])
+    try await company.device.write("DELETE FROM pairs WHERE b = 2")
+    try await company.device.exchange()
+    try await company.stage.eventuallyRows("SELECT key::text FROM ferry_mirror.deferred", [])
+    try await Self.stop(run)
+  }
+
+  @Test("a row that a program writes all the time holds up no other row")
+  func hotRow() async throws {
+    let stage = try await MirrorTests.Stage.make()
+    try await stage.device.write("INSERT INTO tasks(id, done) VALUES ('hot', 0)")
+    try await stage.device.exchange()
+    let run = try stage.run()
+    try await stage.eventuallyRows("SELECT id FROM app.tasks", [["hot"]])
+    let database = stage.database
+    let writer = Thread {
+      try? PostgresConnection(url: database).execute(
+        """
+        DO 'BEGIN
+          WHILE to_regclass(''public.stop'') IS NULL LOOP
+            UPDATE app.tasks SET done = done + 1 WHERE id = ''hot'';
+            COMMIT;
+            PERFORM pg_sleep(0.002);
+          END LOOP;
+        END'
+        """)
+    }
+    writer.start()
+    defer { try? stage.sql("CREATE TABLE IF NOT EXISTS public.stop()") }
+    for round in 0..<4 {
+      try await stage.device.write(
+        "INSERT INTO tasks(id) VALUES ('n\(round)'); UPDATE tasks SET title = 'r\(round)' WHERE id = 'hot'"
+      )
+      try await stage.device.exchange()
+      try await stage.eventuallyRows(
+        "SELECT id FROM app.tasks WHERE id = 'n\(round)'", [["n\(round)"]])
+    }
+    try stage.sql("CREATE TABLE public.stop()")
+    try await stage.eventuallyRows(
+      "SELECT count(*)::text FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO %'",
+      [["0"]])
+    try await stage.quiet()
+    try await stage.eventuallyRows("SELECT title FROM app.tasks WHERE id = 'hot'", [["r3"]])
+    try await Self.stop(run)
+    try await stage.expectEqual("SELECT id, title, CAST(done AS text) FROM tasks ORDER BY id")
+  }
 }

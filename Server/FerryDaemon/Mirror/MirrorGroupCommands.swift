@@ -34,21 +34,51 @@ extension MirrorCommands {
     }
     let mirrors = group.mirrors()
     let progress = ProgressBar("adopting", unit: .items("spaces"), total: Int64(mirrors.count))
-    var statuses: [(name: String, status: Mirror.Status)] = []
-    for name in mirrors {
-      let status = try await opened(name, group.mirror(name)) { mirror in
-        try await mirror.adoptRows { _ in }
-        return try await mirror.status()
-      }
-      statuses.append((name, status))
+    let results = try await each(mirrors, of: group) { mirror in
+      try await mirror.adoptRows { _ in }
       progress.advance(by: 1)
+      return try await mirror.status()
     }
     progress.finish()
-    try report(statuses, failed, name, arguments)
+    try report(results, failed, name, arguments)
     if !arguments.flag("json") {
       try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
     }
-    return failed.isEmpty ? .done : .failed
+    return failed.isEmpty && results.allSatisfy(\.isDone) ? .done : .failed
+  }
+
+  // MARK: Each mirror
+
+  /// The result of a command for one mirror of a group.
+  private struct MirrorResult<Value: Sendable> {
+    var name: String
+    var value: Result<Value, any Error>
+
+    var isDone: Bool { (try? value.get()) != nil }
+    var error: String? {
+      if case .failure(let error) = value { "\(error)" } else { nil }
+    }
+    var json: JSONText {
+      .object([("mirror", .string(name)), ("error", .string(orNull: error))])
+    }
+  }
+
+  /// Opens one mirror after another. A failure of one stops no other one.
+  private static func each<Value: Sendable>(
+    _ mirrors: [String], of group: MirrorGroup, isAlone: Bool = true,
+    _ body: (Mirror) async throws -> Value
+  ) async throws -> [MirrorResult<Value>] {
+    var results: [MirrorResult<Value>] = []
+    for name in mirrors {
+      do {
+        let value = try await opened(name, group.mirror(name), isAlone: isAlone, body)
+        results.append(MirrorResult(name: name, value: .success(value)))
+      } catch {
+        try Task.checkCancellation()
+        results.append(MirrorResult(name: name, value: .failure(error)))
+      }
+    }
+    return results
   }
 
   // MARK: Looking
@@ -58,26 +88,32 @@ extension MirrorCommands {
   ) async throws -> ExitStatus {
     let name = group.configuration.name
     let wanted = try await explained(name) { try await group.wanted() }
-    var statuses: [(name: String, status: Mirror.Status)] = []
-    for name in group.mirrors() {
-      let status = try await opened(name, group.mirror(name), isAlone: false) {
-        try await $0.status()
-      }
-      statuses.append((name, status))
+    let results = try await each(group.mirrors(), of: group, isAlone: false) {
+      try await $0.status()
     }
-    try report(statuses, wanted, name, arguments)
-    return .done
+    try report(results, wanted, name, arguments)
+    return results.allSatisfy(\.isDone) ? .done : .failed
   }
 
   private static func report(
-    _ mirrors: [(name: String, status: Mirror.Status)], _ wanted: [WantedSpace], _ name: String,
+    _ mirrors: [MirrorResult<Mirror.Status>], _ wanted: [WantedSpace], _ name: String,
     _ arguments: ParsedArguments
   ) throws {
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       return try output.line(
         JSONText.object([
-          ("group", .string(name)), ("mirrors", .array(mirrors.map { $0.status.json($0.name) })),
+          ("group", .string(name)),
+          (
+            "mirrors",
+            .array(
+              mirrors.map { mirror in
+                switch mirror.value {
+                case .success(let status): status.json(mirror.name)
+                case .failure: mirror.json
+                }
+              })
+          ),
           ("wanted", .array(wanted.map(\.json))),
         ]).text)
     }
@@ -85,14 +121,18 @@ extension MirrorCommands {
       var table = TextTable([
         "MIRROR", "SPACE", "CHANGE", "ROWS", "CAPTURED", "DEFERRED", "UNSENT",
       ])
-      for (name, status) in mirrors {
+      for mirror in mirrors {
+        guard let status = try? mirror.value.get() else { continue }
         table.append([
-          name, status.space, "\(status.applied) of \(status.head)",
+          mirror.name, status.space, "\(status.applied) of \(status.head)",
           "\(status.adopted.reduce(0) { $0 + $1.rows })", "\(status.captured)",
           "\(status.deferred.count)", "\(status.unsentCount)",
         ])
       }
       try output.lines(table.lines(width: Terminal.current().tableWidth))
+    }
+    for mirror in mirrors {
+      if let error = mirror.error { try output.line("\(mirror.name): \(error)") }
     }
     for space in wanted { try output.line(space.text) }
     if mirrors.isEmpty, wanted.isEmpty {
@@ -108,26 +148,29 @@ extension MirrorCommands {
   ) async throws -> ExitStatus {
     let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
     let output = TextOutput.standardOutput
+    // All mirrors of a group have the same tables, so that one of them finds the unclaimed rows.
+    var unclaimed: [UnclaimedRows]?
+    let results = try await each(group.mirrors(), of: group) { mirror in
+      let found = try await mirror.verify(repairing: side)
+      if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
+      return found
+    }
     var answers: [JSONText] = []
-    var (count, unclaimed): (Int, [UnclaimedRows]?) = (0, nil)
-    for name in group.mirrors() {
-      // All mirrors of a group have the same tables.
-      let isFirst = unclaimed == nil
-      let (found, rows) = try await opened(name, group.mirror(name)) { mirror in
-        let found = try await mirror.verify(repairing: side)
-        return (found, isFirst ? try await mirror.unclaimedRows() : [])
+    var count = 0
+    for result in results {
+      guard let found = try? result.value.get() else {
+        answers.append(result.json)
+        if !arguments.flag("json") { try output.line("\(result.name): \(result.error ?? "")") }
+        continue
       }
-      unclaimed = unclaimed ?? rows
       count += found.count
-      if arguments.flag("json") {
-        answers.append(
-          .object([
-            ("mirror", .string(name)), ("differences", .array(found.map(\.json))),
-            ("repaired", .bool(side != nil)),
-          ]))
-      } else {
-        for row in found { try output.line("\(name): \(row.text)") }
-      }
+      answers.append(
+        .object([
+          ("mirror", .string(result.name)), ("differences", .array(found.map(\.json))),
+          ("repaired", .bool(side != nil)),
+        ]))
+      if arguments.flag("json") { continue }
+      for row in found { try output.line("\(result.name): \(row.text)") }
     }
     let wanted = try await explained(group.configuration.name) { try await group.wanted() }
     if arguments.flag("json") {
@@ -141,7 +184,7 @@ extension MirrorCommands {
       for space in wanted { try output.line(space.text) }
       try output.line(verdict(count, isRepaired: side != nil))
     }
-    return count == 0 || side != nil ? .done : .failed
+    return results.allSatisfy(\.isDone) && (count == 0 || side != nil) ? .done : .failed
   }
 
   /// Returns the last line of `verify`.

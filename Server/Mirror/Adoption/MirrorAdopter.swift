@@ -25,11 +25,12 @@ package struct MirrorAdopter: Sendable {
   private func begin(_ pool: PostgresPool) async throws -> AdoptionPlan {
     let plan = try await plan(pool)
     let configuration = adjusted(plan)
-    let isResumed = folder.exists
-    guard try !isResumed || folder.configuration() == configuration else {
-      throw MirrorFault(description: "there is a mirror \(configuration.name) in \(folder.path)")
-    }
     try folder.make()
+    // Another process may begin the same one: a group that runs, beside `ferryd mirror adopt`.
+    let lock = try folder.lock()
+    defer { withExtendedLifetime(lock) {} }
+    let isResumed = folder.exists
+    try folder.checkIsFree(for: configuration)
     do {
       try await check(try configuration.plan(try plan.added(to: .empty) ?? .empty), pool)
       let mirrored = try configuration.plan(try await publish(plan))
@@ -37,7 +38,7 @@ package struct MirrorAdopter: Sendable {
       try await install(mirrored, configuration, again: isResumed, pool)
       return plan
     } catch {
-      if !isResumed { try? folder.remove() }
+      if !isResumed { folder.removeUnlessCommitted(error) }
       throw error
     }
   }

@@ -69,10 +69,7 @@ package struct MirrorGroup: Sendable {
       }
       return group
     } catch {
-      // PostgreSQL may have committed before its connection broke.
-      if !isKnown, (error as? PostgresError).map({ $0.kind == .server }) ?? true {
-        try? group.folder.remove()
-      }
+      if !isKnown { group.folder.removeUnlessCommitted(error) }
       throw error
     }
   }
