@@ -113,6 +113,30 @@ struct BackupTests {
     #expect(refused.error.contains("a backup is restored into a new store only"))
   }
 
+  @Test("a backup in a folder that others could read is for its owner alone")
+  func mode() async throws {
+    let (server, _, blobs, store) = try await fixture.filled(.embedded)
+    try await server.stop()
+    try FileManager.default.createDirectory(
+      atPath: backup, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    try await fixture.ferryd(["backup", backup, "--blobs", blobs] + store)
+    let mode = try FileManager.default.attributesOfItem(atPath: backup)[.posixPermissions] as? Int
+    #expect(mode == 0o700)
+  }
+
+  @Test("a restore beside the log of another store is refused")
+  func foreignLog() async throws {
+    let (server, _, blobs, store) = try await fixture.filled(.embedded)
+    try await server.stop()
+    try await fixture.ferryd(["backup", backup, "--blobs", blobs] + store)
+    let target = folder.file("target")
+    try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
+    try Data("a log".utf8).write(to: target.appending(path: "ferry.sqlite-wal"))
+    let refused = try await fixture.ferryd(
+      ["restore", backup, "--data", target.path, "--blobs", blobs], exits: 1)
+    #expect(refused.error.contains("has ferry.sqlite-wal, a part of another store"))
+  }
+
   @Test(
     "a backup with a changed byte, without a part or unfinished is refused, and changes nothing")
   func damaged() async throws {

@@ -55,6 +55,11 @@ struct BucketBackupTests {
     try await server.stop()
     let content = ["--blobs", fixture.folder.file("restored-blobs").path]
     let restored = try fixture.empty(kind)
+    // A restore that was killed has left a part of the film.
+    let incoming = fixture.folder.file("restored-blobs/incoming")
+    try FileManager.default.createDirectory(at: incoming, withIntermediateDirectories: true)
+    let hash = Hexadecimal.text(SHA256.digest(of: film))
+    try Data([film[0]]).write(to: incoming.appending(path: "part-backup-\(hash)"))
     try await fixture.ferryd(["restore", place] + access + content + restored)
     try await fixture.expectRestored(server, device, content + restored, count: 220)
   }

@@ -1,5 +1,6 @@
 import FerryMissionServer
 import FerryProtocol
+import Foundation
 
 /// Copies of content between a backup and a server.
 struct BackupContent: Sendable {
@@ -8,6 +9,12 @@ struct BackupContent: Sendable {
 
   let source: any ContentStore
   let target: any ContentStore
+  /// The owner of the uploads. Each run has its own: parts of one that was killed are not continued.
+  private let owner = "backup" + UUID().uuidString.filter(\.isHexDigit)
+
+  init(source: any ContentStore, target: any ContentStore) {
+    (self.source, self.target) = (source, target)
+  }
 
   /// - Parameter done: gets the bytes copied since its last call.
   func copy(_ digests: [FileDigest], _ done: (Int64) -> Void) async throws {
@@ -39,7 +46,7 @@ struct BackupContent: Sendable {
   /// Copies content part by part; the last part checks its hash.
   private func copy(_ digest: FileDigest) async throws {
     let (hash, size) = (digest.hash, digest.size)
-    let upload = BlobDirectory.Upload(owner: "backup", hash: hash, total: size)
+    let upload = BlobDirectory.Upload(owner: owner, hash: hash, total: size)
     let reader = try await source.read(hash, 0..<size, of: size)
     var end: Int64 = 0
     while let bytes = try await reader.next() {

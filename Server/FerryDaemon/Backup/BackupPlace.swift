@@ -45,6 +45,8 @@ struct BackupFolder: BackupPlace {
   func draft(of part: String) throws -> String {
     try FileManager.default.createDirectory(
       atPath: name, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    // The folder may have been there, and its parts have the hashes of tokens.
+    try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: name)
     return path(part)
   }
 

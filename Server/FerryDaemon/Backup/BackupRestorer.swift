@@ -34,6 +34,11 @@ struct BackupRestorer {
     switch (manifest.store, store) {
     case (.embedded, .embedded(let directory)):
       guard !store.exists else { throw occupied("\(directory) has a store") }
+      // SQLite would apply the log of another file to the restored one.
+      for log in ["-wal", "-journal"].map({ SQLiteStore.fileName + $0 })
+      where FileManager.default.fileExists(atPath: directory + "/" + log) {
+        throw occupied("\(directory) has \(log), a part of another store")
+      }
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: true,
         attributes: [.posixPermissions: 0o700])
