@@ -176,8 +176,9 @@ final class ShellCore: LoopbackHandler {
     _ path: String, ofPage number: Int, _ head: RequestHead
   ) async -> ShellResponse {
     guard let path = BundlePath(path) else { return .empty(404) }
-    let isDocument = Self.isDocument(path, head)
-    guard let page = page(number) else {
+    let page = page(number)
+    let isDocument = Self.isNavigation(path, head) && (path.isDocument || path == page?.start)
+    guard let page else {
       return isDocument ? await begin(at: path) : .empty(404)
     }
     if isDocument {
@@ -196,17 +197,20 @@ final class ShellCore: LoopbackHandler {
     }
   }
 
-  /// Whether a request is a navigation. Browsers mark it; for others, documents count as one.
-  private static func isDocument(_ path: BundlePath, _ head: RequestHead) -> Bool {
-    if let mode = head["sec-fetch-mode"] { return mode == "navigate" }
-    return ["html", "htm"].contains(path.fileExtension)
+  /// Whether a request is a navigation. Browsers mark it; for others, documents count as one. A
+  /// browser also marks a link to a picture or a PDF, which is served like any other file.
+  private static func isNavigation(_ path: BundlePath, _ head: RequestHead) -> Bool {
+    head["sec-fetch-mode"].map { $0 == "navigate" } ?? path.isDocument
   }
 
   private func entry(of page: Page) async -> ShellResponse {
     do {
-      guard let content = try await source.file(page.start, of: page.version),
-        content.size <= EntryPage.bytesMax
-      else { return .empty(404) }
+      guard let content = try await source.file(page.start, of: page.version) else {
+        return await fail(page, "its document does not exist")
+      }
+      guard content.size <= EntryPage.bytesMax else {
+        return await fail(page, "its document has more than \(EntryPage.bytesMax) bytes")
+      }
       let document = try await content.readAll()
       await note(.loaded(page.version), of: page.number)
       let injected = EntryPage.injected(document, secret: page.secret, base: page.base)
@@ -214,11 +218,16 @@ final class ShellCore: LoopbackHandler {
       response.fields.append(ContentPolicy.field(report: page.base + "-/report"))
       return response
     } catch {
-      let failure = PageFailure(.crashed, "its document cannot be read: \(error)")
-      await note(.loaded(page.version), of: page.number)
-      await note(.failed(failure), of: page.number)
-      return .empty(404)
+      return await fail(page, "its document cannot be read: \(error)")
     }
+  }
+
+  /// Fails the version of a page that has no document to show. If the version gave way to another
+  /// one, the load begins again with that one. Each such failure leaves one version fewer.
+  private func fail(_ page: Page, _ reason: String) async -> ShellResponse {
+    await note(.loaded(page.version), of: page.number)
+    await note(.failed(PageFailure(.crashed, reason)), of: page.number)
+    return page.isReplaced ? await begin(at: nil) : .empty(404)
   }
 
   /// Ends a page.

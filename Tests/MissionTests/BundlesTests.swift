@@ -10,10 +10,10 @@ import Testing
 /// Bundles on a device, over real files and rows.
 @Suite("The bundles of a device", .hangLimit)
 struct BundlesTests {
-  private let shelf = Shelf()
-  private let board = made(BundleName("board"))
+  let shelf = Shelf()
+  let board = made(BundleName("board"))
 
-  /// Collects reports like a server.
+  /// Collects reports like a server, which refuses a request that names a version twice.
   final class Reports: Sendable {
     private let state = Mutex((sent: [BundleReport](), fails: false))
     var all: [BundleReport] { state.withLock { $0.sent } }
@@ -22,15 +22,18 @@ struct BundlesTests {
     func take(_ reports: [BundleReport]) throws {
       try state.withLock { state in
         if state.fails { throw MissionError(.offline, "no network") }
+        guard Set(reports.map(\.bundle)).count == reports.count else {
+          throw MissionError(.refused, "a version is named twice")
+        }
         state.sent += reports
       }
     }
   }
 
-  private func version(_ text: String) -> BundleVersion { made(BundleVersion(text)) }
+  func version(_ text: String) -> BundleVersion { made(BundleVersion(text)) }
 
   /// Publishes a version whose page names it.
-  private func publish(
+  func publish(
     _ text: String, page: [UInt8]? = nil, share: BundleShare = .all, minShell: String? = nil,
     isWithdrawn: Bool = false, change: ((inout MissionManifest) -> Void)? = nil
   ) {
@@ -53,7 +56,7 @@ struct BundlesTests {
   }
 
   /// - Parameter look: Called each time that the bundles look for the version to take.
-  private func bundles(
+  func bundles(
     on device: Device, shell: String = "1", reports: Reports = Reports(),
     look: @escaping @Sendable () async -> Void = {}
   ) async throws -> Bundles {

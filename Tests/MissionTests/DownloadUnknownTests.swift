@@ -46,6 +46,28 @@ struct DownloadUnknownTests {
     #expect(fixture.notes.withLock { $0.recorded.isEmpty })
   }
 
+  @Test(
+    "a server that announces more bytes than a file may have is refused, and nothing is kept",
+    arguments: [Int64.max, MissionLimits.standard.itemBytes + 1])
+  func hugeLength(_ length: Int64) async throws {
+    let server = try HostileServer { [content] _ in
+      HostileServer.Answer("200 OK", ["ETag: \"a\""], content, length: Int(length))
+    }
+    defer { server.stop() }
+    for hash in [nil, DownloadFixture.hash(content)] {
+      let failure = await fixture.failure(job(server.url, hash: hash), attempts: 1)
+      #expect(failure?.kind == .wrongAnswer)
+    }
+    // Neither a user's size nor one of an earlier process is computed with.
+    let named = job(server.url, size: length, hash: DownloadFixture.hash(content))
+    #expect(await fixture.failure(named, attempts: 1)?.kind == .wrongAnswer)
+    var kept = job(server.url)
+    kept.map.announcedBytes = length
+    kept.map.validator = "\"a\""
+    #expect(await fixture.failure(kept, attempts: 1)?.kind == .wrongAnswer)
+    #expect(fixture.notes.withLock { $0.recorded.isEmpty })
+  }
+
   @Test("a broken connection continues by range, and fetches no byte twice")
   func resumed() async throws {
     let server = try HostileServer { [content] request in

@@ -173,6 +173,22 @@ struct BundleTests {
     await #expect(throws: BundleSourceError.self) { try await bundle.next() }
   }
 
+  @Test("a version whose document is too large for a shell gives way to the last good one")
+  func largeEntry() async throws {
+    let visitor = try await ShellVisitor()
+    _ = try await visitor.post("ready", "{}")
+    #expect(visitor.confirmations == 1)
+    let large = ShellVisitor.document + String(repeating: " ", count: 5 << 20)
+    try Data(large.utf8).write(to: visitor.folder.file("index.html"))
+    let navigation: [String: String?] = ["Sec-Fetch-Mode": "navigate", "Ferry-Page": nil]
+    let begun = try await visitor.get(visitor.root, navigation)
+    let left = try await visitor.get(try #require(begun.fields["location"]), navigation)
+    #expect(left.status == 303)
+    let shown = try await visitor.get(try #require(left.fields["location"]), navigation)
+    #expect(shown.status == 200 && shown.body.count < 1_000)
+    #expect(visitor.failures() == ["crashed: its document has more than 4194304 bytes"])
+  }
+
   @Test("a link out of the folder is no file of it")
   func links() async throws {
     let folder = try TemporaryDirectory()

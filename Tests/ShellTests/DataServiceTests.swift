@@ -1,10 +1,10 @@
 import FerryPersistence
 import FerryProtocol
-import FerrySyncClient
 import FerryTestSupport
 import Testing
 
 @testable import FerryShell
+@testable import FerrySyncClient
 
 @Suite("The data services", .hangLimit)
 struct DataServiceTests {
@@ -63,6 +63,22 @@ struct DataServiceTests {
         query = .object(members)
       }
       return try await call(services.query, query).list?.compactMap { $0["title"]?.text } ?? []
+    }
+
+    /// Notes conflicts on columns of a table, as a pull does.
+    func conflict(in table: Name, count: Int = 1) async throws {
+      let stamp = Stamp(
+        time: HybridTimestamp(milliseconds: 1), device: DeviceID(UniqueID(high: 1, low: 1)))
+      try await replica.thread.run { file in
+        try file.connection.transaction {
+          for number in 1...count {
+            try file.conflicts.note(
+              Conflict(column: "title", lost: .text("x"), loser: stamp, winner: stamp),
+              of: OperationID(UniqueID(high: 2, low: UInt64(number))),
+              on: RecordKey(table: table, record: "r"), at: nil, now: 1)
+          }
+        }
+      }
     }
 
     func code(_ service: Service, _ value: ServiceValue) async -> String? {
@@ -214,6 +230,44 @@ struct DataServiceTests {
         ]
       ])
     #expect(code == "invalid_argument")
+  }
+
+  @Test("bytes count for the size of a result, within the message and behind addresses")
+  func sizes() async throws {
+    let stage = try await Stage()
+    try await stage.replica.write {
+      try $0.execute("CREATE TABLE pictures(id INTEGER PRIMARY KEY, small BLOB, large BLOB)")
+      try $0.execute(
+        """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+        INSERT INTO pictures SELECT i, zeroblob(4096), iif(i <= 65, zeroblob(1048576), NULL) FROM n
+        """)
+    }
+    func code(_ column: ServiceValue, limit: ServiceValue) async -> String? {
+      await stage.code(
+        stage.services.query, ["table": "pictures", "columns": [column], "limit": limit])
+    }
+    #expect(await code("id", limit: 10_000) == nil)
+    #expect(await code("small", limit: 2_000) == nil)
+    #expect(await code("small", limit: 10_000) == "too_large")
+    #expect(await code("large", limit: 2) == nil)
+    #expect(await code("large", limit: 10_000) == "too_large")
+  }
+
+  @Test("a page neither sees nor answers conflicts of other tables, however old they are")
+  func conflicts() async throws {
+    let stage = try await Stage(tables: ["tasks"])
+    try await stage.conflict(in: "secrets")
+    try await stage.conflict(in: "tasks", count: 10_001)
+    let answer: ServiceValue = ["conflict": 1, "keep": "local"]
+    #expect(await stage.code(stage.services.resolve, answer) == "no_table")
+    // The newest ones, which are none of the page's, take no place of its own.
+    try await stage.conflict(in: "others", count: 3)
+    let listed = try await stage.call(stage.services.conflicts, ["limit": 2])
+    #expect(listed.list?.compactMap { $0["conflict"]?.integer } == [10_002, 10_001])
+    #expect(listed.list?.allSatisfy { $0["table"] == "tasks" } == true)
+    let none = try await stage.call(stage.services.conflicts, ["openOnly": true])
+    #expect(none == [])
   }
 
   @Test("a live query returns the present rows and those after each change")

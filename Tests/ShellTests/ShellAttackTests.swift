@@ -231,6 +231,19 @@ struct ShellAttackTests {
     #expect(answer.body.isEmpty)
   }
 
+  @Test("a link to a file that is no document shows the file, and begins no page load")
+  func linkedFile() async throws {
+    let visitor = try await visitor()
+    let navigation: [String: String?] = ["Sec-Fetch-Mode": "navigate", "Ferry-Page": nil]
+    let script = try await visitor.get(visitor.base + "app.js", navigation)
+    #expect(script.status == 200 && script.text == "let a = 1")
+    #expect(script.fields["content-type"] == "text/javascript; charset=utf-8")
+    #expect(try await visitor.get(visitor.base + "none.pdf", navigation).status == 404)
+    #expect(try await visitor.get(visitor.root + "999/app.js", navigation).status == 404)
+    let document = try await visitor.get(visitor.base + "index.html", navigation)
+    #expect(document.status == 303)
+  }
+
   @Test("a request that is too large is refused before it is read")
   func oversize() async throws {
     let visitor = try await visitor()
@@ -293,7 +306,12 @@ struct ShellAttackTests {
   @Test("uploaded documents and scripts never run as parts of the page")
   func passive() async throws {
     let visitor = try await visitor()
-    for type in ["text/html", "text/javascript", "image/svg+xml", "application/xhtml+xml"] {
+    for type in [
+      "text/html", "text/javascript", "image/svg+xml", "application/xhtml+xml",
+      // Of two types, browsers take the last one.
+      "image/png, text/javascript", "text/plain, text/html", "image/png,text/javascript",
+      "text/plain text/html", "image/", "/png",
+    ] {
       let upload = try await visitor.client.exchange(
         ShellVisitor.request(
           "POST", "\(visitor.base)-/upload", visitor.fields(["Content-Type": type]), [1]))
@@ -302,6 +320,8 @@ struct ShellAttackTests {
       #expect(found.fields["content-type"] == "application/octet-stream", "\(type)")
       #expect(found.fields["x-content-type-options"] == "nosniff")
     }
+    #expect(WebMediaType.passive("IMAGE/Png; a=b, text/html") == "image/png")
+    #expect(WebMediaType.passive("text/plain ; charset=utf-8") == "text/plain")
   }
 
   @Test("a shell listens on the loopback address only")

@@ -72,6 +72,20 @@ struct BundleState: Sendable, Equatable {
   /// Outcomes that the server does not have.
   var unreported: [KeptOutcome] { outcomes.filter { !$0.isReported } }
 
+  /// The unreported outcomes by request. A request names a version once: an outcome of other content
+  /// under the same version is in a later request.
+  var unreportedByRequest: [[KeptOutcome]] {
+    var requests: [[KeptOutcome]] = []
+    for outcome in unreported {
+      let free = requests.firstIndex { request in
+        request.count < BundleReportsRequest.reportsMax
+          && !request.contains { $0.key.version == outcome.key.version }
+      }
+      if let free { requests[free].append(outcome) } else { requests.append([outcome]) }
+    }
+    return requests
+  }
+
   // MARK: Events
 
   /// Puts a version in use, on trial. A version that failed before gets another chance.

@@ -18,7 +18,7 @@ public final class Bundles: Sendable {
   /// The options.
   public let options: BundleOptions
   let store: BundleStore
-  private let surroundings: BundleSurroundings
+  let surroundings: BundleSurroundings
 
   package init(
     missions: MissionManager, store: BundleStore, options: BundleOptions = BundleOptions(),
@@ -39,7 +39,13 @@ public final class Bundles: Sendable {
   public func active(_ name: BundleName) async throws(BundleError) -> ActiveBundle? {
     var state = try await store.state(of: name)
     while let key = state.active {
-      if let bundle = try await bundle(name, key, isConfirmed: state.isConfirmed) { return bundle }
+      do throws(BundleError) {
+        let bundle = try await bundle(name, key, isConfirmed: state.isConfirmed)
+        if let bundle { return bundle }
+      } catch {
+        // A manifest that the rules of this release refuse counts as absent.
+        guard error.mission?.kind == .badManifest else { throw error }
+      }
       state = try await leave(name, key, .absence)
     }
     return nil
@@ -221,50 +227,6 @@ public final class Bundles: Sendable {
     }
   }
 
-  // MARK: Syncs
-
-  /// Leaves withdrawn versions, and sends unreported outcomes to the server. The replica calls this
-  /// after each sync. Outcomes that cannot be sent stay for the next sync.
-  public func synced() async {
-    guard let names = try? await store.names() else { return }
-    for name in names {
-      try? await leaveWithdrawn(name)
-      try? await sendReports(of: name)
-    }
-  }
-
-  /// Sends unreported outcomes to the server. The replica calls this now and then while it is watched,
-  /// since no sync follows in a quiet space. Returns whether the server has all outcomes.
-  package func attend() async -> Bool {
-    do {
-      for name in try await store.names() { try await sendReports(of: name) }
-      return true
-    } catch {
-      return false
-    }
-  }
-
-  private func leaveWithdrawn(_ name: BundleName) async throws(BundleError) {
-    let choice = try await choice(of: name)
-    guard let active = choice.state.active, choice.isWithdrawn(active) else { return }
-    try await leave(name, active, .absence)
-  }
-
-  private func sendReports(of name: BundleName) async throws {
-    var unreported = try await store.state(of: name).unreported[...]
-    while !unreported.isEmpty {
-      let part = Array(unreported.prefix(BundleReportsRequest.reportsMax))
-      unreported = unreported.dropFirst(part.count)
-      try await surroundings.report(
-        part.map { outcome in
-          BundleReport(
-            BundleID(name, outcome.key.version), outcome.key.manifest,
-            outcome.failure.map { .failure($0) } ?? .success, number: outcome.number)
-        })
-      try await store.change(name) { $0.report(part) }
-    }
-  }
-
   // MARK: Parts
 
   func choice(of name: BundleName) async throws(BundleError) -> BundleChoice {
@@ -350,7 +312,7 @@ public final class Bundles: Sendable {
   private static let leaseAttemptsMax = 500
 
   @discardableResult
-  private func leave(
+  func leave(
     _ name: BundleName, _ key: BundleKey, _ leaving: BundleState.Leaving
   ) async throws(BundleError) -> BundleState {
     let choice = try await choice(of: name)

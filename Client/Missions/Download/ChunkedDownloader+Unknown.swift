@@ -115,10 +115,16 @@ extension ChunkedDownloader {
     }
   }
 
-  private func check(_ size: Int64, _ job: DownloadJob) throws(DownloadError) {
-    guard job.size == nil, size > job.sizeMax else { return }
-    throw DownloadError(
-      .wrongAnswer, "the file has \(size) bytes, and \(job.sizeMax) are allowed")
+  /// Refuses a size that no file may have, before a place in the partial file is computed from it.
+  func check(_ size: Int64, _ job: DownloadJob) throws(DownloadError) {
+    let limit = Self.bytesMax(of: job)
+    guard size > limit else { return }
+    throw DownloadError(.wrongAnswer, "the file has \(size) bytes, and \(limit) are allowed")
+  }
+
+  /// The most bytes that a job's file may have, whatever the server or the job's maker claims.
+  private static func bytesMax(of job: DownloadJob) -> Int64 {
+    min(job.size ?? job.sizeMax, MissionLimits.standard.itemBytes)
   }
 
   // MARK: Without a length
@@ -128,7 +134,7 @@ extension ChunkedDownloader {
     _ body: TransportBody, _ job: DownloadJob,
     _ progress: @Sendable (DownloadProgress) -> Void
   ) async throws(Interruption) -> DownloadOutcome {
-    let limit = job.size ?? job.sizeMax
+    let limit = Self.bytesMax(of: job)
     var gauge = StreamGauge()
     var hash = SHA256()
     var size: Int64 = 0

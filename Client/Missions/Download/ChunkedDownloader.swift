@@ -36,6 +36,7 @@ public struct ChunkedDownloader: Downloader {
     guard job.source.isFile, let size = job.size, job.hash != nil || !job.chunks.isEmpty else {
       return try await downloadUnknown(job, progress: progress)
     }
+    try check(size, job)
     return try await download(job, size: size, open: open, progress: progress)
   }
 

@@ -135,7 +135,8 @@ public actor DownloadQueue {
       // The process may have ended before the part was removed.
       let isGone = row.state == .cancelled || row.state == .failed
       if isGone, !rows.contains(where: { $0.path == row.path && $0.id != row.id }) {
-        try await remove(download.partialPath)
+        // A part that stays must not stop the other downloads.
+        try? await remove(download.partialPath)
       }
     }
     await handle(.added(entries))

@@ -1,3 +1,5 @@
+import FerryProtocol
+
 /// The path of a file in a bundle: at most 16 parts, none of which is empty, begins with a point,
 /// or contains a character that file systems or URLs take specially.
 public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertible {
@@ -5,7 +7,7 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
   public let text: String
 
   static let partsMax = 16
-  static let partBytesMax = 128
+  static let partBytesMax = BundleLimits.standard.entryNameBytes
 
   /// Reads a path; `nil` if it is none.
   public init?(_ text: some StringProtocol) {
@@ -42,6 +44,9 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
     guard let point = name.lastIndex(of: ".") else { return "" }
     return name[name.index(after: point)...].lowercased()
   }
+
+  /// Whether the file is an HTML document, which begins a page load.
+  var isDocument: Bool { ["html", "htm"].contains(fileExtension) }
 
   /// The path as a part of an address.
   var encoded: String {

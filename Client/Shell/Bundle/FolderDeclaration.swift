@@ -36,7 +36,7 @@ struct FolderDeclaration: Sendable, Equatable {
       throw Self.fault("version is one to four numbers with dots, such as \"1.2\"")
     }
     guard let entry = BundlePath(value["entry"]?.text ?? "index.html"),
-      ["html", "htm"].contains(entry.fileExtension)
+      entry.isDocument
     else { throw Self.fault("entry is the path of an HTML document") }
     let minShell = value["minShell"]?.text.map { BundleVersion($0) }
     if case .some(nil) = minShell { throw Self.fault("minShell is a version, such as \"1\"") }

@@ -2,16 +2,38 @@
 enum WebMediaType {
   /// Returns the media type; files of an unknown kind are bytes, which no browser runs.
   static func of(_ path: BundlePath) -> String {
-    known[path.fileExtension] ?? "application/octet-stream"
+    known[path.fileExtension] ?? opaque
   }
 
-  /// Returns whether content of this type, which is no file of the bundle, may be shown. Documents
-  /// and scripts may not: they would run as parts of the page.
-  static func isPassive(_ type: String) -> Bool {
-    let type = type.lowercased()
-    if type.hasPrefix("image/") { return !type.hasPrefix("image/svg") }
-    return ["audio/", "video/", "font/", "text/plain", "application/pdf", "application/json"]
-      .contains { type.hasPrefix($0) }
+  /// The type of bytes that no browser shows or runs.
+  private static let opaque = "application/octet-stream"
+
+  /// Returns the type that content is sent as if it is no file of the bundle. Documents and scripts
+  /// are bytes: they would run as parts of the page.
+  ///
+  /// Only the type and the subtype are sent. Of a list, browsers take the last type (Fetch, "extract
+  /// a MIME type"), so a list is no type here.
+  static func passive(_ type: String) -> String {
+    let words = type.prefix { $0 != ";" }.split { $0 == " " || $0 == "\t" }
+    guard words.count == 1 else { return opaque }
+    let essence = words[0].lowercased()
+    let names = essence.split(separator: "/", omittingEmptySubsequences: false)
+    guard names.count == 2, names.allSatisfy({ isToken($0) }) else { return opaque }
+    let isPassive =
+      switch names[0] {
+      case "image": !names[1].hasPrefix("svg")
+      case "audio", "video", "font": true
+      default: ["text/plain", "application/pdf", "application/json"].contains(essence)
+      }
+    return isPassive ? essence : opaque
+  }
+
+  /// Whether it is a name of a type or a subtype, in lower case (RFC 6838 §4.2).
+  private static func isToken(_ name: Substring) -> Bool {
+    !name.isEmpty
+      && name.utf8.allSatisfy {
+        0x30...0x39 ~= $0 || 0x61...0x7A ~= $0 || "!#$&-^_.+".utf8.contains($0)
+      }
   }
 
   private static let known = [

@@ -1,7 +1,9 @@
+import FerryProtocol
+
 /// Adds the bridge to the document of a page; pure.
 enum EntryPage {
   /// The most bytes of an entry document.
-  static let bytesMax: Int64 = 4 << 20
+  static let bytesMax = BundleLimits.standard.entryBytes
 
   /// Returns the document with the page's secret and the script of the bridge, before any script of
   /// the bundle.

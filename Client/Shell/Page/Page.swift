@@ -71,6 +71,9 @@ final class Page: Sendable {
     channel?.send(BridgeLine.reload)
   }
 
+  /// Whether the page has to load again, since its version has failed and another one is shown now.
+  var isReplaced: Bool { state.withLock { $0.isReplaced } }
+
   /// Returns whether a channel is the page's stream.
   func has(_ channel: LineChannel) -> Bool { state.withLock { $0.channel === channel } }
 

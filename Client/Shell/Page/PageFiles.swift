@@ -15,12 +15,15 @@ public final class PageFiles: Sendable {
 
   private struct State {
     var next = 0
-    var links: [String: (number: Int, content: ServedContent, bytes: Int, hash: [UInt8]?)] = [:]
+    var links: [String: (number: Int, content: ServedContent, bytes: Int, key: [UInt8]?)] = [:]
+    /// The links by the keys of their content.
     var known: [[UInt8]: String] = [:]
     var bytes = 0
     var isClosed = false
   }
 
+  /// The open files behind the addresses.
+  let open = OpenContents()
   private let prefix: String
   private let state = Mutex(State())
 
@@ -32,22 +35,37 @@ public final class PageFiles: Sendable {
   /// Adds content; returns its address, which the page may use in elements and requests.
   ///
   /// Documents and scripts are served as bytes, so that they cannot run as parts of the page.
-  public func add(_ content: ServedContent) -> String { add(content, bytes: 0, hash: nil) }
+  public func add(_ content: ServedContent) -> String { add(content, bytes: 0, key: nil) }
 
   /// Adds bytes. Equal bytes have one address.
   public func add(_ bytes: [UInt8], mediaType: String) -> String {
-    let hash = SHA256.digest(of: bytes) + Array(mediaType.utf8)
-    if let link = state.withLock({ $0.known[hash] }) { return prefix + link }
-    return add(ServedContent(bytes, mediaType: mediaType), bytes: bytes.count, hash: hash)
+    let key = SHA256.digest(of: bytes) + Array(mediaType.utf8)
+    return renewed(key)
+      ?? add(ServedContent(bytes, mediaType: mediaType), bytes: bytes.count, key: key)
   }
 
-  private func add(_ content: ServedContent, bytes: Int, hash: [UInt8]?) -> String {
+  /// Adds content that `key` identifies. Content with the same key keeps its address.
+  func add(_ content: ServedContent, key: [UInt8]) -> String {
+    renewed(key) ?? add(content, bytes: 0, key: key)
+  }
+
+  /// Returns the address of known content, which counts as new from now on.
+  private func renewed(_ key: [UInt8]) -> String? {
+    state.withLock { state in
+      guard let link = state.known[key] else { return nil }
+      state.next += 1
+      state.links[link]?.number = state.next
+      return prefix + link
+    }
+  }
+
+  private func add(_ content: ServedContent, bytes: Int, key: [UInt8]?) -> String {
     let link = Secret().text
     state.withLock { state in
       guard !state.isClosed else { return }
       state.next += 1
-      state.links[link] = (state.next, content, bytes, hash)
-      if let hash { state.known[hash] = link }
+      state.links[link] = (state.next, content, bytes, key)
+      if let key { state.known[key] = link }
       state.bytes += bytes
       while state.links.count > Self.linksMax || state.bytes > Self.memoryBytesMax,
         state.links.count > 1
@@ -62,7 +80,7 @@ public final class PageFiles: Sendable {
     guard let oldest = state.links.min(by: { $0.value.number < $1.value.number }) else { return }
     state.links[oldest.key] = nil
     state.bytes -= oldest.value.bytes
-    if let hash = oldest.value.hash { state.known[hash] = nil }
+    if let key = oldest.value.key { state.known[key] = nil }
   }
 
   /// Returns content by its address, such as that of an upload; `nil` if it is unknown.

@@ -5,9 +5,7 @@ extension ShellResponse {
   static func content(
     _ content: ServedContent, range: String?, isOfBundle: Bool = false
   ) -> ShellResponse {
-    let type =
-      isOfBundle || WebMediaType.isPassive(content.mediaType)
-      ? content.mediaType : "application/octet-stream"
+    let type = isOfBundle ? content.mediaType : WebMediaType.passive(content.mediaType)
     var response = ShellResponse(status: 200)
     response.fields = [("Content-Type", type), ("Accept-Ranges", "bytes")]
     if !isOfBundle { response.fields.append(ContentPolicy.ofContent) }

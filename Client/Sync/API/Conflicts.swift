@@ -73,6 +73,24 @@ extension Replica {
     }
   }
 
+  /// Returns values that lost in some tables, newest first.
+  package func conflicts(
+    limit: Int, openOnly: Bool, in isIncluded: @escaping @Sendable (Name) -> Bool
+  ) async throws -> [KeptConflict] {
+    try await typed {
+      try await thread.run {
+        try $0.conflicts.newest(limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
+      }
+    }
+  }
+
+  /// Returns the conflict with this number; `nil` if there is none.
+  package func conflict(_ number: Int64) async throws -> KeptConflict? {
+    try await typed {
+      try await thread.run { try $0.conflicts.conflict(number, own: $0.ownNames()) }
+    }
+  }
+
   /// Answers a conflict. The answer is an ordinary operation that the next sync sends. It closes
   /// the question on all devices.
   ///

@@ -36,6 +36,21 @@ struct ConflictTable {
     }
   }
 
+  /// Returns conflicts of some tables, newest first. Conflicts of other tables do not count for the
+  /// limit.
+  func newest(
+    _ limit: Int, openOnly: Bool, own: OwnNames, in isIncluded: (Name) -> Bool
+  ) throws -> [KeptConflict] {
+    let condition = openOnly ? "WHERE \(Self.isOpen)" : ""
+    let rows = try connection.statement("\(Self.selection) \(condition) ORDER BY seq DESC")
+    defer { rows.reset() }
+    var found: [KeptConflict] = []
+    while found.count < limit, try rows.step() {
+      if isIncluded(rows.name(3)) { found.append(try conflict(rows, own)) }
+    }
+    return found
+  }
+
   /// Returns conflicts that were noted after one of them, oldest first.
   func noted(after number: Int64, own: OwnNames) throws -> [KeptConflict] {
     try connection.rows("\(Self.selection) WHERE seq > ? ORDER BY seq", number) {

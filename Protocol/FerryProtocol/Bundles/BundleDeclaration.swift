@@ -61,8 +61,27 @@ public struct BundleDeclaration: Sendable, Equatable {
       return "the files have \(manifest.size) bytes; \(limits.bytes) are allowed"
     }
     // Swift compares texts by their visible form, and file systems by their bytes.
-    let hasEntry = manifest.items.contains { $0.path.utf8.elementsEqual(entry.utf8) }
-    return hasEntry ? nil : "its entry “\(entry.prefix(80))” is not among its files"
+    guard let page = manifest.items.first(where: { $0.path.utf8.elementsEqual(entry.utf8) }) else {
+      return "its entry “\(entry.prefix(80))” is not among its files"
+    }
+    return fault(inEntry: page, limits)
+  }
+
+  /// Returns the reason why a shell cannot show the first page; `nil` if it can. The path of the
+  /// page is a part of its address.
+  private func fault(inEntry page: MissionItem, _ limits: BundleLimits) -> String? {
+    if page.size > limits.entryBytes {
+      return "its entry has \(page.size) bytes; \(limits.entryBytes) are allowed"
+    }
+    let names = MissionPath.names(in: page.path)
+    if names.first == "-" { return "its entry is in the folder “-”, which is the shell's own" }
+    if names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) {
+      return "a name in the path of its entry begins with a dot"
+    }
+    if names.contains(where: { $0.utf8.count > limits.entryNameBytes }) {
+      return "a name in the path of its entry has more than \(limits.entryNameBytes) bytes"
+    }
+    return nil
   }
 }
 
@@ -72,6 +91,10 @@ public struct BundleLimits: Sendable, Equatable {
   public var files = 10_000
   /// Bytes of a file.
   public var fileBytes: Int64 = 256 << 20
+  /// Bytes of the first page, which a shell changes before it shows it.
+  public var entryBytes: Int64 = 4 << 20
+  /// Bytes of a name in the first page's path.
+  public var entryNameBytes = 128
   /// Bytes of all files of a version.
   public var bytes: Int64 = 1 << 30
   /// Services that a bundle needs.

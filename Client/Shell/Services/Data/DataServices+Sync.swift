@@ -22,8 +22,8 @@ extension DataServices {
   private func conflictList(_ call: ServiceCall) async throws -> ServiceValue {
     let limit = Int(call.argument["limit"]?.integer ?? 100)
     let openOnly = call.argument["openOnly"]?.bool ?? false
-    let kept = try await replica.conflicts(limit: limit, openOnly: openOnly).filter {
-      (try? access.table(.text($0.key.table.text))) != nil
+    let kept = try await replica.conflicts(limit: limit, openOnly: openOnly) { [access] table in
+      (try? access.table(.text(table.text))) != nil
     }
     let present = try await replica.presentSides(of: kept)
     let names = try await replica.deviceNames()
@@ -79,8 +79,10 @@ extension DataServices {
       guard (keep == nil) != columns.isEmpty else {
         throw ServiceError("invalid_argument", "an answer has either “keep” or “set”")
       }
-      let kept = try await replica.conflicts(limit: 10_000).first { $0.number == number }
-      if let kept { _ = try access.table(.text(kept.key.table.text)) }
+      guard let kept = try await replica.conflict(number) else {
+        throw ServiceError("not_found", "there is no conflict \(number)")
+      }
+      _ = try access.table(.text(kept.key.table.text))
       let answer: ConflictAnswer =
         keep == nil ? .set(columns.all) : keep == "local" ? .keepLocal : .keepRemote
       try await replica.resolve(number, answer)

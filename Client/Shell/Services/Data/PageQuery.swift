@@ -5,7 +5,7 @@ import FerryProtocol
 struct PageQuery: Sendable {
   static let rowsMax: Int64 = 10_000
   private static let rowsUsual = 1_000
-  /// About the most bytes of one result.
+  /// About the most bytes of one result, without the BLOBs that get an address.
   private static let bytesMax = 8 << 20
 
   static let schema = ValueSchema.object([
@@ -37,13 +37,11 @@ struct PageQuery: Sendable {
   /// Returns the rows.
   func rows(_ database: Database) throws -> [RecordColumns] {
     let (source, query) = try prepared(database)
-    var bytes = 0
+    var size = ResultSize()
     var rows: [RecordColumns] = []
     try source.all.applying(query).forEach(database) { row in
-      bytes += row.all.reduce(0) { sum, column in
-        if case .text(let text) = column.value { sum + text.utf8.count } else { sum + 16 }
-      }
-      guard bytes <= Self.bytesMax else {
+      for column in row.all { size.add(column.value) }
+      guard size.inline <= Self.bytesMax, size.inFiles <= PageFiles.memoryBytesMax else {
         throw ServiceError("too_large", "the result is too large; use limit and offset")
       }
       rows.append(row)
@@ -73,5 +71,24 @@ struct PageQuery: Sendable {
         .object(
           Dictionary(row.all.map { ($0.name, ServiceValue($0.value, files: files)) }) { $1 })
       })
+  }
+}
+
+/// About the bytes of a query's result.
+private struct ResultSize {
+  /// Bytes within the message.
+  var inline = 0
+  /// Bytes of the BLOBs that get an address.
+  var inFiles = 0
+
+  mutating func add(_ value: Value) {
+    switch value {
+    case .text(let text): inline += text.utf8.count
+    case .blob(let bytes) where bytes.count <= ServiceValue.inlineBytesMax: inline += bytes.count
+    case .blob(let bytes):
+      inline += 16
+      inFiles += bytes.count
+    case .null, .integer, .real: inline += 16
+    }
   }
 }

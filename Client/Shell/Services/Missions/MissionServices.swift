@@ -52,26 +52,46 @@ public struct MissionServices: Sendable {
   }
 
   /// `missions.files`: the files of a downloaded mission, each with an address for elements of the
-  /// page. The bytes are checked while they are served.
+  /// page. A later call returns the same addresses. The bytes are checked while they are served.
   public var files: Service {
     Service(
       "missions.files", permission: "reads the files of missions", argument: Self.named,
       result: Self.listed
-    ) { [manager] call in
+    ) { call in
       let id = try Self.mission(call)
-      var files: [ServiceValue] = []
-      for item in try await manager.items(id) {
-        let content = try await manager.content(of: item.path, in: id)
-        let served = ServedContent(size: content.size, mediaType: item.mediaType) {
-          try await content.read(from: $0, count: $1)
-        }
-        files.append([
-          "path": .text(item.path), "type": .text(item.mediaType), "size": .integer(content.size),
-          "file": .text(call.files.add(served)),
-        ])
+      let items = try await manager.items(id)
+      guard items.count <= PageFiles.linksMax else {
+        throw ServiceError(
+          "too_large",
+          "the mission has \(items.count) files, and a page gets at most \(PageFiles.linksMax)")
       }
-      return .list(files)
+      return .list(
+        items.map { item in
+          [
+            "path": .text(item.path), "type": .text(item.mediaType),
+            "size": .integer(item.content.size),
+            "file": .text(address(of: item, in: id, call.files)),
+          ]
+        })
     }
+  }
+
+  /// Returns the address of a mission's file, which is opened when the page reads it.
+  private func address(
+    of item: MissionFileRow, in id: MissionID, _ files: PageFiles
+  ) -> String {
+    let key = Array("\(id.value)/\(item.path)/".utf8) + item.content.hash.bytes
+    let served = ServedContent(size: item.content.size, mediaType: item.mediaType) {
+      [manager, open = files.open] offset, count in
+      try await open.read(key, from: offset, count: count) {
+        let content = try await manager.content(of: item.path, in: id)
+        guard content.hash == item.content.hash else {
+          throw ServiceError("not_found", "another version of mission \(id) is in use")
+        }
+        return { try await content.read(from: $0, count: $1) }
+      }
+    }
+    return files.add(served, key: key)
   }
 
   private func change(
