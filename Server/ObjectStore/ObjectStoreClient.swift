@@ -65,8 +65,16 @@ package final class ObjectStoreClient: Sendable {
   }
 
   /// Returns an address at which anybody can read an object for a while.
+  ///
+  /// It reads the key again, because nothing reports a refusal of the address. If that fails, the
+  /// last key stays.
   func address(of key: String, validity: Int) -> String {
-    let signature = AWSSignature(known.withLock { $0 }, region: settings.region)
+    let new = try? source.credentials()
+    let credentials = known.withLock { known in
+      if let new { known = new }
+      return known
+    }
+    let signature = AWSSignature(credentials, region: settings.region)
     let path = "/\(settings.bucket)/" + AWSSignature.percentEncoded(key, keepsSlashes: true)
     let query = signature.presignedQuery(
       of: AWSSignature.Request(method: "GET", host: settings.host, path: path), at: now(),

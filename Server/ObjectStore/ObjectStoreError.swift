@@ -39,10 +39,12 @@ package enum ObjectStoreError: Error, Sendable, Equatable, CustomStringConvertib
     }
   }
 
-  /// Whether another key may succeed.
+  /// Whether another key may succeed. A key that has expired is refused with status 400; the answer
+  /// to HEAD has no code.
   var isAboutKey: Bool {
-    if case .refused(let status, _, _) = self { return status == 401 || status == 403 }
-    return false
+    guard case .refused(let status, let code, _) = self else { return false }
+    return [401, 403].contains(status) || ["ExpiredToken", "InvalidToken"].contains(code)
+      || (status == 400 && code.isEmpty)
   }
 
   /// Creates the error of an answer. HEAD has no content, so only the status has the reason.

@@ -4,8 +4,10 @@ import CFerryPostgres
 struct ConnectionTarget: Sendable {
   /// A `postgres://` URL or libpq's `key=value` form. It may hold a password: never print it.
   let url: String
-  /// Whether the URL names several servers, of which one takes writes.
-  private let hasSeveralHosts: Bool
+  /// The servers that the URL names, in its order; empty if it names none.
+  let servers: [PostgresAddress]
+  /// Which of several servers is used, in libpq's words.
+  private let choice: String
   /// Options that override the URL's.
   private var overrides: [(String, String)] = []
 
@@ -19,7 +21,10 @@ struct ConnectionTarget: Sendable {
   private static let after = [("client_encoding", "UTF8")]
 
   /// Throws `invalidURL`.
-  init(_ url: String) throws(PostgresError) {
+  ///
+  /// - Parameter prefersStandby: Whether, of several servers, a standby is used if there is one.
+  ///   Otherwise the server that takes writes is used.
+  init(_ url: String, prefersStandby: Bool = false) throws(PostgresError) {
     var message: UnsafeMutablePointer<CChar>?
     guard let options = PQconninfoParse(url, &message) else {
       defer { PQfreemem(message) }
@@ -30,16 +35,45 @@ struct ConnectionTarget: Sendable {
     }
     defer { PQconninfoFree(options) }
     self.url = url
-    var hosts = false
+    choice = prefersStandby ? "prefer-standby" : "read-write"
+    var lists: [String: [String]] = [:]
     var option = options
     while let keyword = option.pointee.keyword {
       let name = String(cString: keyword)
-      if name == "host" || name == "hostaddr", let value = option.pointee.val {
-        hosts = hosts || String(cString: value).contains(",")
+      if ["host", "hostaddr", "port"].contains(name), let value = option.pointee.val {
+        lists[name] = String(cString: value).split(separator: ",", omittingEmptySubsequences: false)
+          .map(String.init)
       }
       option += 1
     }
-    hasSeveralHosts = hosts
+    servers = Self.servers(lists["host"] ?? [], lists["hostaddr"] ?? [], lists["port"] ?? [])
+  }
+
+  /// Joins libpq's parallel lists; one port is for all servers. The lists of a wrong URL may have
+  /// different lengths: libpq reports that.
+  private static func servers(
+    _ hosts: [String], _ addresses: [String], _ ports: [String]
+  ) -> [PostgresAddress] {
+    (0..<max(hosts.count, addresses.count)).map { index in
+      let port = ports.count == 1 ? ports[0] : index < ports.count ? ports[index] : ""
+      return PostgresAddress(
+        host: index < hosts.count ? hosts[index] : "",
+        address: index < addresses.count ? addresses[index] : "",
+        port: port.isEmpty && !ports.isEmpty ? "5432" : port)
+    }
+  }
+
+  /// Returns a target for each server that the URL names, with the URL's other options.
+  var each: [ConnectionTarget] {
+    guard servers.count > 1 else { return [self] }
+    return servers.map { server in
+      var target = self
+      // libpq ignores an empty option.
+      target.overrides = [
+        ("host", server.host), ("hostaddr", server.address), ("port", server.port),
+      ]
+      return target
+    }
   }
 
   /// Returns the same server as a connection has, and no other.
@@ -56,8 +90,8 @@ struct ConnectionTarget: Sendable {
   func withParameters<R>(
     _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> R?
   ) -> R? {
-    let choice = hasSeveralHosts ? [("target_session_attrs", "read-write")] : []
-    let pairs = Self.before + choice + [("dbname", url)] + Self.after + overrides
+    let attributes = servers.count > 1 ? [("target_session_attrs", choice)] : []
+    let pairs = Self.before + attributes + [("dbname", url)] + Self.after + overrides
     let keys = pairs.map { allocateCString($0.0) }
     let values = pairs.map { allocateCString($0.1) }
     defer { for string in keys + values { string.deallocate() } }

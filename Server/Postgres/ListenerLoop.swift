@@ -8,9 +8,12 @@ struct ListenerLoop {
 
   let target: ConnectionTarget
   let channels: PostgresChannels
+  /// SQL that runs first on each connection.
+  let preparation: String?
+  /// How long one server may take to connect.
+  let connectLimit: Duration
   let onEvent: @Sendable (PostgresListener.Event) -> Void
 
-  private static let connectTimeout = Duration.seconds(10)
   /// The silence after which the server is asked whether it lives, and the limit of that question.
   /// A server that was frozen and replaced never closes its connections.
   private static let silence = Duration.seconds(15)
@@ -25,6 +28,7 @@ struct ListenerLoop {
       do {
         let connection = try connect()
         defer { channels.disconnected() }
+        if let preparation { try connection.execute(preparation) }
         onEvent(.listening(try listen(connection)))
         delay = retryDelay
         try deliver(connection)
@@ -47,12 +51,22 @@ struct ListenerLoop {
     return true
   }
 
-  /// Connects without blocking, so that closing never waits for a network.
+  /// Connects to the first server that can be used. Each has a limit of its own: libpq would wait
+  /// for ever for one that hangs, and never ask the next.
   private func connect() throws -> PostgresConnection {
+    var failure = ConnectionTarget.failure(nil)
+    for server in target.each {
+      do { return try connect(to: server) } catch let error as PostgresError { failure = error }
+    }
+    throw failure
+  }
+
+  /// Connects without blocking, so that closing never waits for a network.
+  private func connect(to target: ConnectionTarget) throws -> PostgresConnection {
     guard let handle = target.withParameters({ PQconnectStartParams($0, $1, 1) }) else {
       throw ConnectionTarget.failure(nil)
     }
-    let deadline = ContinuousClock.now + Self.connectTimeout
+    let deadline = ContinuousClock.now + connectLimit
     var step = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING
     while step == PGRES_POLLING_READING || step == PGRES_POLLING_WRITING {
       let outcome = wakePipe.wait(

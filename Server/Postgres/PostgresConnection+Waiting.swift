@@ -15,6 +15,17 @@ struct PostgresPatience: Sendable {
 }
 
 extension PostgresConnection {
+  /// Runs work whose statements may be silent for long. A server that does not answer at all is
+  /// still given up, if the pool checks that.
+  package func withoutAnswerLimit<Value>(
+    _ body: (PostgresConnection) throws -> Value
+  ) rethrows -> Value {
+    let limit = patience.limit
+    patience.limit = nil
+    defer { patience.limit = limit }
+    return try body(self)
+  }
+
   /// Sends the rest of libpq's buffer, reading meanwhile.
   func flush() -> Bool {
     while true {

@@ -52,7 +52,7 @@ package final class PostgresConnection {
     self.patience = patience
     guard !settings.isEmpty else { return }
     switch sharing {
-    case .session: try execute(settings.sql(isLocal: false))
+    case .session: try apply(settings)
     case .transaction: transactionSettings = settings
     }
   }
@@ -85,6 +85,11 @@ package final class PostgresConnection {
 
   /// The server process that serves this connection, as in `pg_stat_activity`.
   package var backendProcessID: Int32 { PQbackendPID(handle) }
+
+  /// Changes settings of the session, for all later work.
+  package func apply(_ settings: PostgresSettings) throws(PostgresError) {
+    try execute(settings.sql(isLocal: false))
+  }
 
   /// Runs one or several statements without parameters, as text, and drops their rows.
   ///

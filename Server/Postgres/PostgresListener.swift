@@ -18,17 +18,22 @@ package final class PostgresListener: Sendable {
   ///
   /// - Parameters:
   ///   - channels: Of this listener alone.
+  ///   - preparation: SQL that runs first on each connection.
   ///   - retryDelay: the pause after a first failure, doubled with each further one.
   ///   - retryDelayMax: the longest pause.
+  ///   - connectLimit: how long each server of the URL may take to connect.
   ///   - onEvent: called on the listener's thread; it must not block for long.
   package init(
-    url: String, channels: PostgresChannels, retryDelay: Duration = .milliseconds(100),
-    retryDelayMax: Duration = .seconds(5), onEvent: @escaping @Sendable (Event) -> Void
+    url: String, channels: PostgresChannels, preparation: String? = nil,
+    retryDelay: Duration = .milliseconds(100), retryDelayMax: Duration = .seconds(5),
+    connectLimit: Duration = .seconds(10), onEvent: @escaping @Sendable (Event) -> Void
   ) throws(PostgresError) {
     let target = try ConnectionTarget(url)
     self.channels = channels
     threads.start(name: "postgres-listen") {
-      let loop = ListenerLoop(target: target, channels: channels, onEvent: onEvent)
+      let loop = ListenerLoop(
+        target: target, channels: channels, preparation: preparation, connectLimit: connectLimit,
+        onEvent: onEvent)
       loop.run(retryDelay: retryDelay, retryDelayMax: retryDelayMax)
     }
   }

@@ -14,12 +14,17 @@ package final class PostgresPool: Sendable {
     package var feelsPulse = false
     /// Whether a server that takes no writes counts as unavailable.
     package var needsWrites = false
+    /// Whether a standby is preferred if the URL names several servers. Otherwise the server that
+    /// takes writes is used.
+    package var prefersStandby = false
     /// Whether a proxy between shares the server's sessions.
     package var sharing = PostgresSharing.session
 
     package init() {}
   }
 
+  /// Whether the URL names several servers.
+  package let namesSeveralServers: Bool
   private let queue: PoolQueue
   private let threads = ThreadGroup()
 
@@ -34,7 +39,8 @@ package final class PostgresPool: Sendable {
     options: Options = Options()
   ) throws(PostgresError) {
     precondition(connections > 0, "a pool needs a connection")
-    let target = try ConnectionTarget(url)
+    let target = try ConnectionTarget(url, prefersStandby: options.prefersStandby)
+    namesSeveralServers = target.servers.count > 1
     let queue = PoolQueue(connections: connections, shares: options.shares)
     self.queue = queue
     let patience = PostgresPatience(

@@ -67,6 +67,38 @@ struct ObjectStoreFaultTests {
     #expect(try await client.content(of: "a", limit: 1) == [1])
   }
 
+  @Test("a key that has expired is replaced by the file's new one, also in addresses")
+  func expiredKey() async throws {
+    let server = try await ObjectStoreServer.forAll()
+    let faulty = try FaultyStore(before: server)
+    let folder = try TemporaryDirectory(prefix: "ferry-keys")
+    let file = folder.file("credentials")
+    let bucket = try await server.bucket()
+    func expired() throws -> ObjectStoreClient {
+      try ObjectStoreServer.write(ObjectStoreServer.reader, to: file)
+      let client = try ObjectStoreClient(
+        ObjectStoreSettings("s3://\(bucket)", endpoint: faulty.endpoint, region: "us-east-1"),
+        .file(file.path), transport: SystemTransport())
+      try ObjectStoreServer.write(ObjectStoreServer.key, to: file)
+      return client
+    }
+    for code in ["ExpiredToken", "InvalidToken"] {
+      faulty.play(.answer(.storeError(400, code))) { $0.method == "PUT" }
+      try await expired().put([1], as: "a")
+    }
+    faulty.play(.answer(HTTPResponse(status: 400))) { $0.method == "HEAD" }
+    #expect(try await expired().size(of: "a") == 1)
+    let address = try expired().address(of: "a", validity: 60)
+    #expect(address.contains(ObjectStoreServer.key.accessKey))
+    // A request that is wrong with every key is not repeated.
+    faulty.play(.answer(.storeError(400, "InvalidRequest"))) { $0.method == "PUT" }
+    await #expect(throws: ObjectStoreError.self) { try await expired().put([1], as: "a") }
+    // A file that cannot be read leaves the last key.
+    let client = try expired()
+    try FileManager.default.removeItem(at: file)
+    #expect(client.address(of: "a", validity: 60).contains(ObjectStoreServer.reader.accessKey))
+  }
+
   @Test("a failure that passes is tried again, and one that stays is an error")
   func transient() async throws {
     let stage = try await Stage()

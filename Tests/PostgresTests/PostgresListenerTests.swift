@@ -1,5 +1,6 @@
 import FerryPostgres
 import FerryTestSupport
+import Foundation
 import Testing
 
 @Suite("A PostgreSQL listener", .hangLimit)
@@ -123,6 +124,20 @@ struct PostgresListenerTests {
     try cluster.start()
     for await event in events where event == .listening(["heads"]) { break }
     await patient.close()
+  }
+
+  @Test("a listener uses the second server of its address while the first one hangs")
+  func firstServerHangs() async throws {
+    let silent = try LoopbackSocket.listen()
+    defer { close(silent.descriptor) }
+    let url = try PostgresCluster.shared().createDatabase()
+      .replacing("@", with: "@127.0.0.1:\(silent.port),")
+    let (events, feed) = AsyncStream.makeStream(of: Event.self)
+    let listener = try PostgresListener(
+      url: url, channels: PostgresChannels(["heads"]), retryDelay: .milliseconds(1),
+      connectLimit: .milliseconds(300), onEvent: { feed.yield($0) })
+    for await event in events where event == .listening(["heads"]) { break }
+    await listener.close()
   }
 
   private func notify(_ channel: String, _ payload: String, _ pool: PostgresPool) async throws {

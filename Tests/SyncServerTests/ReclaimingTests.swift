@@ -56,4 +56,23 @@ struct ReclaimingTests {
     #expect(try await pruner.reclaim())
     await store.close()
   }
+
+  @Test("a server that finds another one reclaiming tries again later, with its own settings")
+  func claimed() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    // With an address for maintenance, which has one connection.
+    let store = try await PostgresStore(PostgresAddresses(url, direct: url), limits: .standard)
+    let holder = try PostgresConnection(url: url)
+    try holder.execute("SELECT pg_advisory_lock(\(PostgresReclaiming.key))")
+    #expect(try await store.reclaim() == .busy)
+    try holder.execute("SELECT pg_advisory_unlock(\(PostgresReclaiming.key))")
+    #expect(try await store.reclaim() == .done)
+    let limits = try await store.sessionPool.run { connection in
+      try ["lock_timeout", "statement_timeout"].map { name in
+        try connection.query(.once("SHOW \(name)"))[0].text(0)
+      }
+    }
+    #expect(limits == ["10s", "30s"])
+    await store.close()
+  }
 }

@@ -16,6 +16,10 @@ final class ServiceStoreDouble: SyncStore {
     var openLookUps = 0
     var hadTokens = false
     var failure: StoreError?
+    /// The pruning of a space fails.
+    var pruningFailures: [Int64: StoreError] = [:]
+    /// The spaces that were pruned, in order.
+    var prunedSpaces: [Int64] = []
     /// A batch that holds an operation on this record fails.
     var poisonedRecord: Name?
     var isHolding = false

@@ -42,11 +42,15 @@ struct SignedTokenTests {
 
   private func verifier(takesSecrets: Bool = false, leeway: Int64 = 60_000) -> SignedTokenVerifier {
     let source = source
-    return SignedTokenVerifier(
+    return verifier(
+      KeySource(takesSecrets: takesSecrets) { () throws(KeySourceError) in try source.load() },
+      leeway: leeway)
+  }
+
+  private func verifier(_ source: KeySource, leeway: Int64 = 60_000) -> SignedTokenVerifier {
+    SignedTokenVerifier(
       ClaimRules(issuer: SignedTokenMint.issuer, audiences: ["ferry", "other"], leeway: leeway),
-      keys: KeySource(takesSecrets: takesSecrets) { () throws(KeySourceError) in
-        try source.load()
-      }, clock: time.clock,
+      keys: source, clock: time.clock,
       log: ServiceLog(level: .debug, sink: recorder, clock: time.clock))
   }
 
@@ -127,6 +131,28 @@ struct SignedTokenTests {
     time.advance(KeyRefresh.intervalMin)
     #expect(await verifier.verify(new).problemCode == nil)
     #expect(verifier.keysChanged() && !verifier.keysChanged())
+    #expect(await verifier.verify(old).problemCode == .unauthorized, "its key was withdrawn")
+  }
+
+  @Test("keys that were requested earlier and arrive later do not replace newer ones")
+  func overtaken() async throws {
+    let mint = try await SignedTokenMint.make()
+    let (old, new) = (try text(#require(mint.good["ES256"])), try text(mint.rotatedToken))
+    let (requests, feed) = AsyncStream.makeStream(of: CheckedContinuation<[UInt8], Never>.self)
+    let verifier = verifier(
+      KeySource(takesSecrets: false) { () async throws(KeySourceError) -> [UInt8] in
+        await withCheckedContinuation { feed.yield($0) }
+      })
+    var iterator = requests.makeAsyncIterator()
+    async let slow: Void = verifier.reload()
+    let first = try #require(await iterator.next())
+    async let quick: Void = verifier.reload()
+    let second = try #require(await iterator.next())
+    second.resume(returning: Array(mint.rotated.utf8))
+    try await quick
+    first.resume(returning: Array(mint.keys.utf8))
+    try await slow
+    #expect(await verifier.verify(new).problemCode == nil)
     #expect(await verifier.verify(old).problemCode == .unauthorized, "its key was withdrawn")
   }
 

@@ -54,6 +54,64 @@ struct StandbyTests {
     let counts = try #require(store.standbyPulls)
     #expect(counts.answered + counts.passedOn == 60 && counts.answered > 0)
     await store.close()
+    // Of several servers, the standby serves pulls.
+    let both = try Self.url(of: [pair.database, pair.reads])
+    let other = try await PostgresStore(
+      PostgresAddresses(pair.database, reads: both), limits: .standard)
+    for _ in 0..<100 where other.standbyPulls?.answered == 0 {
+      #expect(try await Self.head(other, space, after: 0) == 60)
+    }
+    #expect(try #require(other.standbyPulls).answered == 1)
+    await other.close()
+  }
+
+  /// Returns the address of one database on several servers.
+  private static func url(of urls: [String]) throws -> String {
+    let parts = try urls.map { url in try #require(URLComponents(string: url)) }
+    let hosts = try parts.map { part in "127.0.0.1:\(try #require(part.port))" }
+    return "postgres://postgres@\(hosts.joined(separator: ","))\(parts[0].path)"
+  }
+
+  @Test("a pull after a commit has the commit, though one of two standbys is behind")
+  func several() async throws {
+    let pair = try Pair()
+    let late = try pair.primary.makeStandby()
+    let lateURL = try late.url(of: pair.database)
+    let ports = try [pair.reads, lateURL].map { url in
+      UInt16(try #require(URLComponents(string: url)?.port))
+    }
+    // Both have one address. No connection is made before the first pull.
+    let proxy = try TCPProxy(to: ports[0])
+    proxy.refuse()
+    let path = try #require(URLComponents(string: pair.database)?.path)
+    let reads = "postgres://postgres@127.0.0.1:\(proxy.port)\(path)"
+    let store = try await PostgresStore(
+      PostgresAddresses(pair.database, reads: reads), limits: .standard, connections: 2)
+    proxy.refuse(false)
+    let space = try await store.createSpace(try #require(SpaceName("s")))
+    var maker = PacketMaker(1)
+    func push(_ name: String) async throws {
+      _ = try await store.ingest(
+        [IncomingPacket(maker.packet(name), byteCount: 1)], into: space.id, now: Self.now)
+    }
+    try await push("a")
+    let place = try LogPlace.current(on: try PostgresConnection(url: pair.database))
+    let standby = try PostgresConnection(url: lateURL)
+    while try place.progress(on: standby) != .reached {
+      try await Task.sleep(for: .milliseconds(2))
+    }
+    #expect(try await Self.head(store, space, after: 0) == 1)
+    try standby.execute("SELECT pg_wal_replay_pause()")
+    proxy.retarget(to: ports[1])
+    try await push("b")
+    let heads = try await withThrowingTaskGroup(of: SequenceNumber.self) { group in
+      for _ in 0..<32 { group.addTask { try await Self.head(store, space, after: 0) } }
+      return try await group.reduce(into: [SequenceNumber]()) { $0.append($1) }
+    }
+    #expect(heads == [SequenceNumber](repeating: 2, count: 32))
+    await store.close()
+    proxy.cutAll()
+    try late.stop(.immediate)
   }
 
   @Test("the primary answers while the standby is behind, and while it is down")
@@ -80,17 +138,19 @@ struct StandbyTests {
     await again.close()
   }
 
-  @Test("a database that is no standby of the primary is refused at the start")
+  @Test("a database that is no standby of the primary, or is itself, is refused at the start")
   func stranger() async throws {
     let cluster = try PostgresCluster.shared()
     let (one, other) = (try cluster.createDatabase(), try cluster.createDatabase())
-    await #expect {
-      _ = try await PostgresStore(PostgresAddresses(one, reads: other), limits: .standard)
-    } throws: { error in
-      if case .failed(let why) = error as? StoreError {
-        why.contains("--read-database")
-      } else {
-        false
+    for reads in [other, one] {
+      await #expect {
+        _ = try await PostgresStore(PostgresAddresses(one, reads: reads), limits: .standard)
+      } throws: { error in
+        if case .failed(let why) = error as? StoreError {
+          why.contains("--read-database")
+        } else {
+          false
+        }
       }
     }
     await #expect {
@@ -107,14 +167,7 @@ struct StandbyTests {
   @Test("a store whose address names two servers goes on at the promoted one")
   func failover() async throws {
     let pair = try Pair()
-    let (first, second) = (
-      try #require(URLComponents(string: pair.database)),
-      try #require(URLComponents(string: pair.reads))
-    )
-    let url = """
-      postgres://postgres@127.0.0.1:\(try #require(second.port)),127.0.0.1:\
-      \(try #require(first.port))\(first.path)
-      """
+    let url = try Self.url(of: [pair.reads, pair.database])
     let store = try await PostgresStore(url: url)
     let space = try await store.createSpace(try #require(SpaceName("s")))
     var maker = PacketMaker(1)
@@ -127,11 +180,19 @@ struct StandbyTests {
     // All that the primary has confirmed has to be at the standby before the primary dies.
     let place = try LogPlace.current(on: try PostgresConnection(url: pair.database))
     let standby = try PostgresConnection(url: pair.reads)
-    while try !place.isReached(on: standby) { try await Task.sleep(for: .milliseconds(2)) }
+    while try place.progress(on: standby) != .reached {
+      try await Task.sleep(for: .milliseconds(2))
+    }
     try pair.primary.stop(.immediate)
     try pair.standby.promote()
     #expect(try await push("b") == 2)
     #expect(try await Self.head(store, space, after: 0) == 2)
     await store.close()
+    // A start does not fail because the standby is the primary now.
+    let again = try await PostgresStore(
+      PostgresAddresses(url, reads: pair.reads), limits: .standard)
+    #expect(try await Self.head(again, space, after: 0) == 2)
+    #expect(try #require(again.standbyPulls) == StandbyPulls(answered: 0, passedOn: 1))
+    await again.close()
   }
 }

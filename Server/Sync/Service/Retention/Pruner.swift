@@ -59,16 +59,25 @@ package struct Pruner: Sendable {
   }
 
   /// Runs once over all spaces, each by its own retention. Throws ``StoreError``, and the errors of
-  /// `sleep`.
+  /// `sleep`. A failure at one space is thrown after the other spaces were pruned.
   ///
   /// - Parameter debt: The room that earlier runs did not reclaim.
   package func pruneAll(_ debt: inout ReclaimDebt) async throws -> PruneRun {
     let started = clock.uptime()
     var run = PruneRun()
     var kept: SequenceNumber = 0
+    var failure: StoreError?
     for space in try await store.spaces() {
       let now = clock.wall()
-      let result = try await prune(space, keeping: space.retention, now: now)
+      let result: PruneResult
+      do {
+        result = try await prune(space, keeping: space.retention, now: now)
+      } catch let error as StoreError {
+        failure = failure ?? error
+        // Each other space would fail as well, after its own wait.
+        if case .unavailable = error { break }
+        continue
+      }
       run.rows += result.rows
       debt.add(result.rows)
       kept += result.horizon.head - result.horizon.retentionHorizon
@@ -82,6 +91,7 @@ package struct Pruner: Sendable {
     run.duration = clock.uptime() - started
     metrics.count(run)
     log.write(run)
+    if let failure { throw failure }
     try reclaimed.get()
     return run
   }

@@ -63,12 +63,25 @@ enum PostgresDistribution {
 
   // MARK: Distributing
 
-  /// Other connections of Ferry to the database. A connection that was just closed may still be
-  /// counted for a moment.
-  private static let servers = """
-    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-      AND application_name = current_setting('application_name') AND pid <> pg_backend_pid()
+  /// A lock that each store holds while it is open, on the connection that gets notifications.
+  private static let useKey = 738_094_596
+  /// Takes that lock. Nothing waits for it: it only shows that the store is open.
+  static let markUse = "SELECT pg_advisory_lock_shared(\(useKey))"
+
+  /// Connections with the same name, and the holders of the lock, whose addresses may give other
+  /// names. A connection that was just closed may still be counted for a moment.
+  private static let others = """
+    SELECT count(*) FROM pg_stat_activity AS a
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND (application_name = current_setting('application_name')
+        OR EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory'
+          AND l.classid = 0 AND l.objid = \(useKey) AND l.objsubid = 1))
     """
+
+  /// Returns the number of Ferry's other connections to the database.
+  static func otherConnections(on connection: PostgresConnection) throws -> Int {
+    Int(try connection.query(.once(others))[0].int8(0))
+  }
 
   /// Returns the number of workers, before anything is changed.
   static func workers(on connection: PostgresConnection) throws -> Int {
@@ -88,12 +101,12 @@ enum PostgresDistribution {
   /// number.
   static func begin(on connection: PostgresConnection) throws -> Int {
     let missing = try undistributed(on: connection)
-    var others = try connection.query(.once(servers))[0].int8(0)
+    var others = try otherConnections(on: connection)
     for _ in 0..<20 where others > 0 && !missing.isEmpty {
       try connection.execute("SELECT pg_sleep(0.1)")
-      others = try connection.query(.once(servers))[0].int8(0)
+      others = try otherConnections(on: connection)
     }
-    guard others == 0 || missing.isEmpty else { throw DistributionFault.inUse(Int(others)) }
+    guard others == 0 || missing.isEmpty else { throw DistributionFault.inUse(others) }
     try connection.transaction { connection in
       try PostgresStoreSchema.lock(connection)
       try connection.execute("SET LOCAL statement_timeout = 0")

@@ -6,6 +6,8 @@ import FerryPostgres
 struct PostgresReclaiming {
   let isDistributed: Bool
 
+  /// The lock of the server that reclaims.
+  static let key = 738_094_594
   /// The size of rows and indexes up to which a table is rewritten. Its writers wait meanwhile, for
   /// about a second.
   private static let rewrittenBytes: Int64 = 64 << 20
@@ -15,11 +17,18 @@ struct PostgresReclaiming {
   /// Reclaims on one server at a time. A table that another session holds, such as PostgreSQL's own
   /// vacuum or a long read, is left for the next time.
   func run(on connection: PostgresConnection) throws -> ReclaimStep {
-    let claim = try connection.query(.once("SELECT pg_try_advisory_lock(738094594)"))
-    guard try claim[0].bool(0) else { return .done }
-    defer { try? connection.execute("SELECT pg_advisory_unlock(738094594)") }
-    try connection.execute("SET statement_timeout = 0; SET lock_timeout = '1s'")
-    defer { try? connection.execute("SET statement_timeout = '60s'; SET lock_timeout = 0") }
+    let claim = try connection.query(.once("SELECT pg_try_advisory_lock(\(Self.key))"))
+    guard try claim[0].bool(0) else { return .busy }
+    defer { try? connection.execute("SELECT pg_advisory_unlock(\(Self.key))") }
+    // A vacuum of a large table takes minutes, and is silent.
+    return try connection.withoutAnswerLimit { connection in
+      try connection.apply([("statement_timeout", "0"), ("lock_timeout", "1s")])
+      defer { try? connection.apply(PostgresStoreSchema.settings(isDistributed: isDistributed)) }
+      return try vacuum(on: connection)
+    }
+  }
+
+  private func vacuum(on connection: PostgresConnection) throws -> ReclaimStep {
     var isBusy = false
     for table in ["operations", "records", "notices", "buffered"] {
       guard try hasRun("VACUUM \(table)", on: connection) else {

@@ -88,8 +88,10 @@ package final class PostgresStore: SyncStore {
       }
       try await replica?.check()
       checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions(sharing))
-      listener = try PostgresListener(url: addresses.direct ?? url, channels: heads.channels) {
-        event in
+      listener = try PostgresListener(
+        url: addresses.direct ?? url, channels: heads.channels,
+        preparation: PostgresDistribution.markUse
+      ) { event in
         switch event {
         case .listening(let channels): Task { await heads.catchUp(on: channels, from: pool) }
         case .notification(_, let payload): heads.receive(payload)

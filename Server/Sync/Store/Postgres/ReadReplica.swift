@@ -1,7 +1,8 @@
 import FerryPostgres
 import Synchronization
 
-/// A hot standby that serves pulls (PostgreSQL manual, chapter 27.4).
+/// A hot standby that serves pulls (PostgreSQL manual, chapter 27.4). There may be several behind
+/// one address.
 ///
 /// A pull is never behind a commit that was confirmed before it. The primary reports the position
 /// of its log, and the standby answers once it has replayed the log up to there. If it has not in
@@ -30,6 +31,7 @@ final class ReadReplica: Sendable {
     options.shares.patience = .seconds(2)
     options.answerLimit = .seconds(60)
     options.feelsPulse = true
+    options.prefersStandby = true
     pool = try PostgresPool(
       url: url, connections: connections,
       settings: PostgresStoreSchema.settings(isDistributed: false),
@@ -60,30 +62,57 @@ final class ReadReplica: Sendable {
     guard let place = try? await primary.run(in: .pull, LogPlace.current) else { return nil }
     do {
       let deadline = ContinuousClock.now + Self.waitLimit
-      while try await !pool.run({ try place.isReached(on: $0) }) {
+      while true {
+        let (progress, answer) = try await read(place, body)
+        if let answer { return answer }
+        if progress == .unrelated {
+          beginRest()
+          return nil
+        }
         guard ContinuousClock.now < deadline else { return nil }
         try await Task.sleep(for: Self.pause)
       }
-      return try await pool.traced("changes", isStandby: true, body)
     } catch is CancellationError {
       throw CancellationError()
     } catch {
-      state.withLock { $0.restsUntil = .now + Self.rest }
+      beginRest()
       return nil
     }
   }
 
+  /// Reads if the server has reached the place. Both are on one connection: another one may be of
+  /// another standby behind the same address, which is further behind.
+  private func read<Value: Sendable>(
+    _ place: LogPlace, _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+  ) async throws -> (progress: LogPlace.Progress, answer: Value?) {
+    try await pool.traced("changes", isStandby: true) {
+      (connection) throws -> (progress: LogPlace.Progress, answer: Value?) in
+      let progress = try place.progress(on: connection)
+      guard progress == .reached else { return (progress, nil) }
+      return (progress, try body(connection))
+    }
+  }
+
+  private func beginRest() { state.withLock { $0.restsUntil = .now + Self.rest } }
+
   /// Throws if the address is of a server that is no standby of the primary. A standby that cannot
-  /// be reached is permitted: the primary answers until it can.
+  /// be reached is permitted: the primary answers until it can. If the primary's address names
+  /// several servers, the standby may have become the primary.
   func check() async throws(StoreError) {
     do {
       let place = try await primary.run(in: .pull, LogPlace.current)
       guard (try? await pool.run { try $0.query(.once("SELECT 1")).count }) != nil else { return }
-      if try await pool.run({ try place.isOfSameDatabase(on: $0) }) { return }
+      let mayBePrimary = primary.namesSeveralServers
+      let isRight = try await pool.run { connection in
+        try place.isOfSameDatabase(on: connection, orPrimary: mayBePrimary)
+      }
+      if isRight { return }
     } catch {
       throw StoreError(postgres: error)
     }
-    throw .failed("--read-database is not a standby of --database, or is another database of it")
+    throw .failed(
+      "--read-database is not a standby of --database, or is another database of it; name a "
+        + "standby, or omit --read-database")
   }
 
   func close() async { await pool.close() }
@@ -96,6 +125,17 @@ struct LogPlace: Sendable, Equatable {
   /// The cluster's identifier, which its standbys share.
   let cluster: Int64
   let database: String
+  /// The history that the log belongs to: a promotion begins another one.
+  let timeline: Int32
+
+  /// The state of a server, compared with a place.
+  enum Progress: Sendable {
+    /// Has replayed the log up to the place.
+    case reached
+    case behind
+    /// Is no standby, or follows another history: after a failover, for example.
+    case unrelated
+  }
 
   /// Reads the present place. All commits that were confirmed before are in front of it.
   ///
@@ -103,7 +143,8 @@ struct LogPlace: Sendable, Equatable {
   static func current(on connection: PostgresConnection) throws -> LogPlace {
     let row = try connection.query(now)[0]
     return LogPlace(
-      position: try row.text(0), cluster: try row.int8(1), database: try row.text(2))
+      position: try row.text(0), cluster: try row.int8(1), database: try row.text(2),
+      timeline: try row.int4(3))
   }
 
   private static let now = PostgresStatement(
@@ -111,34 +152,43 @@ struct LogPlace: Sendable, Equatable {
     """
     SELECT (CASE current_setting('synchronous_commit') WHEN 'off'
         THEN pg_current_wal_insert_lsn() ELSE pg_current_wal_flush_lsn() END)::text,
-      system_identifier, current_database()::text
+      system_identifier, current_database()::text,
+      ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int4
     FROM pg_control_system()
     """)
 
-  private static let reached = PostgresStatement(
-    "log_place_reached",
+  /// The receiver's timeline is known sooner than the other, and not to every role.
+  private static let comparison = PostgresStatement(
+    "log_place_progress",
     """
-    SELECT pg_is_in_recovery() AND pg_last_wal_replay_lsn() >= ($1::text)::pg_lsn
-      AND system_identifier = $2 AND current_database() = $3
+    SELECT pg_is_in_recovery() AND system_identifier = $1 AND current_database() = $2
+        AND $3 = greatest((SELECT min_recovery_end_timeline FROM pg_control_recovery()),
+          (SELECT received_tli FROM pg_stat_wal_receiver)),
+      coalesce(pg_last_wal_replay_lsn() >= ($4::text)::pg_lsn, false)
     FROM pg_control_system()
     """)
 
   private static let same = PostgresStatement(
     "log_place_same",
     """
-    SELECT system_identifier = $1 AND current_database() = $2 FROM pg_control_system()
+    SELECT system_identifier = $1 AND current_database() = $2, pg_is_in_recovery()
+    FROM pg_control_system()
     """)
 
-  /// Whether this server is a standby of the same cluster and database, and has replayed the log up
-  /// to this place.
-  func isReached(on connection: PostgresConnection) throws -> Bool {
-    let rows = try connection.query(
-      Self.reached, [.text(position), .int8(cluster), .text(database)])
-    return try rows[0].bool(0)
+  /// Compares a server with this place.
+  func progress(on connection: PostgresConnection) throws -> Progress {
+    let row = try connection.query(
+      Self.comparison, [.int8(cluster), .text(database), .int4(timeline), .text(position)])[0]
+    guard try row.bool(0) else { return .unrelated }
+    return try row.bool(1) ? .reached : .behind
   }
 
-  /// Whether this server has the same database, as a primary or as a standby.
-  func isOfSameDatabase(on connection: PostgresConnection) throws -> Bool {
-    try connection.query(Self.same, [.int8(cluster), .text(database)])[0].bool(0)
+  /// Whether this server is a standby that has the same database.
+  ///
+  /// - Parameter orPrimary: Whether it may be a primary.
+  func isOfSameDatabase(on connection: PostgresConnection, orPrimary: Bool) throws -> Bool {
+    let row = try connection.query(Self.same, [.int8(cluster), .text(database)])[0]
+    let isStandby = try row.bool(1)
+    return try row.bool(0) && (isStandby || orPrimary)
   }
 }

@@ -35,6 +35,10 @@ package final class SignedTokenVerifier: Sendable {
     var keys: SignatureKeys?
     var document: [UInt8] = []
     var refresh = KeyRefresh()
+    /// Loads that have begun so far.
+    var loads = 0
+    /// The number of the load whose keys are in force.
+    var loadInForce = 0
     var fetch: Task<Void, Never>?
     var hasChanged = false
   }
@@ -127,7 +131,11 @@ package final class SignedTokenVerifier: Sendable {
 
   private func load() async throws(KeySourceError) {
     let now = clock.uptime()
-    state.withLock { $0.refresh.attempt(now: now) }
+    let number = state.withLock { state in
+      state.refresh.attempt(now: now)
+      state.loads += 1
+      return state.loads
+    }
     let document = try await source.load()
     let keys: SignatureKeys
     do {
@@ -142,6 +150,9 @@ package final class SignedTokenVerifier: Sendable {
     }
     let arrived = clock.uptime()
     state.withLock { state in
+      // A load that began later may have ended sooner: its keys are newer.
+      guard number > state.loadInForce else { return }
+      state.loadInForce = number
       state.refresh.succeed(now: arrived)
       guard state.document != document else { return }
       (state.keys, state.document, state.hasChanged) = (keys, document, true)
