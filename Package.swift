@@ -116,7 +116,8 @@ let package = Package(
     // Client.
     library("FerryTransport", "Client/Transport", needs: ["FerryPlatform"]),
     library(
-      "FerryCurlTransport", "Client/CurlTransport", needs: ["CFerryCurl", "FerryTransport"]),
+      "FerryCurlTransport", "Client/CurlTransport",
+      needs: ["CFerryCurl", "FerryCryptography", "FerryTransport"]),
     library(
       "FerryNetworking", "Client/Networking",
       needs: [

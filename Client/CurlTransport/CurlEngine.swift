@@ -1,4 +1,5 @@
 import CFerryCurl
+import FerryCryptography
 import FerryTransport
 import Foundation
 import Synchronization
@@ -66,6 +67,8 @@ final class CurlQueue: Sendable {
   private let state = Mutex(State())
 
   init() {
+    // curl uses OpenSSL as well.
+    precondition(OpenSSL.keepsTables, "OpenSSL cannot be used")
     curl_global_init(Int(CURL_GLOBAL_ALL))
     guard let multi = curl_multi_init() else { preconditionFailure("out of memory") }
     self.multi = multi

@@ -1,6 +1,18 @@
 #if !canImport(CryptoKit)
   import CFerryOpenSSL
 
+  /// OpenSSL's libcrypto in this process.
+  package enum OpenSSL {
+    /// Makes OpenSSL keep its tables. By itself it frees them in exit(3), while other threads may still
+    /// compute a hash (OPENSSL_init_crypto(3)). It has to come before any other use.
+    package static let keepsTables: Bool =
+      OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
+
+    fileprivate static func prepare() {
+      precondition(keepsTables, "OpenSSL cannot be used")
+    }
+  }
+
   /// The algorithms of this module by OpenSSL's libcrypto.
   enum Algorithms {
     /// A SHA-256 of content that comes in parts.
@@ -8,6 +20,7 @@
       private let context: OpaquePointer
 
       init() {
+        OpenSSL.prepare()
         guard let context = EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
         self.context = context
         let status = EVP_DigestInit_ex(context, EVP_sha256(), nil)
@@ -30,6 +43,7 @@
     }
 
     static func digest(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
+      OpenSSL.prepare()
       var digest = [UInt8](repeating: 0, count: 32)
       let status = EVP_Digest(bytes.baseAddress, bytes.count, &digest, nil, EVP_sha256(), nil)
       precondition(status == 1, "OpenSSL has no SHA-256")
@@ -37,6 +51,7 @@
     }
 
     static func hmac(of message: [UInt8], key: [UInt8]) -> [UInt8] {
+      OpenSSL.prepare()
       var code = [UInt8](repeating: 0, count: 32)
       var count: UInt32 = 0
       let result = HMAC(
@@ -46,6 +61,7 @@
     }
 
     static func randomBytes(_ count: Int) -> [UInt8] {
+      OpenSSL.prepare()
       var bytes = [UInt8](repeating: 0, count: count)
       let status = RAND_bytes(&bytes, Int32(count))
       precondition(status == 1, "the operating system gives no randomness")
@@ -59,6 +75,7 @@
     static func aesCTR(
       _ bytes: [UInt8], key: [UInt8], counter: [UInt8], skipped: Int
     ) -> [UInt8] {
+      OpenSSL.prepare()
       let cipher = EVP_CIPHER_CTX_new()
       defer { EVP_CIPHER_CTX_free(cipher) }
       let zeros = [UInt8](repeating: 0, count: counter.count)
@@ -81,6 +98,7 @@
     static func aesGCMSeal(
       _ content: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]
     ) -> [UInt8] {
+      OpenSSL.prepare()
       let cipher = EVP_CIPHER_CTX_new()
       defer { EVP_CIPHER_CTX_free(cipher) }
       var sealed = [UInt8](repeating: 0, count: content.count + AESGCM.tagBytes)
@@ -102,6 +120,7 @@
     static func aesGCMOpen(
       _ sealed: [UInt8], key: [UInt8], nonce: [UInt8], context: [UInt8]
     ) -> [UInt8]? {
+      OpenSSL.prepare()
       let size = sealed.count - AESGCM.tagBytes
       var tag = Array(sealed[size...])
       // One byte more, so that there is an address for no content, too.
@@ -124,7 +143,8 @@
     // MARK: Ed25519
 
     static func ed25519PublicKey(of seed: [UInt8]) -> [UInt8] {
-      withSecretKey(seed) { key in
+      OpenSSL.prepare()
+      return withSecretKey(seed) { key in
         var bytes = [UInt8](repeating: 0, count: Ed25519.keyBytes)
         var count = bytes.count
         let status = EVP_PKEY_get_raw_public_key(key, &bytes, &count)
@@ -134,7 +154,8 @@
     }
 
     static func ed25519Signature(of message: [UInt8], seed: [UInt8]) -> [UInt8] {
-      withSecretKey(seed) { key in
+      OpenSSL.prepare()
+      return withSecretKey(seed) { key in
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }
         var signature = [UInt8](repeating: 0, count: Ed25519.signatureBytes)
@@ -150,6 +171,7 @@
     static func isEd25519Signature(
       _ signature: [UInt8], of message: [UInt8], publicKey: [UInt8]
     ) -> Bool {
+      OpenSSL.prepare()
       let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, publicKey, publicKey.count)
       guard let key else { return false }
       defer { EVP_PKEY_free(key) }
@@ -193,6 +215,7 @@
 
       /// Reads a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
       private init?(_ der: [UInt8]) {
+        OpenSSL.prepare()
         let key = der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
           var start = bytes.baseAddress
           return d2i_PUBKEY(nil, &start, bytes.count)
