@@ -225,8 +225,8 @@ extension MirrorFile {
     var waiting: Set<[String?]> = []
     var isQuiet = false
     for write in writes {
-      // PostgreSQL has this row already.
-      if (write.kind == .slice) != isQuiet {
+      // PostgreSQL has this row already. Only deletes may change others.
+      if [.slice, .insert, .update].contains(write.kind) != isQuiet {
         isQuiet.toggle()
         try setQuiet(isQuiet, database)
       }
@@ -339,7 +339,10 @@ extension MirrorFile {
       }
       let name = Self.quoted(table.name.text)
       return try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
-    case .insert, .slice: try insert(table, key, columns, values, database)
+    case .slice: try insert(table, key, columns, values, database)
+    case .insert:
+      try insert(table, key, columns, values, database)
+      if !isExact(columns, values, write) { try note(table, key, database) }
     case .unfit: break
     case .update: return try update(write, table, key, columns, values, database)
     case .rekey:
@@ -387,7 +390,18 @@ extension MirrorFile {
     let sets = columns.map { "\(Self.quoted($0.name.text)) = ?" }.joined(separator: ", ")
     try database.execute(
       "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
+    if !isExact(columns, merged, write) { try note(table, key, database) }
     return true
+  }
+
+  /// Whether PostgreSQL has the values of a write already. If so, the row is not brought back: a program
+  /// that writes to it all the time would hold up each step.
+  private func isExact(
+    _ columns: [MirrorColumn], _ values: [Value], _ write: CapturedWrite
+  ) -> Bool {
+    zip(zip(columns, values), write.values).allSatisfy { pair, text in
+      do { return try pair.0.text(of: pair.1) == text } catch { return false }
+    }
   }
 
   private func has(

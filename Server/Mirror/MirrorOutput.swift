@@ -9,7 +9,7 @@ struct MirrorOutput: Sendable {
   /// The result of bringing rows.
   enum Result: Sendable {
     case nothing, brought
-    /// The space lacks some of the rows, or has to delete some; or programs have written to some.
+    /// The space lacks some of the rows, or has to delete some.
     case needsMore
   }
 
@@ -33,15 +33,10 @@ struct MirrorOutput: Sendable {
     } catch let error as PostgresError where error.isAboutRow {
       brought = try await bring(before: turn, isCareful: true)
     }
-    try await parts.replica.write { database in
-      try parts.file.endTurn(turn, database)
-      for row in brought.skipped {
-        try parts.file.note(parts.file.plan.tables[row.table], row.key, database)
-      }
-    }
-    parts.log("applied", "\(brought.count - brought.skipped.count) rows")
+    try await parts.replica.write { try parts.file.endTurn(turn, $0) }
+    parts.log("applied", "\(brought.count) rows")
     for entry in brought.refused { try await parts.replica.discardQuarantined(entry) }
-    return brought.needsMore ? .needsMore : .brought
+    return brought.hasCaptured || !brought.refused.isEmpty ? .needsMore : .brought
   }
 
   /// The result of a step.
@@ -50,10 +45,6 @@ struct MirrorOutput: Sendable {
     var hasCaptured: Bool
     /// Entries of the quarantine whose rows are noted in PostgreSQL.
     var refused: [Int64]
-    /// Rows that come after the writes of programs.
-    var skipped: [MirrorRow]
-
-    var needsMore: Bool { hasCaptured || !refused.isEmpty || !skipped.isEmpty }
   }
 
   private func bring(
@@ -74,8 +65,7 @@ struct MirrorOutput: Sendable {
           try step.finish()
           try parts.ledger.note(turn: turn, after: ended, applied: applied, connection)
           return Brought(
-            count: step.count, hasCaptured: step.hasCaptured, refused: refused.entries,
-            skipped: step.skipped)
+            count: step.count, hasCaptured: step.hasCaptured, refused: refused.entries)
         }
       }
     }

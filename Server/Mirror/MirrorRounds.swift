@@ -91,11 +91,15 @@ package final class MirrorRounds: Sendable {
       if state.retries, !configuration.adoptions.isEmpty {
         state.retries = try await !MirrorUpload(parts: parts(file)).retry()
       }
-      let result = try await MirrorOutput(parts: parts(file)).bring()
-      if result == .nothing { return false }
-      // A row that has come may be needed by others.
-      state.retries = true
-      if result == .brought, step > 0 || configuration.adoptions.isEmpty { return false }
+      do {
+        let result = try await MirrorOutput(parts: parts(file)).bring()
+        if result == .nothing { return false }
+        // A row that has come may be needed by others.
+        state.retries = true
+        if result == .brought, step > 0 || configuration.adoptions.isEmpty { return false }
+      } catch is WrittenMeanwhile {
+        continue
+      }
     }
     return true
   }

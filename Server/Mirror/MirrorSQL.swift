@@ -216,12 +216,11 @@ struct MirrorSQL: Sendable {
   // MARK: Applying
 
   /// The parameters' columns: `k0`, `k1` … of the key and `c0`, `c1` … of the others.
-  func source(keysOnly: Bool, isNumbered: Bool = false) -> String {
+  func source(keysOnly: Bool) -> String {
     let names =
       table.key.indices.map { "k\($0)" } + (keysOnly ? [] : table.columns.indices.map { "c\($0)" })
     let parameters = names.indices.map { "$\($0 + 1)::text[]" }.joined(separator: ", ")
-    let number = isNumbered ? (" WITH ORDINALITY", ", place") : ("", "")
-    return "unnest(\(parameters))\(number.0) AS x(\(names.joined(separator: ", "))\(number.1))"
+    return "unnest(\(parameters)) AS x(\(names.joined(separator: ", ")))"
   }
 
   /// The values of a row of the parameters.
@@ -241,19 +240,18 @@ struct MirrorSQL: Sendable {
     "SELECT FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) FOR UPDATE OF t"
   }
 
-  /// Returns the places, from 1, of the keys to which a write is captured.
-  var written: String {
+  /// Returns a row if a write to one of the keys is captured.
+  var isWritten: String {
     let key = table.key.indices.map { "x.k\($0)" }.joined(separator: ", ")
     // Of others: a step may capture the delete of a row before it comes to the row itself.
     let written = { (condition: String) in
       """
-      SELECT x.place FROM \(Self.ledger).captured t
-      JOIN \(source(keysOnly: true, isNumbered: true))
+      SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
       ON t.mirror = \(mirror) AND t.tab = \(Self.literal(table.name.text))
         AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
       """
     }
-    return "\(written("t.key")) UNION \(written("t.kind = 'K' AND t.olds"))"
+    return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds")) LIMIT 1"
   }
 
   var delete: String {

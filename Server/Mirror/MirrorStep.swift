@@ -11,6 +11,9 @@ struct MirrorRow: Sendable, Equatable {
   var values: [Value]?
 }
 
+/// A program has written to a row that a step is about to change. Its write comes first.
+struct WrittenMeanwhile: Error {}
+
 /// Brings rows of the replica into the tables of PostgreSQL, within one transaction; all calls
 /// block.
 struct MirrorStep {
@@ -21,9 +24,9 @@ struct MirrorStep {
 
   /// A row as PostgreSQL reads it.
   private struct Pending {
-    var row: MirrorRow
     var key: [String?]
-    var texts: [String?]
+    /// The values of the other columns; `nil` if the row is deleted.
+    var texts: [String?]?
   }
 
   let connection: PostgresConnection
@@ -45,8 +48,6 @@ struct MirrorStep {
   private(set) var count = 0
   /// Whether rows have been captured that the space has to change: they are an effect of the step.
   private(set) var hasCaptured = false
-  /// Rows that were left out: programs have written to them, and those writes come first.
-  private(set) var skipped: [MirrorRow] = []
 
   init(
     _ connection: PostgresConnection, _ ledger: MirrorLedger, _ sql: [MirrorSQL], isCareful: Bool
@@ -101,28 +102,21 @@ struct MirrorStep {
   }
 
   private mutating func append(_ row: MirrorRow, _ key: [String?], _ texts: [String?]) {
-    batch.append(Pending(row: row, key: key, texts: row.values == nil ? [] : texts))
+    batch.append(Pending(key: key, texts: row.values == nil ? nil : texts))
     batchBytes += texts.reduce(0) { $0 + ($1?.utf8.count ?? 0) }
   }
 
   private mutating func flush() throws {
-    var rows = batch
+    let rows = batch
     (batch, batchBytes) = ([], 0)
-    if rows.isEmpty { return }
-    let sql = sql[table]
+    guard let first = rows.first else { return }
+    let (sql, keys, isDelete) = (sql[table], parameters(rows.map(\.key)), first.texts == nil)
     // First the locks, then the look at captured writes: it has to see those before the locks.
-    let all = keys(rows)
     let found = try connection.pipeline {
-      $0.add(.once(sql.lock), all)
-      $0.add(.once(sql.written), all)
+      $0.add(.once(sql.lock), keys)
+      $0.add(.once(sql.isWritten), keys)
     }
-    let written = Set(try found.last?.map { Int(try $0.int8(0)) - 1 } ?? [])
-    if !written.isEmpty {
-      skipped += written.map { rows[$0].row }
-      rows = rows.enumerated().filter { !written.contains($0.offset) }.map(\.element)
-      if rows.isEmpty { return }
-    }
-    let (keys, isDelete) = (keys(rows), rows[0].row.values == nil)
+    if found.last?.isEmpty == false { throw WrittenMeanwhile() }
     _ = try connection.pipeline {
       $0.add(.once(sql.begin(isDelete: isDelete)))
       if isDelete {
@@ -130,7 +124,7 @@ struct MirrorStep {
         $0.add(.once(sql.forget(areDeleted: true)), keys)
         return
       }
-      let values = parameters(columns(rows.map { $0.key + $0.texts }))
+      let values = parameters(rows.map { $0.key + ($0.texts ?? []) })
       if sql.table.adoption == nil {
         $0.add(.once(sql.upsert), values)
       } else {
@@ -144,18 +138,12 @@ struct MirrorStep {
     if try !connection.query(.once(outside), keys).isEmpty { hasCaptured = true }
   }
 
-  private func keys(_ rows: [Pending]) -> PostgresParameters {
-    parameters(columns(rows.map(\.key)))
-  }
-
   /// Returns the columns of rows.
-  private func columns(_ rows: [[String?]]) -> [PostgresArray<String>] {
-    rows[0].indices.map { column in PostgresArray(rows.map { $0[column] }) }
-  }
-
-  private func parameters(_ arrays: [PostgresArray<String>]) -> PostgresParameters {
+  private func parameters(_ rows: [[String?]]) -> PostgresParameters {
     var parameters = PostgresParameters()
-    for array in arrays { parameters.append(array) }
+    for column in rows[0].indices {
+      parameters.append(PostgresArray<String>(rows.map { $0[column] }))
+    }
     return parameters
   }
 
@@ -199,7 +187,7 @@ struct MirrorStep {
     for (table, key) in deferred {
       // The space keeps the row, although its former one may be gone with a parent.
       _ = try connection.query(
-        .once(sql[table].forget(areDeleted: true)), parameters(key.map { PostgresArray([$0]) }))
+        .once(sql[table].forget(areDeleted: true)), parameters([key]))
     }
     if try ledger.hasCapturedNow(connection) { hasCaptured = true }
   }
