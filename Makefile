@@ -24,7 +24,7 @@ export FERRY_OPTIMISED ?= 1
 PURE := ProtocolTests|PersistenceTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
 SERVER := SyncServerTests|MissionServerTests
 MISSIONS := PairTests\.Mission
-# Simulated worlds with known mistakes: `make sim` proves that it finds them.
+# Simulated worlds with known mistakes: `make planted` proves that they are found.
 PLANTED := PlantedFaultTests
 
 .PHONY: help
@@ -58,12 +58,19 @@ test: ## All tests, with a PostgreSQL of their own
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter PairTests --skip '$(MISSIONS)'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter SimulationTests --skip '$(PLANTED)'
 
-# The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
 .PHONY: sim
-sim: ## Planted mistakes that have to be found; SEEDS worlds that stay the same, as many new ones, and some with mirrors
+sim: planted worlds ## Planted mistakes that have to be found, and SEEDS worlds of each kind
+
+.PHONY: planted
+planted: ## Simulated worlds with known mistakes, which have to be found
 	@Scripts/install-dependencies.sh build test
 	$(SWIFT) build --build-tests $(TEST_BUILD)
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PLANTED)'
+
+# The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
+.PHONY: worlds
+worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some with mirrors
+	@Scripts/install-dependencies.sh build test
 	@$(BUILD) --product ferry-sim
 	@new=$$((0x$$(git rev-parse --verify --quiet --short=8 HEAD 2>/dev/null || date +%Y%m%d))); \
 	for first in 1 $$new; do \

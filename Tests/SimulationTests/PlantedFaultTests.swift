@@ -189,7 +189,7 @@ struct PlantedFaultTests {
     }
   }
 
-  /// `make sim` runs thousands of worlds without a planted mistake; this checks the worlds that
+  /// `make worlds` runs thousands of worlds without a planted mistake; this checks the worlds that
   /// give the mistakes away.
   @Test(
     "the swarm finds a planted mistake within a few worlds, and only the mistake",
