@@ -61,7 +61,7 @@ public struct DownloadJob: Sendable {
   /// The hash of the whole file; `nil` if it is unknown, so that the content is not checked.
   public var hash: ContentHash?
   /// The largest size that is accepted if the size is unknown, in bytes. No file has more than
-  /// 4 TiB, ``FerryProtocol/MissionLimits/itemBytes``.
+  /// 4 TiB, `MissionLimits.itemBytes`.
   public var sizeMax: Int64 = .max
   /// Bytes of each chunk but the last.
   public var chunkSize: Int64
