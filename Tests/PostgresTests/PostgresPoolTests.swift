@@ -29,11 +29,11 @@ struct PostgresPoolTests {
   func prepareConnection() async throws {
     let url = try await TestDatabase().url
     let pool = try PostgresPool(
-      url: url, connections: 1, settings: [("statement_timeout", "1234ms")])
+      url: url, connections: 1, settings: [("statement_timeout", "1234567ms")])
     let setting = try await pool.run { connection in
       try connection.query(.once("SHOW statement_timeout"))[0].text(0)
     }
-    #expect(setting == "1234ms")
+    #expect(setting == "1234567ms")
     let name = try await pool.run { try $0.query(.once("SHOW application_name"))[0].text(0) }
     #expect(name == "ferryd")
     await pool.close()
