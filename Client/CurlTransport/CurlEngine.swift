@@ -68,7 +68,7 @@ final class CurlQueue: Sendable {
 
   init() {
     // curl uses OpenSSL as well.
-    precondition(OpenSSL.keepsTables, "OpenSSL cannot be used")
+    OpenSSL.prepare()
     curl_global_init(Int(CURL_GLOBAL_ALL))
     guard let multi = curl_multi_init() else { preconditionFailure("out of memory") }
     self.multi = multi

@@ -3,14 +3,12 @@
 
   /// OpenSSL's libcrypto in this process.
   package enum OpenSSL {
-    /// Makes OpenSSL keep its tables. By itself it frees them in exit(3), while other threads may still
-    /// compute a hash (OPENSSL_init_crypto(3)). It has to come before any other use.
-    package static let keepsTables: Bool =
+    private static let keepsTables: Bool =
       OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 
-    fileprivate static func prepare() {
-      precondition(keepsTables, "OpenSSL cannot be used")
-    }
+    /// Makes OpenSSL keep its tables. By itself it frees them in exit(3), while other threads may still
+    /// compute a hash (OPENSSL_init_crypto(3)). It has to come before any other use.
+    package static func prepare() { precondition(keepsTables, "OpenSSL cannot be used") }
   }
 
   /// The algorithms of this module by OpenSSL's libcrypto.

@@ -31,6 +31,18 @@ package enum Platform {
     #endif
   }
 
+  /// Waits until the names in the folder of a file are on the disk, so that a new name survives a loss
+  /// of power. A folder that its user may write to and not read is left to the system.
+  ///
+  /// - Returns: whether it succeeded; if not, `errno` has the reason.
+  package static func flushFolder(of path: String) -> Bool {
+    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return true }
+    defer { closeDescriptor(descriptor) }
+    return fsync(descriptor) == 0
+  }
+
   /// Closes a descriptor, for types with a method of the same name.
   package static func closeDescriptor(_ descriptor: Int32) {
     _ = close(descriptor)

@@ -89,6 +89,23 @@ extension Mirror {
   }
 }
 
+extension MirrorFolder {
+  /// - Throws: ``MirrorFault`` if the folder has another mirror or a group.
+  func checkIsFree(for configuration: MirrorConfiguration) throws {
+    let kind = isGroup ? "group" : "mirror"
+    guard try !isGroup && (!exists || self.configuration() == configuration) else {
+      throw MirrorFault(description: "there is a \(kind) \(configuration.name) in \(path)")
+    }
+  }
+
+  /// Removes the folder after an error in the making of its mirror. It stays if PostgreSQL may have
+  /// committed before its connection broke: the same command goes on then.
+  func removeUnlessCommitted(_ error: any Error) {
+    guard (error as? PostgresError).map({ $0.kind == .server }) ?? true else { return }
+    try? remove()
+  }
+}
+
 extension MirrorLedger {
   /// Enters a mirror in the ledger of its database, and makes its tables.
   ///

@@ -175,7 +175,8 @@ extension MirrorFile {
     String(decoding: try JSONEncoder().encode(key), as: UTF8.self)
   }
 
-  private func isParentRekey(_ write: CapturedWrite) -> Bool {
+  /// Whether a row that others may refer to gets another key.
+  func isParentRekey(_ write: CapturedWrite) -> Bool {
     write.kind == .rekey
       && plan.tables.contains { $0.references.contains { $0.table.text == write.table } }
   }
@@ -225,8 +226,7 @@ extension MirrorFile {
     var waiting: Set<[String?]> = []
     var isQuiet = false
     for write in writes {
-      // PostgreSQL has this row already. Only deletes may change others.
-      if [.slice, .insert, .update].contains(write.kind) != isQuiet {
+      if write.kind.changesOneRow != isQuiet {
         isQuiet.toggle()
         try setQuiet(isQuiet, database)
       }
@@ -249,7 +249,7 @@ extension MirrorFile {
     of write: CapturedWrite, _ database: Database, _ isPart: Bool
   ) throws -> FailedWrite? {
     do {
-      if try take(write, database) || !isPart { return nil }
+      if try MirrorRowWriter(file: self, database: database).take(write) || !isPart { return nil }
       return FailedWrite(
         write: write, reason: "there is no such record", mayWait: true, canRetry: true)
     } catch let error as DatabaseError {
@@ -278,7 +278,8 @@ extension MirrorFile {
     guard failed.count > 1, failed.contains(where: \.isUnique) else { return failed }
     try database.connection.execute("SAVEPOINT mirror_exchange")
     do {
-      for failure in failed where failure.isUnique { try empty(failure.write, database) }
+      let writer = MirrorRowWriter(file: self, database: database)
+      for failure in failed where failure.isUnique { try writer.empty(failure.write) }
       guard try takeInOrder(writes, database, false).isEmpty else { throw MirrorFault.exchange }
       try database.connection.execute("RELEASE mirror_exchange")
       return []
@@ -289,148 +290,4 @@ extension MirrorFile {
       return failed
     }
   }
-
-  private func empty(_ write: CapturedWrite, _ database: Database) throws {
-    guard write.kind == .update, let table = plan.table(write.table) else { return }
-    let columns = table.columns.filter { write.names.contains($0.name.text) }
-    try empty(table, try table.values(ofKey: write.key), columns, database)
-  }
-
-  /// Frees the unique values of a row.
-  private func empty(
-    _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ database: Database
-  ) throws {
-    let unique = Set(table.unique.joined())
-    for column in columns where unique.contains(column.name) {
-      let value =
-        !column.isRequired ? "NULL" : column.affinity == .text ? "hex(randomblob(16))" : "random()"
-      try database.execute(
-        """
-        UPDATE \(Self.quoted(table.name.text)) SET \(Self.quoted(column.name.text)) = \(value)
-        WHERE \(Self.hasKey(table))
-        """, key)
-    }
-  }
-
-  private static func hasKey(_ table: MirrorTable) -> String {
-    table.key.map { "\(quoted($0.name.text)) = ?" }.joined(separator: " AND ")
-  }
-
-  // MARK: One write
-
-  /// Makes a captured write in the replica, which sends it as an operation of its own. Returns
-  /// whether there was such a row.
-  private func take(_ write: CapturedWrite, _ database: Database) throws -> Bool {
-    guard let table = plan.table(write.table) else { return true }
-    let key = try table.values(ofKey: write.key)
-    if write.kind == .unfit {
-      let part = write.values.first?.flatMap(\.self) ?? "the row"
-      throw MirrorFault(description: "devices cannot hold the value of \(part)")
-    }
-    let columns = write.names.compactMap { table.column(Name($0)) }
-    guard columns.count == write.names.count else {
-      throw MirrorFault(description: "table \(table.name) has lost a column")
-    }
-    let values = try zip(columns, write.values).map { try $0.value(of: $1) }
-    switch write.kind {
-    case .delete:
-      if !write.former.isEmpty, try !has(try table.values(ofKey: write.former), table, database) {
-        return true
-      }
-      let name = Self.quoted(table.name.text)
-      return try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
-    case .slice: try insert(table, key, columns, values, database)
-    case .insert:
-      try insert(table, key, columns, values, database)
-      if !isExact(columns, values, write) { try note(table, key, database) }
-    case .unfit: break
-    case .update: return try update(write, table, key, columns, values, database)
-    case .rekey:
-      let former = try table.values(ofKey: write.former)
-      guard isParentRekey(write) else {
-        try rekey(table, from: former, to: key, columns, values, database)
-        break
-      }
-      // The record of before is deleted at the end of the transaction.
-      if write.tries > 0, try has(key, table, database) { break }
-      try empty(table, former, columns, database)
-      try insert(table, key, columns, values, database)
-    }
-    return true
-  }
-
-  private func insert(
-    _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ values: [Value],
-    _ database: Database
-  ) throws {
-    let names = (table.key + columns).map { Self.quoted($0.name.text) }
-    let marks = names.map { _ in "?" }.joined(separator: ", ")
-    let sets = columns.map {
-      "\(Self.quoted($0.name.text)) = excluded.\(Self.quoted($0.name.text))"
-    }
-    let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
-    try database.execute(
-      """
-      INSERT INTO \(Self.quoted(table.name.text))(\(names.joined(separator: ", "))) VALUES (\(marks))
-      ON CONFLICT(\(Self.keys(table, ""))) DO \(action)
-      """, key + values)
-  }
-
-  private func update(
-    _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],
-    _ values: [Value], _ database: Database
-  ) throws -> Bool {
-    let name = Self.quoted(table.name.text)
-    let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
-    guard let row else { throw MirrorFault.deleted }
-    let former = try zip(columns, write.former).map { try $0.value(of: $1) }
-    let merged = zip(zip(columns, values), former).map { column, old in
-      column.0.merged(column.1, over: row[column.0.name.text], from: old)
-    }
-    let sets = columns.map { "\(Self.quoted($0.name.text)) = ?" }.joined(separator: ", ")
-    try database.execute(
-      "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
-    if !isExact(columns, merged, write) { try note(table, key, database) }
-    return true
-  }
-
-  /// Whether PostgreSQL has the values of a write already. If so, the row is not brought back: a program
-  /// that writes to it all the time would hold up each step.
-  private func isExact(
-    _ columns: [MirrorColumn], _ values: [Value], _ write: CapturedWrite
-  ) -> Bool {
-    zip(zip(columns, values), write.values).allSatisfy { pair, text in
-      do { return try pair.0.text(of: pair.1) == text } catch { return false }
-    }
-  }
-
-  private func has(
-    _ key: [Value], _ table: MirrorTable, _ database: Database
-  ) throws -> Bool {
-    let name = Self.quoted(table.name.text)
-    return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
-  }
-
-  /// Gives a row another key.
-  private func rekey(
-    _ table: MirrorTable, from former: [Value], to key: [Value], _ columns: [MirrorColumn],
-    _ values: [Value], _ database: Database
-  ) throws {
-    let name = Self.quoted(table.name.text)
-    if try !has(key, table, database) {
-      let sets = (table.key + columns).map { "\(Self.quoted($0.name.text)) = ?" }
-      let count = try database.execute(
-        "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
-        key + values + former)
-      if count > 0 { return }
-    } else {
-      try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
-    }
-    try insert(table, key, columns, values, database)
-  }
-}
-
-extension MirrorFault {
-  fileprivate static let deleted = MirrorFault(description: "the space has deleted the record")
-  fileprivate static let exchange = MirrorFault(description: "the values cannot be exchanged")
 }

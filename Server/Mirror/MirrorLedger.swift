@@ -289,16 +289,25 @@ package struct MirrorLedger: Sendable {
         INSERT INTO ferry_mirror.deferred(mirror, tab, key, reason) VALUES ($1, $2, $3, $4)
         """),
       [
-        .int8(number), .text(table.text), .array(PostgresArray(key)),
+        .int8(number), .text(table.text), .array(Self.storable(key)),
         // It may quote the row.
-        .text(reason.replacing("\0", with: "\\u0000")),
+        .text(Self.storable(reason)),
       ])
+  }
+
+  /// Returns a text of the space as PostgreSQL can hold it.
+  private static func storable(_ text: String) -> String {
+    text.replacing("\0", with: "\\u0000")
+  }
+
+  private static func storable(_ key: [String?]) -> PostgresArray<String> {
+    PostgresArray(key.map { $0.map(storable) })
   }
 
   func settle(_ table: Name, _ key: [String?], _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once("DELETE FROM ferry_mirror.deferred WHERE mirror = $1 AND tab = $2 AND key = $3"),
-      [.int8(number), .text(table.text), .array(PostgresArray(key))])
+      [.int8(number), .text(table.text), .array(Self.storable(key))])
   }
 
   // MARK: The place

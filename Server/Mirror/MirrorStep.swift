@@ -77,7 +77,7 @@ struct MirrorStep {
     do throws(MirrorFault) {
       key = try definition.texts(ofKey: row.key)
     } catch {
-      // The key as the space has it, as far as PostgreSQL can hold it.
+      // The key as the space has it.
       let key = row.key.map(\.keyText)
       // No row can have it.
       if row.values == nil { return try ledger.settle(definition.name, key, connection) }
@@ -332,7 +332,7 @@ extension Value {
     case .null: return nil
     case .integer(let number): return String(number)
     case .real(let number): return "\(number)"
-    case .text(let text): return text.replacing("\0", with: "\\u0000")
+    case .text(let text): return text
     case .blob(let bytes): return Hexadecimal.text(bytes)
     }
   }

@@ -48,41 +48,32 @@ struct MirrorTables {
 
   /// Returns the tables of a plan that were not made by this mirror, and that have rows or other types.
   func foreign(in plan: MirrorPlan, _ number: Int64) throws -> [ForeignTable] {
-    try plan.tables.compactMap { table in
-      let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
-      let isForeign = try connection.query(
-        .once("SELECT to_regclass($1) IS NOT NULL AND to_regproc($2) IS NULL"),
-        [.text(sql.target), .text(sql.function)]
-      ).first?.bool(0)
-      guard table.adoption == nil, isForeign == true, let fault = try fault(of: sql)
-      else { return nil }
+    let own = plan.tables.filter { $0.adoption == nil }.map {
+      MirrorSQL(table: $0, schema: configuration.schema, mirror: number)
+    }
+    let unknown = try connection.query(
+      .once(
+        """
+        SELECT place FROM unnest($1::text[], $2::text[]) WITH ORDINALITY t(target, function, place)
+        WHERE to_regclass(target) IS NOT NULL AND to_regproc(function) IS NULL
+        """),
+      [
+        .array(PostgresArray(own.map { Optional($0.target) })),
+        .array(PostgresArray(own.map { Optional($0.function) })),
+      ]
+    ).map { own[Int(try $0.int8(0)) - 1] }
+    return try unknown.compactMap { sql in
+      guard let fault = try fault(of: sql) else { return nil }
       return ForeignTable(
-        name: table.name,
-        description: "table \(configuration.schema).\(table.name) \(fault); a mirror begins "
+        name: sql.table.name,
+        description: "table \(configuration.schema).\(sql.table.name) \(fault); a mirror begins "
           + "with tables that are empty or absent, or adopts them: see `ferryd mirror adopt`")
     }
   }
 
   /// Returns why the mirror cannot take a table that is there.
   private func fault(of sql: MirrorSQL) throws -> String? {
-    for column in sql.table.all {
-      let found = try connection.query(
-        .once(
-          """
-          SELECT format_type(atttypid, NULL), atttypid = to_regtype($3) FROM pg_catalog.pg_attribute
-          WHERE attrelid = to_regclass($1) AND attname = $2 AND NOT attisdropped
-          """),
-        [.text(sql.target), .text(column.name.text), .text(column.type.rawValue)]
-      ).first
-      guard let found else {
-        // Other columns are added.
-        if sql.table.key.contains(column) { return "has no column \(column.name)" }
-        continue
-      }
-      guard try found.bool(1) else {
-        return "has a column \(column.name) of the type \(try found.text(0))"
-      }
-    }
+    if let fault = try columnFault(of: sql) { return fault }
     let key = try connection.query(
       .once(
         """
@@ -101,6 +92,32 @@ struct MirrorTables {
       guard error.kind == .server else { throw error }
       return "cannot be read (\(error.message))"
     }
+  }
+
+  /// Returns the first column that does not fit. Columns beside the key may be absent: they are added.
+  private func columnFault(of sql: MirrorSQL) throws -> String? {
+    let columns = sql.table.all
+    let found = try connection.query(
+      .once(
+        """
+        SELECT format_type(atttypid, NULL), atttypid = to_regtype(type)
+        FROM unnest($2::text[], $3::text[]) WITH ORDINALITY c(name, type, place)
+          LEFT JOIN pg_catalog.pg_attribute
+          ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
+        ORDER BY place
+        """),
+      [
+        .text(sql.target), .array(PostgresArray(columns.map { Optional($0.name.text) })),
+        .array(PostgresArray(columns.map { Optional($0.type.rawValue) })),
+      ])
+    for (row, column) in zip(found, columns) {
+      guard let type = try row.ifPresent(0, as: String.self) else {
+        if sql.table.key.contains(column) { return "has no column \(column.name)" }
+        continue
+      }
+      guard try row.bool(1) else { return "has a column \(column.name) of the type \(type)" }
+    }
+    return nil
   }
 
   // MARK: Making

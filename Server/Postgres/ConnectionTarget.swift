@@ -64,24 +64,20 @@ struct ConnectionTarget: Sendable {
   }
 
   /// Returns a target for each server that the URL names, with the URL's other options.
-  var each: [ConnectionTarget] {
-    guard servers.count > 1 else { return [self] }
-    return servers.map { server in
-      var target = self
-      // libpq ignores an empty option.
-      target.overrides = [
-        ("host", server.host), ("hostaddr", server.address), ("port", server.port),
-      ]
-      return target
-    }
-  }
+  var each: [ConnectionTarget] { servers.count > 1 ? servers.map(at) : [self] }
 
   /// Returns the same server as a connection has, and no other.
   func only(_ server: PostgresAddress) -> ConnectionTarget {
+    var target = at(server)
+    target.overrides.append(("target_session_attrs", "any"))
+    return target
+  }
+
+  private func at(_ server: PostgresAddress) -> ConnectionTarget {
     var target = self
+    // libpq ignores an empty option.
     target.overrides = [
       ("host", server.host), ("hostaddr", server.address), ("port", server.port),
-      ("target_session_attrs", "any"),
     ]
     return target
   }

@@ -1,4 +1,5 @@
 import FerryFiles
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -10,12 +11,8 @@ enum NamedFile {
     guard rename(former, path) == 0 else {
       throw FileStoreError(errno: errno, "\(path) cannot be created")
     }
-    let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-    let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard directory >= 0 else { return }
-    defer { close(directory) }
-    guard fsync(directory) == 0 else {
-      throw FileStoreError(errno: errno, "\(folder) cannot be written to the disk")
+    guard Platform.flushFolder(of: path) else {
+      throw FileStoreError(errno: errno, "the folder of \(path) cannot be written to the disk")
     }
   }
 

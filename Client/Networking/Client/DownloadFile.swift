@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 import Synchronization
 
@@ -46,7 +47,7 @@ final class DownloadFile: Sendable {
     guard rename(partial, path) == 0 else { throw failure("cannot be renamed to its final name") }
     self.descriptor.withLock { $0 = nil }
     close(descriptor)
-    flushDirectory()
+    _ = Platform.flushFolder(of: path)
   }
 
   /// Removes an unfinished file.
@@ -58,14 +59,6 @@ final class DownloadFile: Sendable {
     guard let open else { return }
     close(open)
     unlink(partial)
-  }
-
-  private func flushDirectory() {
-    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
-    let directory = open(folder, O_RDONLY | O_CLOEXEC)
-    guard directory >= 0 else { return }
-    fsync(directory)
-    close(directory)
   }
 
   private func failure(_ what: String) -> NetworkError {

@@ -35,21 +35,10 @@ struct PatchLedgerFile: Sendable {
       guard count > 0 || errno == EINTR else { throw fault(Self.reason(errno)) }
       rest = rest.dropFirst(max(0, count))
     }
-    guard fsync(descriptor) == 0, rename(draft, path) == 0 else {
+    // After a loss of power, the former ledger would trust patches that this one distrusts.
+    guard fsync(descriptor) == 0, rename(draft, path) == 0, Platform.flushFolder(of: path) else {
       throw fault(Self.reason(errno))
     }
-    try synchroniseFolder()
-  }
-
-  /// Waits until the new name is on the disk: after a loss of power, the former ledger would trust
-  /// patches that this one distrusts.
-  private func synchroniseFolder() throws(PatchError) {
-    let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-    let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    // A folder may let its user write to it and not read it.
-    guard directory >= 0 else { return }
-    defer { close(directory) }
-    guard fsync(directory) == 0 else { throw fault(Self.reason(errno)) }
   }
 
   private func fault(_ reason: String) -> PatchError { .ledger(path: path, reason: reason) }

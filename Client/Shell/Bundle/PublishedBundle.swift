@@ -13,8 +13,6 @@ import FerryProtocol
 public actor PublishedBundle: BundleSource {
   /// Versions without a page that are remembered, since a failure may be reported after the page.
   private static let leftMax = 4
-  /// The versions that one page load leaves because a shell cannot show them.
-  private static let failuresMax = 10
 
   private let name: BundleName
   private let bundles: Bundles
@@ -33,44 +31,28 @@ public actor PublishedBundle: BundleSource {
   }
 
   public func next() async throws(BundleSourceError) -> PageVersion {
-    for _ in 0..<Self.failuresMax {
-      let active: ActiveBundle?
-      do throws(BundleError) {
-        active = try await latest()
-      } catch {
-        throw fault("its files cannot be read", error)
-      }
-      guard let active else { break }
-      guard let entry = BundlePath(active.entry) else {
-        try await fail(active, "its entry “\(active.entry)” is no address")
-        continue
-      }
-      let version = version(of: active, entry)
-      let loads = served.first { $0.version == version }?.loads ?? 0
-      served.removeAll { $0.version == version }
-      served.append(Served(version: version, bundle: active, loads: loads + 1))
-      return version
-    }
-    throw BundleSourceError(
-      "bundle \(name) cannot be shown",
-      reason: "no version of it is on this device, or all failed",
-      next: "fetch one with `ferry bundle fetch \(name)`")
-  }
-
-  /// Returns the version in use, after a switch to a later one that is here.
-  private func latest() async throws(BundleError) -> ActiveBundle? {
-    // A version that is not fetched yet waits for a later page load.
-    if let switched = try? await bundles.activate(name) { return switched }
-    return try await bundles.active(name)
-  }
-
-  /// Leaves a version that no shell of this release can show.
-  private func fail(_ active: ActiveBundle, _ reason: String) async throws(BundleSourceError) {
+    let active: ActiveBundle?
     do throws(BundleError) {
-      try await bundles.fail(active, reason: reason)
+      // A version that is not fetched yet waits for a later page load.
+      if let switched = try? await bundles.activate(name) {
+        active = switched
+      } else {
+        active = try await bundles.active(name)
+      }
     } catch {
-      throw fault("version \(active.version) cannot be left", error)
+      throw fault("its files cannot be read", error)
     }
+    guard let active else {
+      throw BundleSourceError(
+        "bundle \(name) cannot be shown",
+        reason: "no version of it is on this device, or all failed",
+        next: "fetch one with `ferry bundle fetch \(name)`")
+    }
+    let version = try version(of: active)
+    let loads = served.first { $0.version == version }?.loads ?? 0
+    served.removeAll { $0.version == version }
+    served.append(Served(version: version, bundle: active, loads: loads + 1))
+    return version
   }
 
   public func left(_ version: PageVersion) async {
@@ -125,7 +107,12 @@ public actor PublishedBundle: BundleSource {
     served.last { $0.version == version }?.bundle
   }
 
-  private func version(of active: ActiveBundle, _ entry: BundlePath) -> PageVersion {
+  private func version(of active: ActiveBundle) throws(BundleSourceError) -> PageVersion {
+    guard let entry = BundlePath(active.entry) else {
+      throw BundleSourceError(
+        "bundle \(name) cannot be shown", reason: "its entry “\(active.entry)” is no address",
+        next: "ask the publisher for another version")
+    }
     // A service whose name this shell does not know is granted to nobody.
     let services = active.services.compactMap { service in
       ServicePattern(service.name, version: service.version ?? .first)

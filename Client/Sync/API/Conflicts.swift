@@ -66,11 +66,7 @@ extension Replica {
   public func conflicts(
     limit: Int = 1_000, openOnly: Bool = false
   ) async throws -> [KeptConflict] {
-    try await typed {
-      try await thread.run {
-        try $0.conflicts.newest(limit, openOnly: openOnly, own: $0.ownNames())
-      }
-    }
+    try await conflicts(limit: limit, openOnly: openOnly) { _ in true }
   }
 
   /// Returns values that lost in some tables, newest first.

@@ -28,18 +28,11 @@ struct ConflictTable {
 
   // MARK: Reading
 
-  /// Returns conflicts, newest first.
-  func newest(_ limit: Int, openOnly: Bool = false, own: OwnNames) throws -> [KeptConflict] {
-    let condition = openOnly ? "WHERE \(Self.isOpen)" : ""
-    return try connection.rows("\(Self.selection) \(condition) ORDER BY seq DESC LIMIT ?", limit) {
-      try conflict($0, own)
-    }
-  }
-
   /// Returns conflicts of some tables, newest first. Conflicts of other tables do not count for the
   /// limit.
   func newest(
-    _ limit: Int, openOnly: Bool, own: OwnNames, in isIncluded: (Name) -> Bool
+    _ limit: Int, openOnly: Bool = false, own: OwnNames,
+    in isIncluded: (Name) -> Bool = { _ in true }
   ) throws -> [KeptConflict] {
     let condition = openOnly ? "WHERE \(Self.isOpen)" : ""
     let rows = try connection.statement("\(Self.selection) \(condition) ORDER BY seq DESC")

@@ -12,10 +12,6 @@ struct BackupContent: Sendable {
   /// The owner of the uploads. Each run has its own: parts of one that was killed are not continued.
   private let owner = "backup" + UUID().uuidString.filter(\.isHexDigit)
 
-  init(source: any ContentStore, target: any ContentStore) {
-    (self.source, self.target) = (source, target)
-  }
-
   /// - Parameter done: gets the bytes copied since its last call.
   func copy(_ digests: [FileDigest], _ done: (Int64) -> Void) async throws {
     var files: [BlobSource] = []

@@ -46,7 +46,7 @@ struct BackupFolder: BackupPlace {
     try FileManager.default.createDirectory(
       atPath: name, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     // The folder may have been there, and its parts have the hashes of tokens.
-    try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: name)
+    guard chmod(name, 0o700) == 0 else { throw BlobError(name, code: errno) }
     return path(part)
   }
 

@@ -58,8 +58,14 @@ extension MirrorCommands {
     var error: String? {
       if case .failure(let error) = value { "\(error)" } else { nil }
     }
-    var json: JSONText {
-      .object([("mirror", .string(name)), ("error", .string(orNull: error))])
+
+    /// Returns the JSON of the value, or that of the failure.
+    func json(_ body: (Value) -> JSONText) -> JSONText {
+      switch value {
+      case .success(let value): body(value)
+      case .failure(let error):
+        .object([("mirror", .string(name)), ("error", .string("\(error)"))])
+      }
     }
   }
 
@@ -104,16 +110,7 @@ extension MirrorCommands {
       return try output.line(
         JSONText.object([
           ("group", .string(name)),
-          (
-            "mirrors",
-            .array(
-              mirrors.map { mirror in
-                switch mirror.value {
-                case .success(let status): status.json(mirror.name)
-                case .failure: mirror.json
-                }
-              })
-          ),
+          ("mirrors", .array(mirrors.map { mirror in mirror.json { $0.json(mirror.name) } })),
           ("wanted", .array(wanted.map(\.json))),
         ]).text)
     }
@@ -155,31 +152,29 @@ extension MirrorCommands {
       if unclaimed == nil { unclaimed = try await mirror.unclaimedRows() }
       return found
     }
-    var answers: [JSONText] = []
-    var count = 0
-    for result in results {
-      guard let found = try? result.value.get() else {
-        answers.append(result.json)
-        if !arguments.flag("json") { try output.line("\(result.name): \(result.error ?? "")") }
-        continue
-      }
-      count += found.count
-      answers.append(
-        .object([
-          ("mirror", .string(result.name)), ("differences", .array(found.map(\.json))),
-          ("repaired", .bool(side != nil)),
-        ]))
-      if arguments.flag("json") { continue }
-      for row in found { try output.line("\(result.name): \(row.text)") }
-    }
+    let count = results.reduce(0) { $0 + ((try? $1.value.get().count) ?? 0) }
     let wanted = try await explained(group.configuration.name) { try await group.wanted() }
     if arguments.flag("json") {
+      let answers = results.map { result in
+        result.json { found in
+          .object([
+            ("mirror", .string(result.name)), ("differences", .array(found.map(\.json))),
+            ("repaired", .bool(side != nil)),
+          ])
+        }
+      }
       try output.line(
         JSONText.object([
           ("mirrors", .array(answers)), ("wanted", .array(wanted.map(\.json))),
           ("unclaimed", .array((unclaimed ?? []).map(\.json))),
         ]).text)
     } else {
+      for result in results {
+        if let error = result.error { try output.line("\(result.name): \(error)") }
+        for row in (try? result.value.get()) ?? [] {
+          try output.line("\(result.name): \(row.text)")
+        }
+      }
       for rows in unclaimed ?? [] { try output.line(rows.text) }
       for space in wanted { try output.line(space.text) }
       try output.line(verdict(count, isRepaired: side != nil))

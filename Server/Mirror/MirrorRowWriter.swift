@@ -1,0 +1,152 @@
+import FerryPersistence
+import FerryProtocol
+
+/// Makes single writes of programs in the replica, within its transaction.
+struct MirrorRowWriter {
+  let file: MirrorFile
+  let database: Database
+
+  /// Frees the unique values that an update writes.
+  func empty(_ write: CapturedWrite) throws {
+    guard write.kind == .update, let table = file.plan.table(write.table) else { return }
+    let columns = table.columns.filter { write.names.contains($0.name.text) }
+    try empty(table, try table.values(ofKey: write.key), columns)
+  }
+
+  /// Frees the unique values of a row.
+  private func empty(
+    _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn]
+  ) throws {
+    let unique = Set(table.unique.joined())
+    for column in columns where unique.contains(column.name) {
+      let value =
+        !column.isRequired ? "NULL" : column.affinity == .text ? "hex(randomblob(16))" : "random()"
+      try database.execute(
+        """
+        UPDATE \(Self.quoted(table.name)) SET \(Self.quoted(column.name)) = \(value)
+        WHERE \(Self.hasKey(table))
+        """, key)
+    }
+  }
+
+  private static func quoted(_ name: Name) -> String { MirrorFile.quoted(name.text) }
+
+  private static func hasKey(_ table: MirrorTable) -> String {
+    table.key.map { "\(quoted($0.name)) = ?" }.joined(separator: " AND ")
+  }
+
+  /// Makes a captured write in the replica, which sends it as an operation of its own. Returns
+  /// whether there was such a row.
+  func take(_ write: CapturedWrite) throws -> Bool {
+    guard let table = file.plan.table(write.table) else { return true }
+    let key = try table.values(ofKey: write.key)
+    if write.kind == .unfit {
+      let part = write.values.first?.flatMap(\.self) ?? "the row"
+      throw MirrorFault(description: "devices cannot hold the value of \(part)")
+    }
+    let columns = write.names.compactMap { table.column(Name($0)) }
+    guard columns.count == write.names.count else {
+      throw MirrorFault(description: "table \(table.name) has lost a column")
+    }
+    let values = try zip(columns, write.values).map { try $0.value(of: $1) }
+    switch write.kind {
+    case .delete:
+      if !write.former.isEmpty, try !has(try table.values(ofKey: write.former), table) {
+        return true
+      }
+      let name = Self.quoted(table.name)
+      return try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
+    case .slice: try insert(table, key, columns, values)
+    case .insert:
+      try insert(table, key, columns, values)
+      if !isExact(columns, values, write) { try file.note(table, key, database) }
+    case .unfit: break
+    case .update: return try update(write, table, key, columns, values)
+    case .rekey:
+      let former = try table.values(ofKey: write.former)
+      guard file.isParentRekey(write) else {
+        try rekey(table, from: former, to: key, columns, values)
+        break
+      }
+      // The record of before is deleted at the end of the transaction.
+      if write.tries > 0, try has(key, table) { break }
+      try empty(table, former, columns)
+      try insert(table, key, columns, values)
+    }
+    return true
+  }
+
+  private func insert(
+    _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ values: [Value]
+  ) throws {
+    let names = (table.key + columns).map { Self.quoted($0.name) }
+    let marks = names.map { _ in "?" }.joined(separator: ", ")
+    let sets = columns.map {
+      "\(Self.quoted($0.name)) = excluded.\(Self.quoted($0.name))"
+    }
+    let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
+    try database.execute(
+      """
+      INSERT INTO \(Self.quoted(table.name))(\(names.joined(separator: ", "))) VALUES (\(marks))
+      ON CONFLICT(\(MirrorFile.keys(table, ""))) DO \(action)
+      """, key + values)
+  }
+
+  private func update(
+    _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],
+    _ values: [Value]
+  ) throws -> Bool {
+    let name = Self.quoted(table.name)
+    let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
+    guard let row else { throw MirrorFault.deleted }
+    let former = try zip(columns, write.former).map { try $0.value(of: $1) }
+    let merged = zip(zip(columns, values), former).map { column, old in
+      column.0.merged(column.1, over: row[column.0.name.text], from: old)
+    }
+    let sets = columns.map { "\(Self.quoted($0.name)) = ?" }.joined(separator: ", ")
+    try database.execute(
+      "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
+    if !isExact(columns, merged, write) { try file.note(table, key, database) }
+    return true
+  }
+
+  /// Whether PostgreSQL has the values of a write already. If so, the row is not brought back: a program
+  /// that writes to it all the time would hold up each step.
+  private func isExact(
+    _ columns: [MirrorColumn], _ values: [Value], _ write: CapturedWrite
+  ) -> Bool {
+    zip(zip(columns, values), write.values).allSatisfy { pair, text in
+      do { return try pair.0.text(of: pair.1) == text } catch { return false }
+    }
+  }
+
+  private func has(
+    _ key: [Value], _ table: MirrorTable
+  ) throws -> Bool {
+    let name = Self.quoted(table.name)
+    return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
+  }
+
+  /// Gives a row another key.
+  private func rekey(
+    _ table: MirrorTable, from former: [Value], to key: [Value], _ columns: [MirrorColumn],
+    _ values: [Value]
+  ) throws {
+    let name = Self.quoted(table.name)
+    if try !has(key, table) {
+      let sets = (table.key + columns).map { "\(Self.quoted($0.name)) = ?" }
+      let count = try database.execute(
+        "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
+        key + values + former)
+      if count > 0 { return }
+    } else {
+      try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
+    }
+    try insert(table, key, columns, values)
+  }
+}
+
+extension MirrorFault {
+  static let deleted = MirrorFault(description: "the space has deleted the record")
+  static let exchange = MirrorFault(description: "the values cannot be exchanged")
+}
