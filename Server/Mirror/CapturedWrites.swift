@@ -10,10 +10,6 @@ struct CapturedWrite: Sendable, Equatable {
     case slice = "S"
     /// A row of an adopted table that no device can hold.
     case unfit = "X"
-
-    /// Whether it changes the values of one row, which PostgreSQL has already. The others may change
-    /// further rows of the replica.
-    var changesOneRow: Bool { [.slice, .insert, .update].contains(self) }
   }
 
   var id: Int64

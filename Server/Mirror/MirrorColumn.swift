@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryProtocol
+import Foundation
 
 /// The type of a mirrored column in PostgreSQL.
 package enum MirrorType: String, Sendable, CaseIterable {
@@ -113,6 +114,25 @@ package struct MirrorColumn: Sendable, Equatable {
     default:
       throw MirrorFault(
         description: "column \(name): \(value.kind) is no value of the type \(type.rawValue)")
+    }
+  }
+
+  /// Whether PostgreSQL, which has written a text, would write it again for a value, or an equal number.
+  func isExact(_ value: Value, _ written: String?) -> Bool {
+    let text: String?
+    do { text = try self.text(of: value) } catch { return false }
+    if text == written { return true }
+    guard let text, let written else { return false }
+    switch type {
+    case .double: return Double(text) == Double(written.lowercased())
+    case .numeric where affinity == .numeric:
+      // `Decimal` rounds longer numbers.
+      guard max(text.utf8.count, written.utf8.count) <= 38 else { return false }
+      let numbers = [text, written].map {
+        Decimal(string: $0, locale: Locale(identifier: "en_US_POSIX"))
+      }
+      return numbers[0] != nil && numbers[0] == numbers[1]
+    default: return false
     }
   }
 

@@ -150,23 +150,30 @@ extension MirrorFile {
     if try !database.query("SELECT 1 FROM \"mirror.unsent\" LIMIT 1").isEmpty {
       // An earlier part of the writes has noted them.
       for write in writes {
+        // An update brings some columns of the row; the space may lack others.
+        let action =
+          write.kind == .update
+          ? "UPDATE \"mirror.unsent\" SET retry = 1" : "DELETE FROM \"mirror.unsent\""
         try database.execute(
-          "DELETE FROM \"mirror.unsent\" WHERE tab = ? AND key = ?",
+          "\(action) WHERE tab = ? AND key = ?",
           [.text(write.table), .text(try Self.text(of: write.key))])
       }
     }
     if failed.isEmpty { return }
-    let last = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
+    // The last write of each row that brings all of it, or deletes it.
+    let whole = writes.filter { $0.kind != .update }
+    let last = Dictionary(whole.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
+    let lastOfAll = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
     for failure in failed {
       let write = failure.write
       guard write.kind != .delete, plan.table(write.table)?.adoption != nil,
-        last[[write.table] + write.key] == write.id
+        last[[write.table] + write.key, default: 0] <= write.id
       else { continue }
       try database.execute(
         "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?)",
         [
           .text(write.table), .text(try Self.text(of: write.key)), .text(failure.reason),
-          .integer(failure.canRetry ? 1 : 0),
+          .integer(failure.canRetry || lastOfAll[[write.table] + write.key] != write.id ? 1 : 0),
         ])
     }
   }
@@ -226,7 +233,7 @@ extension MirrorFile {
     var waiting: Set<[String?]> = []
     var isQuiet = false
     for write in writes {
-      if write.kind.changesOneRow != isQuiet {
+      if try changesOneRow(write, database) != isQuiet {
         isQuiet.toggle()
         try setQuiet(isQuiet, database)
       }
@@ -243,6 +250,18 @@ extension MirrorFile {
     }
     if isQuiet { try setQuiet(false, database) }
     return failed
+  }
+
+  /// Whether a write changes the values of one row, which PostgreSQL has already. The others may change
+  /// further rows of the replica.
+  private func changesOneRow(_ write: CapturedWrite, _ database: Database) throws -> Bool {
+    guard [.slice, .insert, .update].contains(write.kind) else { return false }
+    guard let table = plan.table(write.table),
+      write.names.contains(where: { table.followed.contains(Name($0)) })
+    else { return true }
+    // Other rows may follow those values. They cannot follow a new row.
+    guard write.kind != .update, let key = try? table.values(ofKey: write.key) else { return false }
+    return try !MirrorRowWriter(file: self, database: database).has(key, table)
   }
 
   private func failure(

@@ -24,6 +24,19 @@ struct MirrorFile: Sendable {
       .joined(separator: " AND ")
   }
 
+  /// A condition: an update changes what PostgreSQL has of a row. A pull writes once more what a program
+  /// has written.
+  private static func isChanged(_ table: MirrorTable) -> String {
+    let names = (table.key + table.columns).map { quoted($0.name.text) }
+    // The column's own collation may take different texts for equal.
+    let old = names.map { "OLD.\($0) COLLATE BINARY" }
+    let new = names.map { "NEW.\($0)" }
+    return "(\(old.joined(separator: ", "))) IS NOT (\(new.joined(separator: ", ")))"
+  }
+
+  /// A condition: each update counts.
+  private static let isAny = "TRUE"
+
   // MARK: Preparing
 
   /// Makes the tables and the triggers that are absent. All rows of a table whose trigger was absent
@@ -59,30 +72,53 @@ struct MirrorFile: Sendable {
         \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys)))
       WITHOUT ROWID
       """)
-    let events = [("INSERT", ["NEW."]), ("DELETE", ["OLD."]), ("UPDATE", ["OLD.", "NEW."])]
     var isComplete = true
-    for (event, rows) in events {
-      let name = "mirror.\(event.lowercased()).\(table.name)"
-      let known = try database.query(
-        "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = ?", [.text(name)])
-      if !known.isEmpty { continue }
-      isComplete = false
-      // An OR clause of the writing statement would replace one here.
-      let body = rows.map { row in
-        """
-        DELETE FROM \(noted) WHERE \(Self.matches(table, row))
-          AND (SELECT quiet FROM "mirror.turn") = 0;
-        INSERT INTO \(noted) SELECT \(Self.keys(table, row)), turn FROM "mirror.turn"
-          WHERE quiet = 0;
-        """
-      }
-      try database.execute(
-        """
-        CREATE TRIGGER \(Self.quoted(name)) AFTER \(event) ON \(Self.quoted(table.name.text)) BEGIN
-        \(body.joined(separator: "\n")) END
-        """)
+    for event in ["INSERT", "DELETE", "UPDATE"] {
+      let wanted = Self.trigger(event, table, Self.isChanged(table))
+      let known = try Self.trigger(event, of: table, in: database)
+      if known == wanted { continue }
+      // A trigger of other columns has passed over changes of these.
+      if known != Self.trigger(event, table, Self.isAny) { isComplete = false }
+      try database.execute("DROP TRIGGER IF EXISTS \(Self.name(ofTrigger: event, table))")
+      try database.execute(wanted)
     }
     if !isComplete { try noteAll(table, database) }
+  }
+
+  private static func name(ofTrigger event: String, _ table: MirrorTable) -> String {
+    quoted("mirror.\(event.lowercased()).\(table.name)")
+  }
+
+  /// Returns the statement that has made a trigger; `nil` if there is none.
+  private static func trigger(
+    _ event: String, of table: MirrorTable, in database: Database
+  ) throws -> String? {
+    let rows = try database.query(
+      "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?",
+      [.text("mirror.\(event.lowercased()).\(table.name)")])
+    guard case .text(let sql)? = rows.first?["sql"] else { return nil }
+    return sql
+  }
+
+  /// - Parameter condition: of the updates that count.
+  private static func trigger(
+    _ event: String, _ table: MirrorTable, _ condition: String
+  ) -> String {
+    let rows = ["INSERT": ["NEW."], "DELETE": ["OLD."]][event] ?? ["OLD.", "NEW."]
+    // An OR clause of the writing statement would replace one here.
+    let body = rows.map { row in
+      """
+      DELETE FROM \(noted(table)) WHERE \(matches(table, row))
+        AND (SELECT quiet FROM "mirror.turn") = 0;
+      INSERT INTO \(noted(table)) SELECT \(keys(table, row)), turn FROM "mirror.turn"
+        WHERE quiet = 0;
+      """
+    }
+    return """
+      CREATE TRIGGER \(name(ofTrigger: event, table)) AFTER \(event) ON \(quoted(table.name.text))
+      \(event == "UPDATE" ? "WHEN \(condition) " : "")BEGIN
+      \(body.joined(separator: "\n")) END
+      """
   }
 
   /// Adds columns that the schema has and the replica's tables lack.
@@ -90,8 +126,15 @@ struct MirrorFile: Sendable {
     for table in plan.tables {
       let rows = try database.query(
         "SELECT name FROM pragma_table_info(?)", [.text(table.name.text)])
-      for column in table.columns
-      where !rows.contains(where: { $0["name"] == .text(column.name.text) }) {
+      let absent = table.columns.filter { column in
+        !rows.contains { $0["name"] == .text(column.name.text) }
+      }
+      if try !absent.isEmpty && Self.trigger("UPDATE", of: table, in: database) != nil {
+        // Values that have waited for a column come with it, before the trigger knows the column.
+        try database.execute("DROP TRIGGER \(Self.name(ofTrigger: "UPDATE", table))")
+        try database.execute(Self.trigger("UPDATE", table, Self.isAny))
+      }
+      for column in absent {
         try database.execute(
           """
           ALTER TABLE \(Self.quoted(table.name.text))

@@ -327,6 +327,20 @@ package struct MirrorLedger: Sendable {
     guard noted.isEmpty else { return }
     throw MirrorFault(description: "the tables lack former steps: they were restored")
   }
+
+  /// Notes the last change of the space that the tables have, without a step.
+  ///
+  /// - Parameter ended: the last step that the tables had to have before.
+  func note(
+    applied: SequenceNumber, after ended: Int64, _ connection: PostgresConnection
+  ) throws {
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.mirrors SET applied = $2, at = now()
+        WHERE number = $1 AND applied <> $2 AND turn >= $3
+        """), [.int8(number), .int8(applied), .int8(ended)])
+  }
 }
 
 /// A row that its table in PostgreSQL cannot hold.

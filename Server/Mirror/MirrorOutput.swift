@@ -14,9 +14,13 @@ struct MirrorOutput: Sendable {
   }
 
   /// Brings the changed rows into the tables.
-  func bring() async throws -> Result {
-    guard try await parts.replica.read({ try parts.file.hasChanges($0) }) else { return .nothing }
+  ///
+  /// - Parameter retriesDeferred: whether rows that were deferred may succeed now, although no row has changed.
+  func bring(retriesDeferred: Bool) async throws -> Result {
+    let isChanged = try await parts.replica.read { try parts.file.hasChanges($0) }
+    guard isChanged || retriesDeferred else { return .nothing }
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0) }
+    guard isChanged || !deferred.isEmpty else { return .nothing }
     let turn = try await parts.replica.write { database in
       // Each change may be what they wait for.
       for row in deferred {

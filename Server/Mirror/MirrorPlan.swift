@@ -9,6 +9,8 @@ package struct MirrorTable: Sendable, Equatable {
   package var unique: [[Name]]
   package var indexes: [[Name]]
   package var references: [DeclaredReference]
+  /// Columns beside the key that rows of devices follow, and those of PostgreSQL do not.
+  package var followed: Set<Name> = []
   /// If it is a table of a company that keeps its definition: the part that travels.
   package var adoption: MirrorAdoption?
 
@@ -152,6 +154,13 @@ package struct MirrorPlan: Sendable, Equatable {
   private mutating func dropReferences() {
     let known = Dictionary(tables.map { ($0.name, $0) }) { first, _ in first }
     for (index, table) in tables.enumerated() {
+      for reference in table.references {
+        guard [.cascade, .setNull, .setDefault].contains(reference.onUpdate),
+          let parent = tables.firstIndex(where: { $0.name == reference.table })
+        else { continue }
+        tables[parent].followed.formUnion(reference.to)
+        tables[parent].followed.subtract(tables[parent].key.map(\.name))
+      }
       tables[index].references = table.references.filter { reference in
         guard let reason = Self.obstacle(to: reference, of: table, known) else { return true }
         let names = reference.columns.map(\.text).joined(separator: ", ")

@@ -62,6 +62,10 @@ package final class MirrorRounds: Sendable {
     var isAdopting = false
     /// Whether rows that the space lacks are to be tried again.
     var retries = true
+    /// Whether a program's write may let rows into the tables that these could not hold.
+    var retriesDeferred = true
+    /// The last change of the space that PostgreSQL knows to be in the tables, if no step has brought it.
+    var applied: SequenceNumber?
     /// Whether a table lacks a part that its rows do not permit; the next round tries it once more.
     var isIncomplete = false
   }
@@ -87,13 +91,22 @@ package final class MirrorRounds: Sendable {
       file = try await prepared(&state)
     }
     for step in 0..<Self.stepsMax {
-      if try await MirrorIntake(parts: parts(file)).takePresent() { state.retries = true }
+      if try await MirrorIntake(parts: parts(file)).takePresent() {
+        (state.retries, state.retriesDeferred) = (true, true)
+      }
       if state.retries, !configuration.adoptions.isEmpty {
+        // It takes programs' writes, too.
+        state.retriesDeferred = true
         state.retries = try await !MirrorUpload(parts: parts(file)).retry()
       }
       do {
-        let result = try await MirrorOutput(parts: parts(file)).bring()
-        if result == .nothing { return false }
+        let result = try await MirrorOutput(parts: parts(file))
+          .bring(retriesDeferred: state.retriesDeferred)
+        state.retriesDeferred = false
+        if result == .nothing {
+          try await noteApplied(file, &state)
+          return false
+        }
         // A row that has come may be needed by others.
         state.retries = true
         if result == .brought, step > 0 || configuration.adoptions.isEmpty { return false }
@@ -102,6 +115,19 @@ package final class MirrorRounds: Sendable {
       }
     }
     return true
+  }
+
+  /// Notes how far the tables are after changes that were the programs' own: no step has brought them.
+  private func noteApplied(_ file: MirrorFile, _ state: inout State) async throws {
+    guard let applied = try await replica.status().cursor?.applied, applied != state.applied
+    else { return }
+    let (hasChanges, ended) = try await replica.read { database in
+      (try file.hasChanges(database), try file.ended(database))
+    }
+    if hasChanges { return }
+    let ledger = ledger
+    try await pool.run { try ledger.note(applied: applied, after: ended, $0) }
+    state.applied = applied
   }
 
   /// Uploads the rows of adopted tables until all are in the space or noted, in this process.

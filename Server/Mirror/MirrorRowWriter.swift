@@ -115,14 +115,10 @@ struct MirrorRowWriter {
   private func isExact(
     _ columns: [MirrorColumn], _ values: [Value], _ write: CapturedWrite
   ) -> Bool {
-    zip(zip(columns, values), write.values).allSatisfy { pair, text in
-      do { return try pair.0.text(of: pair.1) == text } catch { return false }
-    }
+    zip(zip(columns, values), write.values).allSatisfy { $0.0.isExact($0.1, $1) }
   }
 
-  private func has(
-    _ key: [Value], _ table: MirrorTable
-  ) throws -> Bool {
+  func has(_ key: [Value], _ table: MirrorTable) throws -> Bool {
     let name = Self.quoted(table.name)
     return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
   }

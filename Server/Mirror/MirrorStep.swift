@@ -79,9 +79,9 @@ struct MirrorStep {
     } catch {
       // The key as the space has it.
       let key = row.key.map(\.keyText)
-      // No row can have it.
-      if row.values == nil { return try ledger.settle(definition.name, key, connection) }
-      return try postpone(row, key, error.description)
+      // No row of PostgreSQL can have it.
+      guard row.values != nil else { return try ledger.settle(definition.name, key, connection) }
+      return try ledger.defer(definition.name, key, error.description, connection)
     }
     let texts: [String?]
     do throws(MirrorFault) {

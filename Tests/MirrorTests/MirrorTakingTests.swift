@@ -14,10 +14,10 @@ struct MirrorTakingTests {
       names: ["title"], values: [title])
   }
 
-  private static func file() throws -> MirrorFile {
+  private static func file(_ columns: [DeclaredColumn] = []) throws -> MirrorFile {
     var schema = SpaceSchema.empty
     schema.tables["tasks"] = TableRules(
-      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)]))
+      definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)] + columns))
     return MirrorFile(plan: try MirrorPlan(schema))
   }
 
@@ -50,5 +50,164 @@ struct MirrorTakingTests {
       #expect(try database.query("SELECT id FROM tasks").count == 3)
     }
     await database.close()
+  }
+
+  @Test("only a write that changes a mirrored column of a row brings it to the table")
+  func changed() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let file = try Self.file()
+    /// Returns whether a write leaves rows to bring, and brings them.
+    func brings(_ file: MirrorFile, _ statement: String) async throws -> Bool {
+      try await database.write { database in
+        try file.prepare(database)
+        try database.execute(statement)
+        defer {
+          #expect(throws: Never.self) { try file.endTurn(try file.beginTurn(database), database) }
+        }
+        return try file.hasChanges(database)
+      }
+    }
+    try await database.write {
+      try $0.execute(
+        """
+        CREATE TABLE tasks(
+          id TEXT PRIMARY KEY NOT NULL, title TEXT COLLATE NOCASE, own TEXT, due TEXT)
+        """)
+    }
+    #expect(try await brings(file, "INSERT INTO tasks VALUES ('t', 'one', 'mine', NULL)"))
+    // As a pull does with what the server has from this replica.
+    let again = """
+      INSERT INTO tasks(id, title) VALUES ('t', 'one') ON CONFLICT(id) DO UPDATE SET title = excluded.title
+      """
+    #expect(try await !brings(file, again))
+    #expect(try await !brings(file, "UPDATE tasks SET own = 'other'"))
+    #expect(try await brings(file, "UPDATE tasks SET title = 'ONE'"))
+    #expect(try await brings(file, "UPDATE tasks SET title = NULL"))
+    #expect(try await !brings(file, "UPDATE tasks SET title = NULL"))
+    // The schema has got a column.
+    #expect(try await !brings(file, "UPDATE tasks SET due = 'today'"))
+    let wider = try Self.file([DeclaredColumn("due", .text)])
+    #expect(try await brings(wider, "UPDATE tasks SET due = 'tomorrow'"))
+    #expect(try await brings(wider, "DELETE FROM tasks"))
+    await database.close()
+  }
+
+  @Test("values that have waited for a column reach the table with the column")
+  func waitedForColumn() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    let (file, wider) = (try Self.file(), try Self.file([DeclaredColumn("due", .text)]))
+    try await database.write { database in
+      try database.execute("CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT)")
+      try file.prepare(database)
+      try database.execute("INSERT INTO tasks VALUES ('a', ''), ('b', '')")
+      try file.endTurn(try file.beginTurn(database), database)
+      try wider.addColumns(database)
+      // A replica does this as soon as a table has the column.
+      try database.execute("UPDATE tasks SET due = 'today' WHERE id = 'a'")
+      try wider.prepare(database)
+      let turn = try wider.beginTurn(database)
+      var keys: [[Value]] = []
+      try wider.changes(before: turn, database.connection) { keys.append($0.key) }
+      #expect(keys == [["a"]])
+    }
+    await database.close()
+  }
+
+  @Test("rows that follow a program's write on devices, and not in PostgreSQL, reach the tables")
+  func followers() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    var schema = SpaceSchema.empty
+    schema.tables["lists"] = TableRules(
+      definition: DeclaredTable(
+        key: "id", columns: [DeclaredColumn("code", .text), DeclaredColumn("title", .text)],
+        unique: [["code"]]))
+    schema.tables["tasks"] = TableRules(
+      definition: DeclaredTable(
+        key: "id", columns: [DeclaredColumn("list", .text)],
+        references: [DeclaredReference(["list"], to: "lists", ["code"], onUpdate: .cascade)]))
+    let file = MirrorFile(plan: try MirrorPlan(schema))
+    try await database.write { database in
+      try database.execute(
+        """
+        CREATE TABLE lists(id TEXT PRIMARY KEY NOT NULL, code TEXT UNIQUE, title TEXT);
+        CREATE TABLE tasks(
+          id TEXT PRIMARY KEY NOT NULL, list TEXT REFERENCES lists(code) ON UPDATE CASCADE);
+        INSERT INTO lists VALUES ('l', 'home', ''); INSERT INTO tasks VALUES ('t', 'home');
+        """)
+      try file.prepare(database)
+    }
+    let cases: [(String, String, [[Value]])] = [
+      ("title", "Home", []), ("code", "house", [["l"], ["t"]]),
+    ]
+    for (column, value, rows) in cases {
+      try await database.write { database in
+        try file.endTurn(try file.beginTurn(database), database)
+        let write = CapturedWrite(
+          id: 1, tries: 0, transaction: "7", table: "lists", kind: .update, key: ["l"],
+          names: [column], values: [value], former: [nil])
+        #expect(try file.take(CapturedWrites(writes: [write]), database).isEmpty)
+        let turn = try file.beginTurn(database)
+        var keys: [[Value]] = []
+        try file.changes(before: turn, database.connection) { keys.append($0.key) }
+        #expect(keys == rows, "\(column)")
+      }
+    }
+    await database.close()
+  }
+
+  @Test("a failed update of a company's row stays listed although a later one succeeds")
+  func laterUpdate() async throws {
+    let folder = try TemporaryDirectory()
+    let database = try await LocalDatabase.open(folder.file("mirror.db").path)
+    var schema = SpaceSchema.empty
+    schema.tables["tasks"] = TableRules(
+      definition: DeclaredTable(
+        key: "id", columns: [DeclaredColumn("a", .text), DeclaredColumn("b", .text)],
+        unique: [["a"]]))
+    let file = MirrorFile(
+      plan: try MirrorPlan(schema).adopting(["tasks": MirrorAdoption(columns: ["a", "b"])]))
+    @Sendable func write(_ id: Int64, in transaction: String, _ column: String) -> CapturedWrite {
+      CapturedWrite(
+        id: id, tries: 0, transaction: transaction, table: "tasks", kind: .update, key: ["t"],
+        names: [column], values: ["taken"], former: [nil])
+    }
+    try await database.write { database in
+      try database.execute(
+        """
+        CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, a TEXT UNIQUE, b TEXT);
+        INSERT INTO tasks VALUES ('other', 'taken', ''), ('t', 'mine', '');
+        """)
+      try file.prepare(database)
+      for writes in [
+        [write(1, in: "7", "a"), write(2, in: "8", "b")],
+        [write(1, in: "7", "a"), write(2, in: "7", "b")],
+      ] {
+        _ = try file.take(CapturedWrites(writes: writes), database)
+        // The second transaction in a step of its own.
+        let read = try file.read(database)
+        #expect(read.unsent.map(\.key) == [["t"]])
+        try file.forgetRead(database)
+      }
+      _ = try file.take(CapturedWrites(writes: [write(1, in: "7", "a")]), database)
+      _ = try file.take(CapturedWrites(writes: [write(2, in: "8", "b")]), database)
+      #expect(try file.read(database).unsent.map(\.key) == [["t"]])
+    }
+    await database.close()
+  }
+
+  @Test("a number in another form is no other value")
+  func numbers() throws {
+    let double = MirrorColumn(name: "n", affinity: .real, type: .double)
+    let numeric = MirrorColumn(name: "n", affinity: .numeric, type: .numeric)
+    let text = MirrorColumn(name: "n", affinity: .text, type: .numeric)
+    #expect(double.isExact(.real(100), "100") && double.isExact(.real(1e20), "1e+20"))
+    #expect(!double.isExact(.real(100), "100.5") && !double.isExact(.real(100), nil))
+    #expect(numeric.isExact(.real(1.5), "1.50") && numeric.isExact(.integer(2), "2.00"))
+    #expect(!numeric.isExact(.real(0.1), "0.10000000000000001"))
+    #expect(!numeric.isExact(.real(0.1), "0.1" + String(repeating: "0", count: 40) + "1"))
+    #expect(!text.isExact(.text("1.5"), "1.50") && text.isExact(.null, nil))
   }
 }

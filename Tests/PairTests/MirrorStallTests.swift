@@ -203,9 +203,15 @@ struct MirrorStallTests {
     try await Self.stop(run)
   }
 
-  @Test("a program that writes rows all the time does not hold up the rows of devices")
-  func steadyWrites() async throws {
+  @Test(
+    "a program that writes rows all the time does not hold up the rows of devices",
+    arguments: [
+      "INSERT INTO app.lists(id) VALUES (DEFAULT)",
+      "UPDATE app.lists SET name = clock_timestamp()::text",
+    ])
+  func steadyWrites(_ write: String) async throws {
     let stage = try await MirrorTests.Stage.make()
+    try stage.sql("INSERT INTO app.lists(id) VALUES (DEFAULT)")
     let run = try stage.run()
     let database = stage.database
     let writer = Thread {
@@ -213,8 +219,7 @@ struct MirrorStallTests {
         """
         DO 'BEGIN
           WHILE to_regclass(''public.stop'') IS NULL LOOP
-            INSERT INTO app.lists(id) VALUES (DEFAULT);
-            COMMIT;
+            \(write); COMMIT;
             PERFORM pg_sleep(0.005);
           END LOOP;
         END'
@@ -235,6 +240,32 @@ struct MirrorStallTests {
     try await stage.quiet()
     try await Self.stop(run)
     try await stage.expectEqual(
-      "SELECT id FROM tasks ORDER BY id", "SELECT id FROM lists ORDER BY id")
+      "SELECT id FROM tasks ORDER BY id", "SELECT id, name FROM lists ORDER BY id")
+  }
+
+  @Test("a row that a table cannot hold is tried again after a program's write")
+  func freed() async throws {
+    let company = try await Company.make(
+      """
+      CREATE TABLE tasks(id int PRIMARY KEY, title text);
+      CREATE UNIQUE INDEX ON tasks(lower(title)); INSERT INTO tasks VALUES (1, 'one')
+      """)
+    try await company.adopt("--table", "tasks")
+    try await company.join()
+    let run = try company.stage.run()
+    try await company.device.write("INSERT INTO tasks VALUES (2, 'ONE')")
+    try await company.device.exchange()
+    let deferred = "SELECT key::text FROM ferry_mirror.deferred"
+    try await company.stage.eventuallyRows(deferred, [["{2}"]])
+    try company.stage.sql("UPDATE tasks SET title = 'two' WHERE id = 1")
+    try await company.stage.eventuallyRows(
+      "SELECT title FROM tasks ORDER BY id", [["two"], ["ONE"]])
+    try await company.stage.eventuallyRows(deferred, [])
+    try await eventually("the tables to have all changes") {
+      let status = try await company.stage.mirror(["status", "crm", "--json"]).output
+      let line = try JSONLine.all(status).first
+      return line?.text("applied") != nil && line?.text("applied") == line?.text("head")
+    }
+    try await Self.stop(run)
   }
 }
