@@ -12,13 +12,7 @@ package final class ThreadExecutor: SerialExecutor {
   package init(name: String) {
     let queue = JobQueue()
     self.queue = queue
-    let thread = Thread {
-      // On Linux a name set before the start has no effect.
-      Thread.current.name = name
-      queue.drain()
-    }
-    thread.stackSize = 1 << 20
-    thread.start()
+    Thread.start(named: name, stackSize: 1 << 20) { queue.drain() }
   }
 
   deinit { queue.close() }

@@ -14,12 +14,7 @@ package final class ThreadPoolExecutor: TaskExecutor {
     let queue = SharedQueue(threads: max(count, 1))
     self.queue = queue
     for _ in 0..<max(count, 1) {
-      let thread = Thread {
-        Thread.current.name = name
-        queue.drain()
-      }
-      thread.stackSize = 2 << 20
-      thread.start()
+      Thread.start(named: name, stackSize: 2 << 20) { queue.drain() }
     }
   }
 

@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryPlatform
 import Foundation
 import Synchronization
@@ -153,11 +154,6 @@ final class LoopbackServer: Sendable {
   }
 
   private static func thread(_ name: String, _ body: @escaping @Sendable () -> Void) {
-    let thread = Thread {
-      Thread.current.name = name
-      body()
-    }
-    thread.stackSize = 512 << 10
-    thread.start()
+    Thread.start(named: name, stackSize: 512 << 10, body)
   }
 }
