@@ -111,7 +111,12 @@ class Browser:
             self.send("Browser.close")
         except (RuntimeError, OSError, SystemExit):
             pass
-        self.process.wait(10)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            # It may write its profile to a slow disk.
+            self.process.kill()
+            self.process.wait()
 
 
 def until(limit, poll):

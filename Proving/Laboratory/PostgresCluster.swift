@@ -102,12 +102,12 @@ package final class PostgresCluster: Sendable {
 
   /// Ends all connections to a database. Returns when their processes are gone.
   ///
-  /// - Throws: a ``TestSupportError`` if there was none, or if one is still there after 10 s.
+  /// - Throws: a ``TestSupportError`` if there was none, or if one is still there after a minute.
   package static func disconnectAll(from database: String) throws {
     let rows = try PostgresConnection(url: database).query(
       .once(
         """
-        SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+        SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
           AND backend_type = 'client backend'
         """))

@@ -47,13 +47,13 @@ final class PrivateServer: Sendable {
   }
 
   /// Makes a standby a primary. Returns when it takes writes.
-  func promote() throws { try run("pg_ctl", ["promote", "-D", data, "-w", "-s", "-t", "60"]) }
+  func promote() throws { try run("pg_ctl", ["promote", "-D", data, "-w", "-s", "-t", "600"]) }
 
   func url(database: String) -> String { "postgres://postgres@127.0.0.1:\(port)/\(database)" }
 
   func start() throws {
     do {
-      try run("pg_ctl", ["start", "-D", data, "-l", log, "-w", "-s", "-t", "60"])
+      try run("pg_ctl", ["start", "-D", data, "-l", log, "-w", "-s", "-t", "600"])
     } catch {
       let reason = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
       throw TestSupportError("\(error); \(reason.suffix(2000))")

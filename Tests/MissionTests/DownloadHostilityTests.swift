@@ -150,7 +150,7 @@ struct DownloadHostilityTests {
   func stalls(inChunks: Bool) async throws {
     let content = content
     let (server, outcome) = try await succeed(
-      inChunks: inChunks, timeout: .milliseconds(300)
+      inChunks: inChunks, timeout: .milliseconds(300), attempts: 1_000
     ) {
       let answer = Answer.good(content, tag: "\"a\"", to: $0)
       return $0.number == 0 ? answer.cut(after: 100_000, .silence) : answer

@@ -23,7 +23,7 @@ struct DaemonTests {
 
   @Test("a request in progress is answered before the server ends")
   func finishesRequest() async throws {
-    let pair = try await Pair.make()
+    let pair = try await Pair.make(serving: ["--stop-grace", "600s"])
     try await pair.one.write(Sample.notes(60, "note"))
     let trap = pair.proxy.trap(.request, of: "POST ", after: 1_500, .hold)
     let push = try pair.one.start("push", "--json")
@@ -67,9 +67,11 @@ struct DaemonTests {
     #expect(lines.contains("ferry_packets_total{status=\"applied\"} 1"))
     let samples = lines.filter { !$0.hasPrefix("#") }
     #expect(samples.allSatisfy { $0.wholeMatch(of: /[a-z_]+(\{.*\})? [-+0-9.eE]+(Inf)?/) != nil })
+    try await eventually("the request in the log") {
+      server.log.contains("\"route\":\"/v1/spaces/{space}/packets\"")
+    }
     let requests = try server.log.split(separator: "\n").filter { $0.hasPrefix("{") }
       .flatMap { try JSONLine.all(String($0)) }.filter { $0.text("message") == "request" }
-    #expect(requests.contains { $0.text("route") == "/v1/spaces/{space}/packets" })
     #expect(requests.allSatisfy { $0.number("status") != nil && $0.members["durationMs"] != nil })
   }
 

@@ -54,8 +54,11 @@ struct MirrorMakingTests {
     try lock.execute("SELECT pg_advisory_xact_lock(7310593)")
     let first = try start()
     try await eventually("it waits") {
-      try stage.rows("SELECT 1::text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-        == [["1"]]
+      try stage.rows(
+        """
+        SELECT 1::text FROM pg_locks JOIN pg_database d ON d.oid = database
+        WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()
+        """) == [["1"]]
     }
     first.send(SIGKILL)
     _ = try await first.exitStatus()

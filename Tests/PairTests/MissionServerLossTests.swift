@@ -44,7 +44,7 @@ struct MissionServerLossTests {
   @Test("a download reports a stalled server, and waits until it continues")
   func stopped() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
-    let run = try stage.download("--watch", "--timeout", "500ms", "--limit-rate", Self.rate)
+    let run = try stage.download("--watch", "--timeout", "3s", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     stage.server.send(SIGSTOP)
     try await run.changed(to: "downloading", "silent")
@@ -59,12 +59,12 @@ struct MissionServerLossTests {
   func stoppedForGood() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download(
-      "--wait", "100ms", "--timeout", "500ms", "--limit-rate", Self.rate)
+      "--wait", "100ms", "--timeout", "3s", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     stage.server.send(SIGSTOP)
     try await run.ends(with: 3)
     // There is no partial content to continue: the next one does not wait long either.
-    let vain = try stage.download("--wait", "100ms", "--timeout", "500ms")
+    let vain = try stage.download("--wait", "100ms", "--timeout", "3s")
     try await vain.ends(with: 3)
     // The server now responds to the first process, which is gone.
     stage.server.send(SIGCONT)

@@ -73,7 +73,7 @@ struct WatchTests {
       try await device.write("INSERT INTO notes VALUES (hex(randomblob(8)), 'x', 1)")
       return watch.endedWith != nil
     }
-    #expect(watch.endedWith == .exited(4))
+    #expect(try await watch.exitStatus() == .exited(4))
     #expect(watch.error.contains("valid token"))
     #expect(try await device.status().pending >= 1)
   }

@@ -17,7 +17,7 @@ struct TestDatabase {
     let other = try PostgresPool(url: database, connections: 1)
     let wasThere = try await other.run { connection in
       // The second argument waits for the end of the backend, in milliseconds.
-      let sql = "SELECT pg_terminate_backend($1, 10000)"
+      let sql = "SELECT pg_terminate_backend($1, 60000)"
       return try connection.query(.once(sql), [.int4(backend)])[0].bool(0)
     }
     guard wasThere else { throw TestSupportError("backend \(backend) is still there") }

@@ -266,7 +266,8 @@ struct ShellBrowserTests {
       guard duration == PageWatch.patience, loads.next() == 2, kind == "silent" else {
         return try await Task.sleep(for: .seconds(3_600))
       }
-      try await Task.sleep(for: .milliseconds(1_500))
+      // Until then the page has to have its stream.
+      try await Task.sleep(for: .seconds(5))
       isOver.set()
     }
     let stage = try Stage([], surroundings)
@@ -339,7 +340,7 @@ struct ShellBrowserTests {
         element.onerror = () => done("failed");
         element.src = address;
         document.head.append(element);
-        setTimeout(() => done("silent"), 1500);
+        if (tag === "iframe") setTimeout(() => done("silent"), 1500);
       });
       const post = (address, mode) => fetch(address + "-/call", { method: "POST", mode,
         credentials: "include", headers: { "Content-Type": "text/plain" },

@@ -105,7 +105,7 @@ actor ServiceSocket {
       let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
       descriptor = socket(AF_INET, kind, 0)
       // A hung server fails a test instead of stopping it.
-      var wait = timeval(tv_sec: 20, tv_usec: 0)
+      var wait = timeval(tv_sec: 600, tv_usec: 0)
       setsockopt(
         descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
       var address = sockaddr_in()

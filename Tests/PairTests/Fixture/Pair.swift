@@ -11,9 +11,9 @@ struct Pair: Sendable {
 
   static func make(
     _ kind: StoreKind = .embedded, schema: String = Device.notes,
-    tracking tables: [String] = ["notes"]
+    tracking tables: [String] = ["notes"], serving options: [String] = []
   ) async throws -> Pair {
-    let server = try await Server.start(kind)
+    let server = try await Server.start(kind, options)
     let proxy = try TCPProxy(to: server.port)
     return Pair(
       server: server, proxy: proxy,

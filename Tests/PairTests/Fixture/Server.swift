@@ -27,6 +27,10 @@ final class Server: Sendable {
 
   /// Starts a server on a store of its own. Returns when it is ready.
   static func start(_ kind: StoreKind = .embedded, _ options: String...) async throws -> Server {
+    try await start(kind, options)
+  }
+
+  static func start(_ kind: StoreKind, _ options: [String]) async throws -> Server {
     let database = kind == .postgres ? try PostgresCluster.shared().createDatabase() : nil
     let server = try Server(database: database, options)
     try await server.start()
