@@ -70,9 +70,13 @@ struct MirrorTests {
       }
     }
 
+    /// Waits until the query returns the rows. One that fails is tried again: the mirror may not
+    /// have made its table yet.
     func eventuallyRows(_ query: String, _ rows: [[String?]]) async throws {
-      try await eventually("\(rows) from \(query), not \((try? self.rows(query)) ?? [])") {
-        try self.rows(query) == rows
+      do {
+        try await eventually("\(rows) from \(query)") { (try? self.rows(query)) == rows }
+      } catch {
+        throw TestSupportError("\(error); the last answer: \(Result { try self.rows(query) })")
       }
     }
 
