@@ -79,14 +79,15 @@ struct MirrorFile: Sendable {
       if known == wanted { continue }
       // A trigger of other columns has passed over changes of these.
       if known != Self.trigger(event, table, Self.isAny) { isComplete = false }
-      try database.execute("DROP TRIGGER IF EXISTS \(Self.name(ofTrigger: event, table))")
+      try database.execute(
+        "DROP TRIGGER IF EXISTS \(Self.quoted(Self.name(ofTrigger: event, table)))")
       try database.execute(wanted)
     }
     if !isComplete { try noteAll(table, database) }
   }
 
   private static func name(ofTrigger event: String, _ table: MirrorTable) -> String {
-    quoted("mirror.\(event.lowercased()).\(table.name)")
+    "mirror.\(event.lowercased()).\(table.name)"
   }
 
   /// Returns the statement that has made a trigger; `nil` if there is none.
@@ -95,7 +96,7 @@ struct MirrorFile: Sendable {
   ) throws -> String? {
     let rows = try database.query(
       "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?",
-      [.text("mirror.\(event.lowercased()).\(table.name)")])
+      [.text(name(ofTrigger: event, table))])
     guard case .text(let sql)? = rows.first?["sql"] else { return nil }
     return sql
   }
@@ -115,7 +116,8 @@ struct MirrorFile: Sendable {
       """
     }
     return """
-      CREATE TRIGGER \(name(ofTrigger: event, table)) AFTER \(event) ON \(quoted(table.name.text))
+      CREATE TRIGGER \(quoted(name(ofTrigger: event, table)))
+      AFTER \(event) ON \(quoted(table.name.text))
       \(event == "UPDATE" ? "WHEN \(condition) " : "")BEGIN
       \(body.joined(separator: "\n")) END
       """
@@ -131,7 +133,7 @@ struct MirrorFile: Sendable {
       }
       if try !absent.isEmpty && Self.trigger("UPDATE", of: table, in: database) != nil {
         // Values that have waited for a column come with it, before the trigger knows the column.
-        try database.execute("DROP TRIGGER \(Self.name(ofTrigger: "UPDATE", table))")
+        try database.execute("DROP TRIGGER \(Self.quoted(Self.name(ofTrigger: "UPDATE", table)))")
         try database.execute(Self.trigger("UPDATE", table, Self.isAny))
       }
       for column in absent {

@@ -53,7 +53,9 @@ package struct MirrorLedger: Sendable {
     CREATE INDEX IF NOT EXISTS captured_mirror ON ferry_mirror.captured(mirror, xid);
     CREATE TABLE IF NOT EXISTS ferry_mirror.deferred(
       mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
-      reason text NOT NULL, at timestamptz NOT NULL DEFAULT now());
+      reason text NOT NULL,
+      retry boolean NOT NULL,               -- false: no table can hold the key
+      at timestamptz NOT NULL DEFAULT now());
     -- A key may be longer than another kind of index can hold.
     CREATE INDEX IF NOT EXISTS deferred_key ON ferry_mirror.deferred USING hash (key);
     CREATE TABLE IF NOT EXISTS ferry_mirror.unsent(  -- rows of adopted tables that the space lacks
@@ -265,13 +267,17 @@ package struct MirrorLedger: Sendable {
   static let deferredMax: Int64 = 1_000
 
   /// Returns deferred rows, the oldest first.
-  func deferred(_ connection: PostgresConnection) throws -> [DeferredRow] {
+  ///
+  /// - Parameter canRetry: only those whose key is noted as it is.
+  func deferred(
+    _ connection: PostgresConnection, canRetry: Bool = false
+  ) throws -> [DeferredRow] {
     try connection.query(
       .once(
         """
-        SELECT tab, key, reason FROM ferry_mirror.deferred WHERE mirror = $1
+        SELECT tab, key, reason FROM ferry_mirror.deferred WHERE mirror = $1 AND (retry OR NOT $3)
         ORDER BY at, tab, key LIMIT $2
-        """), [.int8(number), .int8(Self.deferredMax)]
+        """), [.int8(number), .int8(Self.deferredMax), .bool(canRetry)]
     ).map { row in
       DeferredRow(
         table: try row.text(0), key: try row.array(1, of: String.self), reason: try row.text(2))
@@ -279,19 +285,23 @@ package struct MirrorLedger: Sendable {
   }
 
   /// Notes why a row cannot be in its table.
+  ///
+  /// - Parameter canRetry: whether the table could hold the key; else `key` only resembles it.
   func `defer`(
-    _ table: Name, _ key: [String?], _ reason: String, _ connection: PostgresConnection
+    _ table: Name, _ key: [String?], _ reason: String, canRetry: Bool,
+    _ connection: PostgresConnection
   ) throws {
-    try settle(table, key, connection)
+    try settle(table, key, canRetry: canRetry, connection)
     _ = try connection.query(
       .once(
         """
-        INSERT INTO ferry_mirror.deferred(mirror, tab, key, reason) VALUES ($1, $2, $3, $4)
+        INSERT INTO ferry_mirror.deferred(mirror, tab, key, reason, retry)
+        VALUES ($1, $2, $3, $4, $5)
         """),
       [
         .int8(number), .text(table.text), .array(Self.storable(key)),
         // It may quote the row.
-        .text(Self.storable(reason)),
+        .text(Self.storable(reason)), .bool(canRetry),
       ])
   }
 
@@ -304,10 +314,15 @@ package struct MirrorLedger: Sendable {
     PostgresArray(key.map { $0.map(storable) })
   }
 
-  func settle(_ table: Name, _ key: [String?], _ connection: PostgresConnection) throws {
+  func settle(
+    _ table: Name, _ key: [String?], canRetry: Bool, _ connection: PostgresConnection
+  ) throws {
     _ = try connection.query(
-      .once("DELETE FROM ferry_mirror.deferred WHERE mirror = $1 AND tab = $2 AND key = $3"),
-      [.int8(number), .text(table.text), .array(Self.storable(key))])
+      .once(
+        """
+        DELETE FROM ferry_mirror.deferred WHERE mirror = $1 AND tab = $2 AND key = $3 AND retry = $4
+        """),
+      [.int8(number), .text(table.text), .array(Self.storable(key)), .bool(canRetry)])
   }
 
   // MARK: The place

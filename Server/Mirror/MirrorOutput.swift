@@ -19,7 +19,7 @@ struct MirrorOutput: Sendable {
   func bring(retriesDeferred: Bool) async throws -> Result {
     let isChanged = try await parts.replica.read { try parts.file.hasChanges($0) }
     guard isChanged || retriesDeferred else { return .nothing }
-    let deferred = try await parts.pool.run { try parts.ledger.deferred($0) }
+    let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
     guard isChanged || !deferred.isEmpty else { return .nothing }
     let turn = try await parts.replica.write { database in
       // Each change may be what they wait for.

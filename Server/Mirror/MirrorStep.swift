@@ -80,8 +80,11 @@ struct MirrorStep {
       // The key as the space has it.
       let key = row.key.map(\.keyText)
       // No row of PostgreSQL can have it.
-      guard row.values != nil else { return try ledger.settle(definition.name, key, connection) }
-      return try ledger.defer(definition.name, key, error.description, connection)
+      guard row.values != nil else {
+        return try ledger.settle(definition.name, key, canRetry: false, connection)
+      }
+      return try ledger.defer(
+        definition.name, key, error.description, canRetry: false, connection)
     }
     let texts: [String?]
     do throws(MirrorFault) {
@@ -90,14 +93,14 @@ struct MirrorStep {
     } catch {
       return try postpone(row, key, error.description)
     }
-    if hasDeferred { try ledger.settle(definition.name, key, connection) }
+    if hasDeferred { try ledger.settle(definition.name, key, canRetry: true, connection) }
     if isCareful { return try tryAlone(row, key, texts) }
     append(row, key, texts)
     if batch.count == Self.batchMax || batchBytes > Self.batchBytesMax { try flush() }
   }
 
   private mutating func postpone(_ row: MirrorRow, _ key: [String?], _ reason: String) throws {
-    try ledger.defer(sql[row.table].table.name, key, reason, connection)
+    try ledger.defer(sql[row.table].table.name, key, reason, canRetry: true, connection)
     deferred.append((row.table, key))
   }
 
