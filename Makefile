@@ -18,6 +18,9 @@ TEST_BUILD ?= -debug-info-format none
 # All but the tests themselves are optimised in debug builds: worlds and servers are several times as
 # fast. `export FERRY_OPTIMISED=1` lets `swift build` use the same build.
 export FERRY_OPTIMISED ?= 1
+# SwiftPM passes the names of enabled traits to the compiler in the order of a hashed set. In another
+# order than before, it would compile everything again.
+SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
 
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
 # parts run one after another: each would slow the others down.
@@ -33,7 +36,7 @@ help: ## List what can be made
 
 # `make demo CONFIGURATION=debug` shows the programs that the tests have built.
 CONFIGURATION ?= release
-BUILD := $(SWIFT) build -c $(CONFIGURATION) $(if $(filter debug,$(CONFIGURATION)),$(TEST_BUILD))
+BUILD := $(SWIFT_BUILD) -c $(CONFIGURATION) $(if $(filter debug,$(CONFIGURATION)),$(TEST_BUILD))
 
 .PHONY: demo
 demo: ## Three devices and a server on real data, start to end
@@ -50,7 +53,7 @@ test: ## All tests, with a PostgreSQL of their own
 	@Scripts/build-patch-host.sh $(PATCH_HOST)
 	@$(PATCH_HOST) probe >/dev/null || { rm -f $(PATCH_HOST); \
 	  echo "ferry-patch cannot confine itself on this system: tests that run it are skipped"; }
-	$(SWIFT) build --build-tests $(TEST_BUILD)
+	$(SWIFT_BUILD) --build-tests $(TEST_BUILD)
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PURE)'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --skip '$(PURE)|$(SERVER)|PairTests|SimulationTests'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(SERVER)'
@@ -64,7 +67,7 @@ sim: planted worlds ## Planted mistakes that have to be found, and SEEDS worlds 
 .PHONY: planted
 planted: ## Simulated worlds with known mistakes, which have to be found
 	@Scripts/install-dependencies.sh build test
-	$(SWIFT) build --build-tests $(TEST_BUILD)
+	$(SWIFT_BUILD) --build-tests $(TEST_BUILD)
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(PLANTED)'
 
 # The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
@@ -83,13 +86,13 @@ worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some
 .PHONY: build
 build: ## All programs, optimised
 	@Scripts/install-dependencies.sh build
-	$(SWIFT) build -c release
+	$(SWIFT_BUILD) -c release
 
 # The window is a package of its own: nothing else needs WebKitGTK.
 .PHONY: window
 window: ## ferry-window, for `ferry shell --window`, beside the programs of CONFIGURATION
 	@Scripts/install-dependencies.sh build window
-	$(SWIFT) build --package-path Client/Window --scratch-path .build/window -c release
+	$(SWIFT_BUILD) --package-path Client/Window --scratch-path .build/window -c release
 	@mkdir -p .build/$(CONFIGURATION)
 	@install -m 755 .build/window/release/ferry-window .build/$(CONFIGURATION)/ferry-window
 	@echo "ferry-window is in .build/$(CONFIGURATION): .build/$(CONFIGURATION)/ferry shell DIR --window"
@@ -109,7 +112,7 @@ PROGRAMS ?= $(RELEASE)
 install: ## ferry, ferryd, libferry_sqlite.so, and ferry-patch if built, below PREFIX (/usr/local); knows DESTDIR
 ifndef SUDO_USER
 	@Scripts/install-dependencies.sh build
-	@for program in ferry ferryd ferry_sqlite; do $(SWIFT) build -c release --product $$program || exit 1; done
+	@for program in ferry ferryd ferry_sqlite; do $(SWIFT_BUILD) -c release --product $$program || exit 1; done
 endif
 	@PATCH_HOST='$(wildcard $(PATCH_HOST))' Scripts/install.sh install '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
 
@@ -120,7 +123,7 @@ uninstall: ## Remove them again
 .PHONY: docs
 docs: ## The library's documentation in .build/docs; a link that leads nowhere fails
 	@Scripts/install-dependencies.sh build
-	$(SWIFT) build --target Ferry $(TEST_BUILD)
+	$(SWIFT_BUILD) --target Ferry $(TEST_BUILD)
 	@Scripts/build-docs.sh .build/debug/Modules .build/docs
 	@echo "The documentation is in .build/docs. To read it: python3 -m http.server -d .build/docs 8000,"
 	@echo "then open http://127.0.0.1:8000/documentation/ferry"
@@ -128,13 +131,13 @@ docs: ## The library's documentation in .build/docs; a link that leads nowhere f
 .PHONY: portable
 portable: ## The client without libcurl and zstd: URLSession and gzip, as on Apple's systems
 	@Scripts/install-dependencies.sh build
-	FERRY_OPTIMISED=0 $(SWIFT) build --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
+	FERRY_OPTIMISED=0 $(SWIFT_BUILD) --disable-default-traits --scratch-path .build/portable --product ferry $(TEST_BUILD)
 	@.build/portable/debug/ferry --version
 
 .PHONY: outside
 outside: ## A package of its own that replaces parts of Ferry, against a server
 	@Scripts/install-dependencies.sh build
-	$(SWIFT) build --build-tests $(TEST_BUILD)
+	$(SWIFT_BUILD) --build-tests $(TEST_BUILD)
 	@Scripts/run-outside.sh .build/debug
 
 .PHONY: patches
@@ -150,13 +153,13 @@ serve: build ## A server on http://127.0.0.1:8080 with the embedded store
 .PHONY: bench
 bench: ## Speed against the raw limits measured in the same run
 	@Scripts/install-dependencies.sh build test
-	@for program in ferry ferryd ferry-bench; do $(SWIFT) build -c release --product $$program || exit 1; done
+	@for program in ferry ferryd ferry-bench; do $(SWIFT_BUILD) -c release --product $$program || exit 1; done
 	@$(RELEASE)/ferry-bench run
 
 .PHONY: chaos
 chaos: ## Real processes paused, killed and cut off, ROUNDS times each: the long matrix
 	@Scripts/install-dependencies.sh build test
-	@for program in ferry ferryd ferry-chaos; do $(SWIFT) build -c release --product $$program || exit 1; done
+	@for program in ferry ferryd ferry-chaos; do $(SWIFT_BUILD) -c release --product $$program || exit 1; done
 	@$(RELEASE)/ferry-chaos matrix --rounds $(or $(ROUNDS),10) --duration $(or $(DURATION),30s)
 
 .PHONY: format
