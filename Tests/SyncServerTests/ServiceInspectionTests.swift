@@ -99,6 +99,25 @@ struct ServiceInspectionTests {
     #expect(fixture.store.state.withLock { $0.observed.first?.sightings.count } == 1)
   }
 
+  @Test("a view waits for observations that are being written down")
+  func saving() async throws {
+    let fixture = ServiceFixture()
+    let packet = Packet.serviceSample(1)
+    _ = await fixture.send("POST", "/v1/spaces/notes/packets", body: packet.encoded())
+    let (store, inspection) = (fixture.store, fixture.service.inspection)
+    store.state.withLock { $0.isHoldingNotes = true }
+    let first = Task { await inspection.save() }
+    await store.waitUntilHeld()
+    let second = Task {
+      await inspection.save()
+      return store.state.withLock { $0.observed.count }
+    }
+    for _ in 0..<1_000 { await Task.yield() }
+    store.release()
+    await first.value
+    #expect(await second.value == 1)
+  }
+
   @Test("a list shows the size of a large value, and the record itself the value")
   func largeValues() async throws {
     let fixture = ServiceFixture()

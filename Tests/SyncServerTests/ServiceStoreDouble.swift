@@ -23,6 +23,8 @@ final class ServiceStoreDouble: SyncStore {
     /// A batch that holds an operation on this record fails.
     var poisonedRecord: Name?
     var isHolding = false
+    /// Observations wait until `release()`.
+    var isHoldingNotes = false
     var held: [CheckedContinuation<Void, Never>] = []
     var heldWatchers: [CheckedContinuation<Void, Never>] = []
     var batches: [Int] = []
@@ -69,7 +71,7 @@ final class ServiceStoreDouble: SyncStore {
   func release() {
     let held = state.withLock { state in
       defer { state.held = [] }
-      state.isHolding = false
+      (state.isHolding, state.isHoldingNotes) = (false, false)
       return state.held
     }
     for continuation in held { continuation.resume() }

@@ -10,6 +10,7 @@ package final class InspectionKeeper: Sendable {
   private let clock: ServiceClock
   private let log: ServiceLog
   private let ledger = Mutex(InspectionLedger())
+  private let saving = AsyncTurn()
 
   init(store: any SyncStore, clock: ServiceClock, log: ServiceLog) {
     (self.store, self.clock, self.log) = (store, clock, log)
@@ -23,8 +24,11 @@ package final class InspectionKeeper: Sendable {
     while (try? await Task.sleep(for: Self.interval)) != nil { await save() }
   }
 
-  /// Stores the observations. A failure goes to the log, and the next call tries again.
+  /// Stores the observations, and waits for those that another call is storing. A failure goes to the log, and
+  /// the next call tries again.
   package func save() async {
+    await saving.begin()
+    defer { saving.end() }
     let observations = ledger.withLock { $0.take() }
     do throws(StoreError) {
       try await store.note(observations, now: clock.wall())
@@ -32,5 +36,37 @@ package final class InspectionKeeper: Sendable {
       ledger.withLock { $0.restore(observations) }
       log.write(error)
     }
+  }
+}
+
+/// Lets one caller go on at a time, in the order in which they come.
+private final class AsyncTurn: Sendable {
+  private struct State {
+    var isTaken = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private let state = Mutex(State())
+
+  func begin() async {
+    await withCheckedContinuation { continuation in
+      let isFree = state.withLock { state in
+        defer { state.isTaken = true }
+        if state.isTaken { state.waiting.append(continuation) }
+        return !state.isTaken
+      }
+      if isFree { continuation.resume() }
+    }
+  }
+
+  func end() {
+    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+      if state.waiting.isEmpty {
+        state.isTaken = false
+        return nil
+      }
+      return state.waiting.removeFirst()
+    }
+    next?.resume()
   }
 }
