@@ -57,14 +57,22 @@ publish() {
 # Waits until the laptop, which syncs continuously, has the files of a version.
 await_version() {
   local try
-  for ((try = 0; try < 200; try++)); do
+  for ((try = 0; try < 6000; try++)); do
     if "${laptop[@]}" bundle list --json | grep "\"version\":\"$1\"" | grep -q '"here":true'; then return; fi
     sleep 0.1
   done
   fail "version $1 did not reach the laptop"
 }
 
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+# Below the range from which the kernel takes the ports of outgoing connections.
+port=$(python3 -c '
+import random, socket
+while True:
+  port = random.randrange(20000, 32000)
+  try: socket.socket().bind(("127.0.0.1", port))
+  except OSError: continue
+  print(port)
+  break')
 mkdir -p "$pictures"
 : > "$work/shell.log"
 : > "$work/page.log"
@@ -141,14 +149,14 @@ steps=(
   "@dark"
   "@picture $pictures/8-phone-dark.png"
 )
-Scripts/browse.py "$address" "${steps[@]}" > "$work/page.log" 2> "$work/browser.log" &
+Scripts/browse.py --time 600 "$address" "${steps[@]}" > "$work/page.log" 2> "$work/browser.log" &
 page=$!
 children+=("$page")
 
 # Waits for the result of a step, counted from 0.
 result() {
   local try
-  for ((try = 0; try < 1400; try++)); do
+  for ((try = 0; try < 12000; try++)); do
     if [ "$(wc -l < "$work/page.log")" -gt "$1" ]; then
       sed -n "$(($1 + 1))p" "$work/page.log"
       return

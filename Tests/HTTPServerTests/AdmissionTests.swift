@@ -172,7 +172,8 @@ struct AdmissionTests {
         #expect(again.status == 200)
       }
     }
-    #expect(budget.used == 0)
+    // A client may have its answer before the request is released.
+    while budget.used != 0 { try await Task.sleep(for: .milliseconds(5)) }
   }
 
   @Test("clients that trickle headers or content are disconnected, and others are not")

@@ -35,7 +35,7 @@ struct RefusalTests {
 
   @Test(
     "a declared body over the limit is answered 413, and the client can read the answer",
-    arguments: [64 << 10 + 1, 1 << 20, 64 << 20])
+    arguments: [64 << 10 + 1, 1 << 20, 8 << 20])
   func overLimit(excess: Int) async throws {
     try await withLimitedServer { server in
       try await onThread {

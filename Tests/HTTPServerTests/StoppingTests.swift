@@ -23,8 +23,8 @@ struct StoppingTests {
       }
     }
     _ = await arrived.values(1)
-    let stopping = Task { await server.stop(grace: .seconds(30)) }
-    let again = Task { await server.stop(grace: .seconds(30)) }
+    let stopping = Task { await server.stop(grace: .hangLimit) }
+    let again = Task { await server.stop(grace: .hangLimit) }
     // New connections are refused while the old one is still served.
     try await onThread {
       while (try? RawClient(port: server.port)) != nil {}

@@ -71,7 +71,9 @@ final class HostileServer: Sendable {
 
   private struct State {
     var requests: [Request] = []
+    /// Bytes of bodies, with those that are being written.
     var served = 0
+    var written = 0
     var open: Set<Int32> = []
     var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
   }
@@ -113,8 +115,8 @@ final class HostileServer: Sendable {
   func hasServed(_ count: Int) async {
     await withCheckedContinuation { continuation in
       let isPast = state.withLock { state in
-        if state.served < count { state.waiters.append((count, continuation)) }
-        return state.served >= count
+        if state.written < count { state.waiters.append((count, continuation)) }
+        return state.written >= count
       }
       if isPast { continuation.resume() }
     }
@@ -187,18 +189,23 @@ final class HostileServer: Sendable {
         inChunks
         ? Array("\(String(part.count, radix: 16))\r\n".utf8) + part + Array("\r\n".utf8)
         : Array(part)
-      guard LoopbackSocket.write(connection, framed[...]) else { return false }
-      count(part.count)
+      // A client may have ended before this thread goes on after the write.
+      state.withLock { $0.served += part.count }
+      guard LoopbackSocket.write(connection, framed[...]) else {
+        state.withLock { $0.served -= part.count }
+        return false
+      }
+      wakeWaiters(part.count)
     }
     return true
   }
 
-  private func count(_ bytes: Int) {
+  private func wakeWaiters(_ bytes: Int) {
     let ready = state.withLock { state in
-      state.served += bytes
-      let served = state.served
-      defer { state.waiters.removeAll { $0.count <= served } }
-      return state.waiters.filter { $0.count <= served }
+      state.written += bytes
+      let written = state.written
+      defer { state.waiters.removeAll { $0.count <= written } }
+      return state.waiters.filter { $0.count <= written }
     }
     for waiter in ready { waiter.continuation.resume() }
   }

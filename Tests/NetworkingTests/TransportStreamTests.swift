@@ -196,7 +196,7 @@ struct TransportStreamTests {
       return true
     }
     defer { server.stop() }
-    let timeout = Duration.seconds(2)
+    let timeout = Duration.seconds(10)
     let slow = try await transport.stream(
       TransportRequest(.get, server.url("/slow"), timeout: timeout))
     let silent = try await transport.stream(

@@ -24,7 +24,7 @@ struct CredentialTests {
     let made = try await ChildProcess.run(
       URL(filePath: "/bin/sh"),
       ["-c", script, try Executables.ferry().path, device.path, server.url, token],
-      directory: device.directory.url, within: .seconds(90))
+      directory: device.directory.url)
     #expect(made.status == .exited(0), "\(made.error)")
     return (device, token)
   }

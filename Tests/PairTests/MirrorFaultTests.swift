@@ -21,7 +21,7 @@ struct MirrorFaultTests {
     try await device.ferry("schema", "publish")
     try await device.exchange()
     let stage = MirrorTests.Stage(
-      server: server, device: device, database: try PostgresCluster.shared().createDatabase(),
+      server: server, device: device, database: try await Server.database(),
       mirrors: try TemporaryDirectory())
     try await stage.mirror(
       [

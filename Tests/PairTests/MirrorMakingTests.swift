@@ -20,7 +20,7 @@ struct MirrorMakingTests {
     try await device.ferry("schema", "publish")
     try await device.exchange()
     let stage = Stage(
-      server: server, device: device, database: try PostgresCluster.shared().createDatabase(),
+      server: server, device: device, database: try await Server.database(),
       mirrors: try TemporaryDirectory())
     return (stage, try await server.token("writer"))
   }

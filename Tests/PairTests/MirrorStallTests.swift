@@ -159,7 +159,7 @@ struct MirrorStallTests {
     try await device.ferry("schema", "publish")
     try await device.exchange()
     let stage = MirrorTests.Stage(
-      server: server, device: device, database: try PostgresCluster.shared().createDatabase(),
+      server: server, device: device, database: try await Server.database(),
       mirrors: try TemporaryDirectory())
     try await stage.mirror(
       [

@@ -30,7 +30,7 @@ struct MirrorTests {
       try await device.ferry("schema", "publish")
       try await device.exchange()
       let stage = Stage(
-        server: server, device: device, database: try (cluster ?? .shared()).createDatabase(),
+        server: server, device: device, database: try await Server.database(in: cluster),
         mirrors: try TemporaryDirectory())
       try await stage.mirror(
         [
@@ -60,11 +60,16 @@ struct MirrorTests {
         directory: mirrors.url)
     }
 
-    func sql(_ text: String) throws { try PostgresConnection(url: database).execute(text) }
+    /// A busy machine may take longer than the default limit of a connection.
+    private var patient: String {
+      database + (database.contains("?") ? "&" : "?") + "connect_timeout=600"
+    }
+
+    func sql(_ text: String) throws { try PostgresConnection(url: patient).execute(text) }
 
     /// Returns the rows of a query of texts.
     func rows(_ query: String) throws -> [[String?]] {
-      let found = try PostgresConnection(url: database).query(.once(query))
+      let found = try PostgresConnection(url: patient).query(.once(query))
       return try found.map { row in
         try (0..<found.columnCount).map { try row.ifPresent($0, as: String.self) }
       }

@@ -10,12 +10,14 @@ struct MissionForeignTests {
   private let right = Draft.content(21, 3_000_000)
   private let wrong = Draft.content(22, 3_000_000)
   private let elsewhere: NginxFileServer
+  private let proxy: TCPProxy
   private let server: Server
   private let device: Device
 
   /// Publishes a mission of one item on nginx, whose content must be `right`.
   init() async throws {
-    elsewhere = try await NginxFileServer(rate: 400_000)
+    elsewhere = try await NginxFileServer(rate: 0)
+    proxy = try TCPProxy(to: elsewhere.port)
     server = try await Server.start()
     device = try await Device.joined(server.url)
     let folder = try TemporaryDirectory()
@@ -27,19 +29,22 @@ struct MissionForeignTests {
     }.joined()
     try Data(
       """
-      {"items": [{"path": "media/film.mp4", "url": "\(elsewhere.url)", "sha256": "\(sum)",
+      {"items": [{"path": "media/film.mp4", "url": "\(proxy.url)/file", "sha256": "\(sum)",
         "size": \(right.count)}]}
       """.utf8
     ).write(to: manifest)
     try await server.publish(manifest.path, as: "film")
   }
 
-  /// Downloads until half of the item is there, and is killed then.
+  /// Downloads until half of the item has come, and is killed then.
   private func halfOf() async throws {
+    let trap = proxy.trap(.answer, after: right.count / 2, .hold)
     let run = try MissionRun(device, ["download", "film"])
-    try await run.reached(right.count / 2)
+    try await trap.sprung()
+    try await run.reached(right.count / 3)
     run.child.send(SIGKILL)
     _ = try await run.child.exitStatus()
+    trap.cut()
   }
 
   private func expectRight() async throws {

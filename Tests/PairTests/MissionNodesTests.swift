@@ -12,7 +12,7 @@ struct MissionNodesTests {
 
   init() async throws {
     blobs = try TemporaryDirectory(prefix: "ferry-blobs")
-    let database = try PostgresCluster.shared().createDatabase()
+    let database = try await Server.database()
     let options = ["--blobs", blobs.file("shared").path]
     (east, west) = (
       try Server(database: database, options), try Server(database: database, options)

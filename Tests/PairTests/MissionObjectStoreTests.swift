@@ -51,7 +51,7 @@ struct MissionObjectStoreTests {
     arguments: [false, true])
   func nodes(redirects: Bool) async throws {
     let bucket = try await objects.bucket()
-    let database = try PostgresCluster.shared().createDatabase()
+    let database = try await Server.database()
     let flags = redirects ? ["--content-redirect"] : []
     let east = try Server(database: database, content(bucket, node: "east") + flags)
     let west = try Server(database: database, content(bucket, node: "west") + flags)

@@ -47,11 +47,11 @@ struct MissionProcessTests {
     #expect(rested.text("state") == "paused" && there < stage.size)
     #expect(there >= stage.size / 8)
 
-    let before = try await stage.server.blobBytes()
+    let before = try await stage.server.blobRequests()
     // Neither looking nor a pull lets it go on.
     try await stage.device.exchange("pull")
     #expect(try await stage.device.mission(MissionStage.mission).text("state") == "paused")
-    #expect(try await stage.server.blobBytes() == before)
+    #expect(try await stage.server.blobRequests() == before)
     let resumed = try MissionRun(stage.device, ["resume", MissionStage.mission])
     try await resumed.ends()
     #expect(try run.fetched() + resumed.fetched() <= stage.bound)

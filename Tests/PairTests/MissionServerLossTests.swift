@@ -28,7 +28,7 @@ struct MissionServerLossTests {
   @Test("a download gives up if the server does not return, and the next command continues it")
   func gone() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
-    let run = try stage.download("--wait", "100ms", "--limit-rate", Self.rate)
+    let run = try stage.download("--wait", "10s", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     try await stage.server.kill()
     try await run.ends(with: 3)
@@ -59,7 +59,7 @@ struct MissionServerLossTests {
   func stoppedForGood() async throws {
     let stage = try await MissionStage.make(mebibytes: 32, isTight: true)
     let run = try stage.download(
-      "--wait", "100ms", "--timeout", "3s", "--limit-rate", Self.rate)
+      "--wait", "10s", "--timeout", "10s", "--limit-rate", Self.rate)
     try await run.reached(stage.size / 3)
     stage.server.send(SIGSTOP)
     try await run.ends(with: 3)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.hangLimit)
 struct NodesTests {
   private func makeNodes() async throws -> (Server, Server) {
-    let database = try PostgresCluster.shared().createDatabase()
+    let database = try await Server.database()
     let nodes = (try Server(database: database), try Server(database: database))
     // At once: both create the tables in the empty database.
     async let first = nodes.0.start()

@@ -21,7 +21,7 @@ struct PatchPairTests {
       example.firstMatch(of: /func patchExample(?s:.*?)\]\) \{\n(?<code>(?s:.*?))  return \(/)
     ).code
     let shown = try documented("swift").replacing("\"patches.json\"", with: "ledger")
-      .replacing(".installed", with: "host")
+      .replacing(".installed", with: "host, limits: limits")
     #expect(shown.filter { !$0.isWhitespace } == body.filter { !$0.isWhitespace })
   }
 
@@ -52,12 +52,15 @@ struct PatchPairTests {
     let ledger = draft.path + ".ledger"
     // An app that trusts another key uses its own code.
     let stranger = try #require(PatchKey([UInt8](repeating: 9, count: 32)))
+    var limits = PatchLimits()
+    limits.time = .hangLimit
     let native = try await patchExample(
-      replica: replica, key: stranger, ledger: ledger, host: PatchHost(path: Self.host))
+      replica: replica, key: stranger, ledger: ledger, host: PatchHost(path: Self.host),
+      limits: limits)
     #expect(native.0 == 0 && native.1.first?.patch == nil)
     let patched = try await patchExample(
       replica: replica, key: try #require(PatchKey(public64)), ledger: ledger,
-      host: PatchHost(path: Self.host))
+      host: PatchHost(path: Self.host), limits: limits)
     #expect(patched.0 == 15, "\(patched.1)")
     #expect(patched.1.first?.patchedCalls == 1)
   }

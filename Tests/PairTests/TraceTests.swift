@@ -75,8 +75,11 @@ struct TraceTests {
       .get, "\(server.url)/v1/spaces/nowhere",
       headers: ["traceparent": "00-\(trace)-\(span)-01", "X-Request-ID": "r-1"])
     #expect(try await server.stop() == .exited(0))
-    // All spans are sent before the process ends.
-    let requests = try collector.spans().filter { $0.kind == 2 }
+    // All spans are sent before the process ends; the collector may still read them.
+    let requests = try await eventually("the spans of three requests") {
+      let found = try collector.spans().filter { $0.kind == 2 }
+      return found.count >= 3 ? found : nil
+    }
     #expect(
       requests.map(\.name)
         == ["GET /v1/spaces", "GET /v1/spaces", "GET /v1/spaces/{space}"])

@@ -55,8 +55,8 @@ struct HostFaultTests {
 
   @Test("a host gets no environment")
   func environment() async throws {
-    setenv("FERRY_PATCH_SECRET", "x", 1)
-    let host = try await host(#"printf '{"result":"%s"}\n' "$FERRY_PATCH_SECRET$HOME""#)
+    try #require(ProcessInfo.processInfo.environment["HOME"] != nil)
+    let host = try await host(#"printf '{"result":"%s"}\n' "$HOME""#)
     #expect(await run(host) == .success(#""""#))
   }
 

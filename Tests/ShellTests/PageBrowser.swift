@@ -37,7 +37,7 @@ struct PageBrowser {
       .appending(path: "../../Scripts/browse.py").standardized
     return Visit(
       try ChildProcess(
-        URL(filePath: "/usr/bin/env"), ["python3", script.path, "--time", "60", address] + steps))
+        URL(filePath: "/usr/bin/env"), ["python3", script.path, "--time", "600", address] + steps))
   }
 }
 

@@ -262,7 +262,7 @@ struct ShellAttackTests {
   func slow() async throws {
     var limits = LoopbackServer.Limits()
     limits.connections = 4
-    limits.headTime = .milliseconds(300)
+    limits.headTime = .seconds(3)
     let visitor = try await visitor(limits)
     // More silent connections than there are places; each ends by itself or for another one.
     let port = visitor.shell.port

@@ -13,7 +13,12 @@ struct ShellBrowserTests {
     let shell: Shell
     private let seen: SharedEvents
 
-    init(_ services: [Service] = [], _ surroundings: ShellSurroundings = .system) throws {
+    /// No time passes for pages: none of them is silent.
+    private static let patient = ShellSurroundings(now: { .zero }) { duration in
+      try await Task.sleep(for: duration == PageWatch.patience ? .seconds(3_600) : duration)
+    }
+
+    init(_ services: [Service] = [], _ surroundings: ShellSurroundings = Stage.patient) throws {
       folder = try TemporaryDirectory()
       let seen = SharedEvents()
       self.seen = seen
@@ -63,11 +68,28 @@ struct ShellBrowserTests {
   ) { _ in throw ServiceError("sold_out", "there is none left") }
 
   /// Answers only when the call is cancelled.
-  private static func slow(_ ended: SharedFlag) -> Service {
+  private static func slow(_ begun: SharedFlag, _ ended: SharedFlag) -> Service {
     Service("probe.slow", permission: "waits", argument: .any, result: .any) { _ in
+      begun.set()
       defer { ended.set() }
       try await Task.sleep(for: .seconds(3_600))
       return .null
+    }
+  }
+
+  /// Answers once a flag is set.
+  private static func awaits(_ flag: SharedFlag) -> Service {
+    Service("probe.awaits", permission: "waits", argument: .any, result: .any) { _ in
+      try await flag.wait()
+      return .null
+    }
+  }
+
+  /// Never has a result; sets a flag when it is followed.
+  private static func silent(_ followed: SharedFlag) -> Service {
+    Service(watching: "probe.silent", permission: "waits", argument: .any, result: .any) { _ in
+      followed.set()
+      return AsyncThrowingStream { _ in }
     }
   }
 
@@ -103,9 +125,10 @@ struct ShellBrowserTests {
 
   @Test("a page calls, follows, cancels and uploads by ferry.js, and confirms that it works")
   func bridge() async throws {
-    let (slowEnded, countEnded) = (SharedFlag(), SharedFlag())
+    let (slowBegun, slowEnded, countEnded) = (SharedFlag(), SharedFlag(), SharedFlag())
     let stage = try Stage([
-      Self.echo, Self.fails, Self.slow(slowEnded), Self.count(countEnded),
+      Self.echo, Self.fails, Self.slow(slowBegun, slowEnded), Self.awaits(slowBegun),
+      Self.count(countEnded),
     ])
     try stage.publish(1, ["index.html": Self.page("one"), "app.js": "await ferry.ready();"])
     let visit = try PageBrowser.visit(
@@ -135,8 +158,10 @@ struct ShellBrowserTests {
       """,
       """
       const stop = new AbortController();
-      setTimeout(() => stop.abort(), 200);
-      return await ferry.call("probe.slow", null, {signal: stop.signal}).catch((e) => e.code);
+      const call = ferry.call("probe.slow", null, {signal: stop.signal}).catch((e) => e.code);
+      await ferry.call("probe.awaits");
+      stop.abort();
+      return await call;
       """,
       """
       const stop = new AbortController();
@@ -253,7 +278,7 @@ struct ShellBrowserTests {
     arguments: [
       ("throw new Error('broken')", "", "crashed"), ("import './none.js'", "", "crashed"),
       ("let = 1", "", "crashed"),
-      ("export const nothing = 1", "", "silent"),
+      ("(async () => { for await (const _ of ferry.watch('probe.silent')) {} })()", "", "silent"),
       ("await ferry.ready(); fetch('http://127.0.0.1:9/')", "", "violated"),
       ("document.body.innerHTML += '<p style=\"color:red\">x</p>'", "", "violated"),
       // The browser reports it before the page has its stream.
@@ -261,16 +286,16 @@ struct ShellBrowserTests {
     ])
   func fallback(script: String, attribute: String, kind: String) async throws {
     // The ten seconds of the second load pass at once, if the page has to stay silent.
-    let (loads, isOver) = (SharedCount(), SharedFlag())
+    let (loads, isOver, isFollowed) = (SharedCount(), SharedFlag(), SharedFlag())
     let surroundings = ShellSurroundings(now: { .seconds(isOver.isSet ? 11 : 0) }) { duration in
       guard duration == PageWatch.patience, loads.next() == 2, kind == "silent" else {
         return try await Task.sleep(for: .seconds(3_600))
       }
       // Until then the page has to have its stream.
-      try await Task.sleep(for: .seconds(5))
+      try await isFollowed.wait()
       isOver.set()
     }
-    let stage = try Stage([], surroundings)
+    let stage = try Stage([Self.silent(isFollowed)], surroundings)
     let works = "await ferry.ready(); document.body.dataset.state = 'ready';"
     try stage.publish(1, ["index.html": Self.page("good"), "app.js": works])
     let mark = stage.folder.file(".published").path
@@ -289,11 +314,7 @@ struct ShellBrowserTests {
 
   @Test("a version whose tab crashes twice before it is ready gives way to the last good one")
   func crashedTab() async throws {
-    // No time passes for pages: none of them is silent.
-    let surroundings = ShellSurroundings(now: { .zero }) { duration in
-      try await Task.sleep(for: duration == PageWatch.patience ? .seconds(3_600) : duration)
-    }
-    let stage = try Stage([], surroundings)
+    let stage = try Stage()
     let works = "await ferry.ready(); document.body.dataset.state = 'ready';"
     try stage.publish(1, ["index.html": Self.page("good"), "app.js": works])
     let marks = ["one", "two", "three"].map { stage.folder.file(".\($0)").path }

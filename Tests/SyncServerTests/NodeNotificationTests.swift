@@ -75,6 +75,8 @@ struct NodeNotificationTests {
     try await news.write(3)
     // Notifications of one database arrive in order: those of `busy` would be there by now.
     #expect(await west.hears(watched, 3).allSatisfy { $0.space == watched.id })
+    // A node may read a head before it hears of it.
+    while west.notifications.received < 3 { try await Task.sleep(for: .milliseconds(5)) }
     #expect(west.notifications.received == 3)
     west.store.unwatchHead(of: watched.id)
     await west.listens(to: 0)

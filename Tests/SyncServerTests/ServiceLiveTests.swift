@@ -63,8 +63,9 @@ struct ServiceLiveTests {
 
   @Test("stopping ends the streams, and a packet that is being committed gets its answer")
   func stops() async throws {
-    let server = try await FerryServer.start(
-      ServiceStartTests.configuration(), store: store)
+    var configuration = ServiceStartTests.configuration()
+    configuration.stopGrace = .hangLimit
+    let server = try await FerryServer.start(configuration, store: store)
     let stream = try ServiceSocket(port: server.port)
     try await stream.send("GET", "/v1/spaces/notes/events")
     _ = try await stream.read(until: "event: head")

@@ -124,18 +124,19 @@ package final class ObjectStoreServer: Sendable {
   /// The server is ready when a file can be written: the volumes are there then.
   private func isReady() async throws -> Bool {
     let url = "http://127.0.0.1:\(filerPort)/ready/file"
-    guard let written = try? await Self.request("PUT", url, body: "ready") else { return false }
+    guard let written = try? await Self.request("PUT", url, body: "ready", within: 20)
+    else { return false }
     guard written == 201 else { return false }
-    let answer = try? await Self.request("GET", endpoint + "/")
+    let answer = try? await Self.request("GET", endpoint + "/", within: 20)
     return answer != nil
   }
 
   private static func request(
-    _ method: String, _ url: String, body: String? = nil
+    _ method: String, _ url: String, body: String? = nil, within seconds: Int = 600
   ) async throws -> Int {
     let finished = try await ChildProcess.run(
       URL(filePath: "/usr/bin/curl"),
-      ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-m", "20", "-X", method]
+      ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-m", "\(seconds)", "-X", method]
         + (body.map { ["-H", "Content-Type: application/octet-stream", "--data-binary", $0] } ?? [])
         + [url])
     guard finished.status == .exited(0), let status = Int(finished.output) else {

@@ -133,7 +133,7 @@ struct MultipartUploadTests {
     let highest = Mutex(0)
     let sent = Mutex(0)
     let answer = try await client.send(
-      NetworkRequest("/form", method: .put, body: .form(form))
+      NetworkRequest("/form", method: .put, body: .form(form), timeout: .hangLimit)
     ) { progress in
       sent.withLock { $0 = progress.sent }
       highest.withLock { $0 = max($0, Memory.resident) }

@@ -31,10 +31,20 @@ final class Server: Sendable {
   }
 
   static func start(_ kind: StoreKind, _ options: [String]) async throws -> Server {
-    let database = kind == .postgres ? try PostgresCluster.shared().createDatabase() : nil
+    let database = kind == .postgres ? try await database() : nil
     let server = try Server(database: database, options)
     try await server.start()
     return server
+  }
+
+  /// Makes an empty database in a cluster; all tests share one unless it is named. The start of a cluster blocks, and
+  /// the pool of tasks has few threads.
+  static func database(in cluster: PostgresCluster? = nil) async throws -> String {
+    try await withCheckedThrowingContinuation { done in
+      Thread.detachNewThread {
+        done.resume(with: Result { try (cluster ?? .shared()).createDatabase() })
+      }
+    }
   }
 
   /// Creates a server that has not been started; with a database, one of several that share it.
