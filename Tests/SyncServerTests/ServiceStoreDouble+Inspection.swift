@@ -72,23 +72,10 @@ extension ServiceStoreDouble {
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> { .success(document) }
 
   func note(_ observations: Observations, now: Int64) async throws(StoreError) {
-    if !observations.isEmpty { await holdNote() }
+    if !observations.isEmpty { await wait(while: \.isHoldingNotes) }
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       if !observations.isEmpty { state.observed.append(observations) }
-    }
-  }
-
-  private func holdNote() async {
-    await withCheckedContinuation { continuation in
-      let watchers = state.withLock { state -> [CheckedContinuation<Void, Never>]? in
-        guard state.isHoldingNotes else { return nil }
-        state.held.append(continuation)
-        defer { state.heldWatchers = [] }
-        return state.heldWatchers
-      }
-      guard let watchers else { return continuation.resume() }
-      for watcher in watchers { watcher.resume() }
     }
   }
 }

@@ -137,7 +137,7 @@ final class ServiceStoreDouble: SyncStore {
   func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64
   ) async throws(StoreError) -> IngestBatch {
-    await waitWhileHeld()
+    await wait(while: \.isHolding)
     return try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       let isPoisoned = packets.contains { packet in
@@ -182,10 +182,11 @@ final class ServiceStoreDouble: SyncStore {
     return .success(document)
   }
 
-  private func waitWhileHeld() async {
+  /// Waits until `release()` if the store holds such calls.
+  func wait(while isHeld: @Sendable (State) -> Bool) async {
     await withCheckedContinuation { continuation in
       let (isHolding, watchers) = state.withLock { state in
-        guard state.isHolding else { return (false, [CheckedContinuation<Void, Never>]()) }
+        guard isHeld(state) else { return (false, [CheckedContinuation<Void, Never>]()) }
         state.held.append(continuation)
         defer { state.heldWatchers = [] }
         return (true, state.heldWatchers)
