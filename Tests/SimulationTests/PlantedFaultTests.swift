@@ -178,15 +178,58 @@ struct PlantedFaultTests {
     }
   }
 
-  /// Returns the number of worlds, from seed 1, in which a mistake is found.
-  private static func seeds(for fault: PlantedFault) -> UInt64 {
-    switch fault {
-    // It shows only if the bases of a packet's operations are forgotten while it is on its way.
-    case .packetsMergedAgain: 48
-    // It shows only if values move while another device's change of them is on its way.
-    case .valuesNotFollowed: 72
-    default: 24
-    }
+  /// The seeds of worlds in which the mistakes were found last. Other worlds are tried only if such a world no
+  /// longer finds its mistake.
+  private static let known: [PlantedFault: UInt64] = [
+    .acknowledgeByRecord: 1,
+    .anchorNotChecked: 1,
+    .appliedChangesRecorded: 1,
+    .archiveForgotten: 1,
+    .attachedRecorded: 1,
+    .cascadesTogether: 3,
+    .chunkUnchecked: 1,
+    .clampedBelowSeen: 1,
+    .conflictNotRecorded: 1,
+    .contentNotSynced: 1,
+    .cursorApartFromRows: 2,
+    .cursorOverOthers: 3,
+    .deletesMeasured: 1,
+    .dependencyIgnored: 2,
+    .effectsNamedAlike: 5,
+    .expiredCursorServed: 2,
+    .failureForgotten: 1,
+    .headBeforeChanges: 3,
+    .incrementSentAsValue: 1,
+    .loserNotNotified: 12,
+    .migrationNotNoticed: 1,
+    .missionInUseEarly: 1,
+    .noForkDetection: 1,
+    .packetNotFrozen: 4,
+    .packetsMergedAgain: 45,
+    .pageAppliedEarly: 1,
+    .parentDeletedEarly: 1,
+    .pendingNotShielded: 16,
+    .replaceOnApply: 1,
+    .reportsUnordered: 1,
+    .sharedContentRemoved: 2,
+    .tiesUnresolved: 1,
+    .tombstoneForgotten: 1,
+    .transactionTornOnServer: 2,
+    .valuesNotFollowed: 39,
+    .valuesNotMoved: 2,
+  ]
+
+  /// Returns the seeds of the worlds in which a mistake has to be found.
+  private static func seeds(for fault: PlantedFault) -> [UInt64] {
+    let count: UInt64 =
+      switch fault {
+      // It shows only if the bases of a packet's operations are forgotten while it is on its way.
+      case .packetsMergedAgain: 48
+      // It shows only if values move while another device's change of them is on its way.
+      case .valuesNotFollowed: 72
+      default: 24
+      }
+    return [known[fault]].compactMap(\.self) + (1...count).filter { $0 != known[fault] }
   }
 
   /// `make worlds` runs thousands of worlds without a planted mistake; this checks the worlds that
@@ -195,8 +238,9 @@ struct PlantedFaultTests {
     "the swarm finds a planted mistake within a few worlds, and only the mistake",
     arguments: PlantedFault.allCases)
   func finds(_ fault: PlantedFault) async throws {
+    let seeds = Self.seeds(for: fault)
     let sound = try await WorldThreads.run { () -> WorldResult? in
-      for seed in 1...Self.seeds(for: fault) {
+      for seed in seeds {
         let result = try Self.world(seed, for: fault, planted: fault)
         if !result.violations.isEmpty {
           return try Self.world(seed, for: fault, planted: nil)
@@ -204,7 +248,10 @@ struct PlantedFaultTests {
       }
       return nil
     }
-    let world = try #require(sound, "\(fault) is not found in \(Self.seeds(for: fault)) worlds")
+    let world = try #require(sound, "\(fault) is not found in \(seeds.count) worlds")
     #expect(world.violations.isEmpty, "world \(world.seed): \(world.violations)")
+    if world.seed != Self.known[fault] {
+      Issue.record("note seed \(world.seed) for \(fault)", severity: .warning)
+    }
   }
 }
