@@ -81,7 +81,7 @@ worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some
 	  .build/$(CONFIGURATION)/ferry-sim swarm --first $$first --seeds $(SEEDS) --jobs $(JOBS) || exit 1; \
 	done
 	@echo "Worlds with mirrors in a PostgreSQL"
-	@.build/$(CONFIGURATION)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 10)) --jobs $(JOBS)
+	@.build/$(CONFIGURATION)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 4)) --jobs $(JOBS)
 
 .PHONY: build
 build: ## All programs, optimised

@@ -207,7 +207,7 @@ let package = Package(
       "FerryMirror", "Server/Mirror",
       needs: [
         "FerrySyncClient", "FerryPersistence", "FerrySQLite", "FerryPostgres", "FerryProtocol",
-        "FerryCryptography",
+        "FerryCryptography", "FerryExecutors",
       ]),
     command(
       "FerryDaemon", "Server/FerryDaemon",

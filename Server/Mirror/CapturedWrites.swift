@@ -1,5 +1,5 @@
 /// A write of a program to a mirrored table, as PostgreSQL has recorded it.
-struct CapturedWrite: Sendable, Equatable {
+package struct CapturedWrite: Sendable, Equatable {
   enum Kind: String, Sendable {
     case insert = "I"
     case update = "U"
@@ -15,7 +15,11 @@ struct CapturedWrite: Sendable, Equatable {
   var id: Int64
   /// How often it has been put off: it waits for a later write of its transaction.
   var tries: Int64
-  var transaction: String
+  package var transaction: String
+  /// How long before the reading the program wrote, by PostgreSQL's clock, in milliseconds.
+  var ageAtReading: Int64 = 0
+  /// When it was read; `nil` for a write that was not read from PostgreSQL.
+  var readAt: ContinuousClock.Instant?
   var table: String
   var kind: Kind
   var key: [String?]
@@ -24,6 +28,14 @@ struct CapturedWrite: Sendable, Equatable {
   var values: [String?] = []
   /// The values before an update, or the key before a change of the key.
   var former: [String?] = []
+
+  /// How long ago the program wrote, in milliseconds. The clocks of PostgreSQL's machine and of this one may
+  /// differ.
+  package var age: Int64 {
+    guard let readAt else { return ageAtReading }
+    let since = readAt.duration(to: .now) / .milliseconds(1)
+    return ageAtReading + Int64(since)
+  }
 
   /// The rows that it writes to.
   var rows: [[String?]] {

@@ -89,9 +89,15 @@ package final class Mirror: Sendable {
     defer { database.endWakes(of: payload) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { [self] in
-        try await replica.watch(onEvent: { event in
+        await rounds.untilPrepared()
+        try await replica.watch { [self] in
+          if await rounds.takeBeforePull() { return true }
+          // It fails alike, and logs why.
+          wake.yield()
+          return false
+        } onEvent: { event in
           if case .synced = event { wake.yield() }
-        })
+        }
       }
       group.addTask { [self] in try await work(wakes, wake) }
       defer { group.cancelAll() }

@@ -209,8 +209,12 @@ struct MirrorFile: Sendable {
     return try turn(database)
   }
 
-  private func turn(_ database: Database) throws -> Int64 {
-    try integer("turn", database)
+  /// Returns the turn of the last step that has begun.
+  func turn(_ database: Database) throws -> Int64 { try integer("turn", database) }
+
+  /// Begins later steps after a turn.
+  func skip(to turn: Int64, _ database: Database) throws {
+    try database.execute("UPDATE \"mirror.turn\" SET turn = max(turn, ?)", [.integer(turn)])
   }
 
   /// Returns the turn of the last step that has ended.

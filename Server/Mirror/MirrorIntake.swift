@@ -19,7 +19,7 @@ struct MirrorIntake: Sendable {
   }
 
   /// Takes some captured writes into the space. Returns whether there were any.
-  func takeSome() async throws -> Bool {
+  private func takeSome() async throws -> Bool {
     try await settleRead()
     let captured = try await parts.pool.run { try parts.ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
@@ -55,7 +55,9 @@ struct MirrorIntake: Sendable {
     } catch let error where error.isTooManyWrites {
       guard let half = captured.half else {
         // The deletes of a parent's children come later: then it has no more of them.
-        return try await parts.replica.write { try parts.file.putOff(captured, $0) }
+        return try await parts.replica.write {
+          try MirrorTaking(file: parts.file, database: $0).putOff(captured)
+        }
       }
       return try await takeTogether(half)
     } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
@@ -74,20 +76,26 @@ struct MirrorIntake: Sendable {
   private func write(
     _ captured: CapturedWrites, checksEach: Bool = false
   ) async throws -> [FailedWrite] {
-    try await parts.replica.write { database in
+    try await parts.replica.writeLate { database, setAge in
+      let taking = MirrorTaking(
+        file: parts.file, database: database, setAge: setAge, age: parts.sides.age)
       var failed: [FailedWrite] = []
       try parts.sides.taking(database) {
-        failed = try parts.file.take(captured, database, checksEach: checksEach)
+        failed = try taking.take(captured, checksEach: checksEach)
       }
       return failed
     }
   }
 
   /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
+  ///
+  /// Nothing is pulled before all captured writes are taken: the programs have not seen it.
   private func settleRead() async throws {
     let read = try await parts.replica.read { try parts.file.read($0) }
     guard !read.isEmpty else { return }
-    repeat { _ = try await parts.replica.sync() } while try await parts.replica.status().pending > 0
+    try await parts.replica.send()
+    // They may follow what the server has from a copy of the file.
+    while try await parts.replica.status().pending > 0 { try await parts.replica.sync() }
     try await parts.pool.run { try parts.ledger.remove(read, $0) }
     try await parts.replica.write { try parts.file.forgetRead($0) }
   }

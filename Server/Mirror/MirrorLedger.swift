@@ -45,6 +45,7 @@ package struct MirrorLedger: Sendable {
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       mirror bigint NOT NULL,
       xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+      at timestamptz NOT NULL DEFAULT clock_timestamp(),
       tab text NOT NULL,
       kind "char" NOT NULL,                 -- I, U, D, or K for another key
       key text[] NOT NULL,
@@ -145,7 +146,8 @@ package struct MirrorLedger: Sendable {
     let writesRead = try connection.query(
       .once(
         """
-        SELECT id, xid::text, tab, kind::text, key, names, vals, olds, tries FROM (
+        SELECT id, xid::text, tab, kind::text, key, names, vals, olds, tries,
+          (extract(epoch FROM at) * 1000)::bigint FROM (
           SELECT *, sum(size) OVER (ORDER BY place, tries, id) - size AS before FROM (
             SELECT c.*, t.place, 320 + coalesce(octet_length(c.vals::text), 0) AS size
             FROM ferry_mirror.captured c
@@ -158,11 +160,16 @@ package struct MirrorLedger: Sendable {
         // PostgreSQL keeps values compressed.
         .int8(Self.bytesMax),
       ])
+    let now = try connection.query(
+      .once("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+    ).first?.int8(0)
+    let readAt = ContinuousClock.now
     for row in writesRead {
       let transaction = try row.text(1)
       guard let kind = CapturedWrite.Kind(rawValue: try row.text(3)) else { continue }
       var write = CapturedWrite(
         id: try row.int8(0), tries: try row.int8(8), transaction: transaction,
+        ageAtReading: max(0, (now ?? 0) - (try row.int8(9))), readAt: readAt,
         table: try row.text(2), kind: kind,
         key: try row.array(4, of: String.self))
       if kind != .delete {

@@ -1,8 +1,10 @@
+import FerryExecutors
 import FerryPersistence
 import FerryPostgres
 import FerryProtocol
 import FerrySQLite
 import FerrySyncClient
+import Synchronization
 
 /// Gives the steps of a mirror connections to its database.
 package protocol MirrorConnections: Sendable {
@@ -35,6 +37,8 @@ package final class MirrorRounds: Sendable {
     package var log: Mirror.Log
     /// Runs a transaction that takes captured writes into the replica.
     package var taking: @Sendable (Database, () throws -> Void) throws -> Void = { try $1() }
+    /// Returns how many milliseconds ago a program has made a write.
+    package var age: @Sendable (CapturedWrite) -> Int64 = { $0.age }
 
     package init(
       _ configuration: MirrorConfiguration, _ ledger: MirrorLedger, replica: Replica,
@@ -53,7 +57,20 @@ package final class MirrorRounds: Sendable {
   private var pool: any MirrorConnections { sides.pool }
   private var log: Mirror.Log { sides.log }
 
+  /// Held by a round, and before a pull.
+  private let turn = AsyncTurn()
+  /// The file for the schema that the tables have; `nil` before the first round.
+  private let file = Mutex<MirrorFile?>(nil)
+  /// Whether programs' writes were taken since the last round.
+  private let hasTaken = Mutex(false)
+  /// The state after the last ``runOnce()``, if that succeeded.
+  private let kept = Mutex(State())
+  private let (prepared, isPrepared) = AsyncStream<Void>.makeStream()
+
   package init(_ sides: Sides) { self.sides = sides }
+
+  /// Returns when a round knows the tables, or when the task is cancelled.
+  func untilPrepared() async { for await _ in prepared {} }
 
   /// The state that a round leaves for the next one. After a failure, the next one begins from scratch.
   struct State {
@@ -70,11 +87,41 @@ package final class MirrorRounds: Sendable {
     var isIncomplete = false
   }
 
-  /// Carries all that there is: first the writes of programs, then the rows of the replica.
+  /// Carries all that there is: first the writes of programs, then the rows of the space.
   package func runOnce() async throws {
-    var state = State()
+    var state = kept.withLock { $0 }
+    kept.withLock { $0 = State() }
+    try await runOnce(&state)
+    kept.withLock { [state] in $0 = state }
+  }
+
+  private func runOnce(_ state: inout State) async throws {
+    let file = try await prepared(&state)
+    try await take(file)
     _ = try await replica.sync()
     try await run(&state)
+  }
+
+  /// Takes the writes of programs that there are.
+  private func take(_ file: MirrorFile) async throws {
+    var isAny = true
+    // After an error, some may have been taken.
+    defer { if isAny { hasTaken.withLock { $0 = true } } }
+    isAny = try await MirrorIntake(parts: parts(file)).takePresent()
+  }
+
+  /// Takes the writes of programs before a pull: they were made without what it brings, and the space's rules
+  /// have to know that. Returns whether the pull may begin.
+  func takeBeforePull() async -> Bool {
+    await turn.take {
+      guard let file = file.withLock({ $0 }) else { return false }
+      do {
+        try await take(file)
+        return true
+      } catch {
+        return false
+      }
+    }
   }
 
   /// Steps of a round, at most.
@@ -84,6 +131,10 @@ package final class MirrorRounds: Sendable {
   /// carry: programs may write to the same rows all the time.
   @discardableResult
   func run(_ state: inout State) async throws -> Bool {
+    try await turn.take { try await runInTurn(&state) }
+  }
+
+  private func runInTurn(_ state: inout State) async throws -> Bool {
     var file = try await prepared(&state)
     if state.isAdopting {
       try await MirrorUpload(parts: parts(file)).run { [log] in log("adopting", $0.shown) }
@@ -91,7 +142,11 @@ package final class MirrorRounds: Sendable {
       file = try await prepared(&state)
     }
     for step in 0..<Self.stepsMax {
-      if try await MirrorIntake(parts: parts(file)).takePresent() {
+      try await take(file)
+      if hasTaken.withLock({ hasTaken in
+        defer { hasTaken = false }
+        return hasTaken
+      }) {
         (state.retries, state.retriesDeferred) = (true, true)
       }
       if state.retries, !configuration.adoptions.isEmpty {
@@ -150,8 +205,7 @@ package final class MirrorRounds: Sendable {
     let sql = file.plan.tables.map {
       MirrorSQL(table: $0, schema: configuration.schema, mirror: ledger.number)
     }
-    return MirrorParts(
-      file: file, sides: sides, sql: sql)
+    return MirrorParts(file: file, sides: sides, sql: sql)
   }
 
   // MARK: Preparing
@@ -164,13 +218,8 @@ package final class MirrorRounds: Sendable {
       return file
     }
     let isLastTry = state.isIncomplete
-    do {
-      _ = try await replica.sync()
-    } catch {
-      // Offline: the tables are as they were.
-      guard try await replica.status().cursor != nil else { throw error }
-      log("offline", "\(error)")
-    }
+    // Later, a pull comes after the writes that programs have made without it.
+    if try await replica.status().cursor == nil { _ = try await replica.sync() }
     for fault in try await replica.trackAll().faults {
       log("table", "\(fault.table): \(fault.reason)")
     }
@@ -179,10 +228,12 @@ package final class MirrorRounds: Sendable {
     for reason in plan.omitted { log("omitted", reason) }
     let file = MirrorFile(plan: plan)
     let (ledger, configuration) = (ledger, configuration)
-    let (identifier, ended) = try await replica.write { database in
+    let (identifier, ended, begun) = try await replica.write { database in
       try file.addColumns(database)
       try file.prepare(database)
-      return (try file.identifier(database), try file.ended(database))
+      return (
+        try file.identifier(database), try file.ended(database), try file.turn(database)
+      )
     }
     let (turn, isAdopting, absent) = try await pool.run { connection in
       try connection.transaction { connection in
@@ -196,13 +247,17 @@ package final class MirrorRounds: Sendable {
       }
     }
     for reason in absent { log("omitted", reason) }
-    // Tables that another file filled, or that were restored from a backup, may lack anything.
-    // As long as rows are adopted, the space may lack them, and no row is brought.
-    if !isAdopting, let (turn, former) = turn, !former.isEmpty,
-      former != identifier || turn < ended
-    {
-      log("compare", "the tables were filled from another file, or were restored")
-      _ = try await MirrorComparison(parts: parts(file)).compare(repairing: .tables)
+    if let (turn, former) = turn, !former.isEmpty {
+      let isSetBack = former == identifier && turn > begun
+      // Programs have seen what the file has lost, perhaps with the machine's power.
+      if isSetBack { _ = try await replica.sync() }
+      // Tables that another file filled, or that were restored from a backup, may lack anything.
+      // As long as rows are adopted, the space may lack them, and no row is brought.
+      if !isAdopting, isSetBack || former != identifier || turn < ended {
+        log("compare", "the tables were filled from another file, or one side was restored")
+        _ = try await MirrorComparison(parts: parts(file)).compare(repairing: .tables)
+      }
+      if isSetBack { try await replica.write { try file.skip(to: turn, $0) } }
     }
     try await pool.run { connection in
       _ = try connection.query(
@@ -210,6 +265,8 @@ package final class MirrorRounds: Sendable {
           "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
         [.int8(ledger.number), .text(identifier), .int8(ended)])
     }
+    self.file.withLock { $0 = file }
+    isPrepared.finish()
     (state.file, state.schema, state.isAdopting) = (file, schema.version, isAdopting)
     state.isIncomplete = !absent.isEmpty && !isLastTry
     return file
@@ -255,8 +312,7 @@ package final class MirrorRounds: Sendable {
   /// Compares all rows with the space's, once nothing is on its way.
   package func verify(repairing side: Mirror.Side? = nil) async throws -> [Mirror.Difference] {
     var state = State()
-    _ = try await replica.sync()
-    try await run(&state)
+    try await runOnce(&state)
     guard let file = state.file else { return [] }
     let found = try await MirrorComparison(parts: parts(file)).compare(repairing: side)
     if side != nil { try await run(&state) }

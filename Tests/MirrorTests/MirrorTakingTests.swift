@@ -38,7 +38,7 @@ struct MirrorTakingTests {
     let error = await #expect(throws: DatabaseError.self) {
       try await database.write { database in
         try database.connection.execute("PRAGMA max_page_count = 30")
-        _ = try file.take(captured, database)
+        _ = try MirrorTaking(file: file, database: database).take(captured)
       }
     }
     #expect(error?.code == 13)
@@ -46,7 +46,7 @@ struct MirrorTakingTests {
       #expect(try file.read(database).marks.isEmpty)
       #expect(try database.query("SELECT id FROM tasks").isEmpty)
       try database.connection.execute("PRAGMA max_page_count = 100000")
-      #expect(try file.take(captured, database).isEmpty)
+      #expect(try MirrorTaking(file: file, database: database).take(captured).isEmpty)
       #expect(try database.query("SELECT id FROM tasks").count == 3)
     }
     await database.close()
@@ -148,7 +148,9 @@ struct MirrorTakingTests {
         let write = CapturedWrite(
           id: 1, tries: 0, transaction: "7", table: "lists", kind: .update, key: ["l"],
           names: [column], values: [value], former: [nil])
-        #expect(try file.take(CapturedWrites(writes: [write]), database).isEmpty)
+        #expect(
+          try MirrorTaking(file: file, database: database).take(CapturedWrites(writes: [write]))
+            .isEmpty)
         let turn = try file.beginTurn(database)
         var keys: [[Value]] = []
         try file.changes(before: turn, database.connection) { keys.append($0.key) }
@@ -185,14 +187,16 @@ struct MirrorTakingTests {
         [write(1, in: "7", "a"), write(2, in: "8", "b")],
         [write(1, in: "7", "a"), write(2, in: "7", "b")],
       ] {
-        _ = try file.take(CapturedWrites(writes: writes), database)
+        _ = try MirrorTaking(file: file, database: database).take(CapturedWrites(writes: writes))
         // The second transaction in a step of its own.
         let read = try file.read(database)
         #expect(read.unsent.map(\.key) == [["t"]])
         try file.forgetRead(database)
       }
-      _ = try file.take(CapturedWrites(writes: [write(1, in: "7", "a")]), database)
-      _ = try file.take(CapturedWrites(writes: [write(2, in: "8", "b")]), database)
+      _ = try MirrorTaking(file: file, database: database).take(
+        CapturedWrites(writes: [write(1, in: "7", "a")]))
+      _ = try MirrorTaking(file: file, database: database).take(
+        CapturedWrites(writes: [write(2, in: "8", "b")]))
       #expect(try file.read(database).unsent.map(\.key) == [["t"]])
     }
     await database.close()

@@ -15,7 +15,7 @@ struct MirrorFaultTests {
   private static let tasks = "SELECT id, title, rank, list FROM tasks ORDER BY id"
   private static let lists = "SELECT id, name FROM lists ORDER BY id"
 
-  private static func stage(_ more: String...) async throws -> MirrorTests.Stage {
+  static func stage(_ more: String...) async throws -> MirrorTests.Stage {
     let server = try await Server.start()
     let device = try await Device.joined(server.url, schema: schema, tracking: ["lists", "tasks"])
     try await device.ferry("schema", "publish")
@@ -31,7 +31,7 @@ struct MirrorFaultTests {
     return stage
   }
 
-  private func expectEqual(_ stage: MirrorTests.Stage) async throws {
+  static func expectEqual(_ stage: MirrorTests.Stage) async throws {
     try await stage.quiet()
     #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
     try await stage.device.exchange()
@@ -62,14 +62,14 @@ struct MirrorFaultTests {
       UPDATE app.tasks SET title = 'title 1499!' WHERE id IN ('a1', 'a1499');
       DELETE FROM app.tasks WHERE id = 'a2'; INSERT INTO app.lists(id) VALUES ('late')
       """)
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
     #expect(try await stage.device.count("tasks") == 1_499)
     #expect(
       try await stage.device.value("SELECT title FROM tasks WHERE id = 'a1499'") == "title 1499!")
     // Updates are split as well.
     try await carry(
       stage, "UPDATE app.tasks SET title = repeat(id, 5000) WHERE id LIKE 'a1%' AND length(id) = 5")
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
     // a1000 to a1500.
     #expect(
       try await stage.device.value("SELECT count(*) FROM tasks WHERE length(title) = 25000")
@@ -95,7 +95,7 @@ struct MirrorFaultTests {
       UPDATE app.tasks SET id = 'd' WHERE id = 'a';
       COMMIT
       """)
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
     #expect(
       try await stage.device.rows("SELECT id, list FROM tasks ORDER BY id")
         == [["b", "k"], ["c", "l"], ["d", "k"]])
@@ -116,7 +116,7 @@ struct MirrorFaultTests {
       BEGIN; UPDATE app.tasks SET rank = 4 WHERE id = 'c'; UPDATE app.tasks SET rank = 5 WHERE id = 'd';
       COMMIT
       """)
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
     #expect(
       try stage.rows("SELECT rank::text FROM app.tasks ORDER BY id") == [
         ["2"], ["1"], ["4"], ["5"],
@@ -150,7 +150,7 @@ struct MirrorFaultTests {
     }
     try await carry(
       stage, "INSERT INTO app.tasks(id, title, size) VALUES ('a', repeat('x', 1048576), '-inf')")
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
   }
 
   @Test("a value that an index cannot hold is deferred, and verify does not delete it in the space")
@@ -199,7 +199,7 @@ struct MirrorFaultTests {
     try await stage.eventuallyRows("SELECT n::text FROM app.counts", [["1"]])
     run.send(SIGKILL)
     _ = try await run.exitStatus()
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
   }
 
   @Test("rows of before get the default value of a required column that is added")
@@ -217,7 +217,7 @@ struct MirrorFaultTests {
     }
     run.send(SIGTERM)
     _ = try await run.exitStatus()
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
   }
 
   @Test("a child that moves before its parent is deleted keeps a program's own column")
@@ -283,7 +283,7 @@ struct MirrorFaultTests {
     try stage.sql("UPDATE app.tasks SET rank = 3 WHERE id = 'a'")
     try stage.sql("INSERT INTO app.tasks(id, title, rank) VALUES ('c', 'three', 4)")
     try await carry(stage, "SELECT 1")
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
     #expect(
       try stage.rows("SELECT id, rank::text FROM app.tasks ORDER BY id") == [
         ["a", "3"], ["c", "4"],
@@ -299,7 +299,7 @@ struct MirrorFaultTests {
     try stage.sql("INSERT INTO app.lists(id) VALUES ('l')")
     try child.execute("COMMIT")
     try await carry(stage, "SELECT 1")
-    try await expectEqual(stage)
+    try await Self.expectEqual(stage)
     #expect(try stage.rows("SELECT list FROM app.tasks") == [["l"]])
   }
 

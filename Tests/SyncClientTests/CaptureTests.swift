@@ -48,6 +48,27 @@ struct CaptureTests {
     #expect(try replica.pending.last?.columns == [Column("x", 1.0)])
   }
 
+  @Test("writes that were made elsewhere before have the times of then, and never go back")
+  func late() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let now = replica.clock.now
+    func late(_ ages: [Int64]) throws -> [Int64] {
+      let before = try replica.pending.count
+      try replica.file.writeLate { database, setAge in
+        for (place, age) in ages.enumerated() {
+          setAge(age)
+          try database.execute("INSERT INTO tasks(id) VALUES ('\(before + place)')")
+        }
+      }
+      return try replica.pending.dropFirst(before).map { $0.time.milliseconds - now }
+    }
+    #expect(try late([60_000, 5_000, .max, .min]) == [-60_000, -5_000, -5_000, 0])
+    replica.clock.now += 1_000
+    #expect(try late([3_000]) == [0], "the replica has seen a later time")
+    try replica.run("INSERT INTO tasks(id) VALUES ('now')")
+    #expect(try replica.pending.last.map { $0.time.milliseconds - now } == 1_000)
+  }
+
   @Test("a transaction is one group, and a rolled back one leaves nothing")
   func groups() throws {
     let replica = try ReplicaFixture.withTasks()

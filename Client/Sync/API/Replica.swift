@@ -162,6 +162,19 @@ public final class Replica: DatabaseAccess {
     return result
   }
 
+  /// Runs one transaction with writes that a program made elsewhere before: their operations have the times
+  /// of then, as far as the replica has not seen later ones.
+  ///
+  /// - Parameter body: receives how many milliseconds ago the next writes were made, by a call of its second argument.
+  @discardableResult
+  package func writeLate<T: Sendable>(
+    _ body: @escaping @Sendable (Database, @escaping (Int64) -> Void) throws -> T
+  ) async throws -> T {
+    let result = try await typed { try await thread.run { try $0.writeLate(body) } }
+    wakeWatchers()
+    return result
+  }
+
   /// Runs `body`, which makes many transactions one after another without an `await` between; for
   /// imports. Check ``BulkWriter/isCancelled`` now and then.
   public func writeInBulk<T: Sendable>(
@@ -310,6 +323,12 @@ public final class Replica: DatabaseAccess {
     progress: @escaping @Sendable (SyncProgress) -> Void = { _ in }
   ) async throws -> SyncReport {
     try await exchangeAll { try await $0.engine.push(progress: $0.noting(progress)) }
+  }
+
+  /// Sends pending operations without the server's changes, if the server permits that.
+  @discardableResult
+  package func send() async throws -> SyncReport {
+    try await exchangeAll { try await $0.engine.send() }
   }
 
   /// Applies, all at once, the server's changes that this replica lacks.

@@ -56,6 +56,14 @@ package struct SyncEngine: Sendable {
     }
   }
 
+  /// Sends pending operations. Pulls only if the server requires it.
+  func send() async throws -> SyncReport {
+    try await lockedToSend { _ in
+    } round: { api, _, round in
+      round.sentThrough = try await push(api, &round.report) { _ in }
+    }
+  }
+
   /// Pulls, pushes, and pulls the others' changes since. With `trustingHead`, skips a pull if a
   /// live connection has just reported that there is nothing to pull.
   func sync(

@@ -37,6 +37,8 @@ package struct Watcher: Sendable {
   let engine: SyncEngine
   var options: Options { engine.surroundings.watch }
   let wakeups: Wakeups
+  /// Called before each sync, which is put off if this returns `false`.
+  var prepare: @Sendable () async -> Bool = { true }
   /// Called when another process has written to the file.
   var fileChanged: @Sendable () -> Void = {}
 
@@ -124,9 +126,14 @@ package struct Watcher: Sendable {
     var hasSynced = false
     for await _ in wakeups.stream {
       do {
+        guard try await hasWork(live.now.trusted) else { continue }
+        guard await prepare() else {
+          try await engine.surroundings.sleep(options.remotePoll)
+          wakeups.wake()
+          continue
+        }
         let now = live.now
         let head = now.trusted
-        guard try await hasWork(head) else { continue }
         let report = try await engine.sync(trustingHead: head, progress: progress)
         onEvent(.synced(report))
         live.update { $0.trust(now.history) }

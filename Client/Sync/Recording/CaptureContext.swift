@@ -55,6 +55,8 @@ final class CaptureContext {
   var isApplied = false
   /// Whether the current write is a batch's own.
   var isBatched = false
+  /// How long ago the present write was made elsewhere, in milliseconds; 0 for one of now.
+  var age: Int64 = 0
   /// The number of transactions of the connection that were rolled back.
   var rollbacks = 0
   /// Throws the reason why this connection cannot record a change now; for connections of other
@@ -132,10 +134,15 @@ final class CaptureContext {
 
   /// Returns the id of a new operation.
   func nextOperation() -> OperationID {
-    let time =
-      mode == .rescuing
-      ? .rescue : clock.tick(wall: corrected(wallClock()))
+    let time = mode == .rescuing ? .rescue : clock.tick(wall: corrected(writtenAt()))
     return OperationID(UniqueID(timestamp: time, random: random()))
+  }
+
+  /// Returns the wall clock's reading when the present write was made.
+  private func writtenAt() -> Int64 {
+    let now = wallClock()
+    let (time, overflows) = now.subtractingReportingOverflow(age)
+    return overflows ? now : time
   }
 
   /// Returns the name of the user's transaction under way in the states of numbers (``NumberedRecord``).

@@ -149,15 +149,31 @@ extension Replica {
     }
   }
 
+  /// Watches this space alone until the task is cancelled.
+  ///
+  /// - Parameter prepare: runs before each sync, which is put off if it returns `false`.
+  package func watch(
+    preparing prepare: @escaping @Sendable () async -> Bool,
+    onEvent: @escaping @Sendable (WatchEvent) -> Void
+  ) async throws {
+    try await typed {
+      try await thread.gate.whileOpen { [self] in
+        try await follow(progress: { _ in }, onEvent: onEvent, fileChanged: {}, prepare: prepare)
+      }
+    }
+  }
+
   /// Watches this space until the task is cancelled.
   func follow(
     progress: @escaping @Sendable (SyncProgress) -> Void,
     onEvent: @escaping @Sendable (WatchEvent) -> Void,
-    fileChanged: @escaping @Sendable () -> Void
+    fileChanged: @escaping @Sendable () -> Void,
+    prepare: @escaping @Sendable () async -> Bool = { true }
   ) async throws {
     let wakeups = watches.add()
     defer { watches.remove(wakeups) }
-    let watcher = Watcher(engine: engine, wakeups: wakeups, fileChanged: fileChanged)
+    let watcher = Watcher(
+      engine: engine, wakeups: wakeups, prepare: prepare, fileChanged: fileChanged)
     try await watcher.run(progress: noting(progress)) { [self] event in
       switch event {
       case .synced(let report):

@@ -142,6 +142,13 @@ package final class ReplicaFile {
     }
   }
 
+  /// Runs `body` in one transaction as ``write(_:)`` does. `body` reports how many milliseconds ago the next
+  /// writes were made elsewhere.
+  func writeLate<T>(_ body: (Database, @escaping (Int64) -> Void) throws -> T) throws -> T {
+    defer { capture.age = 0 }
+    return try write { [capture] in try body($0) { capture.age = $0 } }
+  }
+
   /// Returns the present schema of a table of the space, as far as Ferry needs it.
   func schema(of table: Name) throws -> TableSchema {
     try TableSchema.read(table, from: connection, spaceNames(), &knownSchemas)

@@ -63,7 +63,7 @@ final class MirrorCarrier: @unchecked Sendable {
   }
 
   /// Passes the operations of the last such transaction to the oracles, if the file has them.
-  private func tellTaken() {
+  func tellTaken() {
     guard process.isAlive, let (last, operations) = taken else { return }
     taken = nil
     let isThere = device.look(at: device.ledgers[0], isApart: false) {

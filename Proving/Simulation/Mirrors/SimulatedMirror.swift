@@ -27,6 +27,8 @@ final class SimulatedMirror: @unchecked Sendable {
   private var made: Set<RecordKey> = []
   private var taken: Set<RecordKey> = []
   private var rejected: Set<RecordKey> = []
+  /// When programs wrote, by their transactions: virtual microseconds.
+  private var times: [String: Int64] = [:]
 
   init(
     _ name: String, space: SpaceName, database: String, scheduler: Scheduler, trace: Trace,
@@ -59,6 +61,9 @@ final class SimulatedMirror: @unchecked Sendable {
       configuration, ledger, replica: replica, pool: pool,
       log: { [self] event, detail in log(event, detail) }, openFile: openFile)
     sides.taking = taking
+    sides.age = { [self] write in
+      times[write.transaction].map { (scheduler.now - $0) / 1_000 } ?? 0
+    }
     return MirrorRounds(sides)
   }
 
@@ -113,7 +118,7 @@ final class SimulatedMirror: @unchecked Sendable {
     guard plan != nil else { return }
     do {
       let connection = try connected()
-      let (statements, before, after) = try connection.transaction { connection in
+      let (statements, before, after, transaction) = try connection.transaction { connection in
         try connection.execute("SET LOCAL search_path = \"\(name)\"")
         let statements = try Workload.program(for: planned, name: name) { sql in
           let rows = try connection.query(.once(sql))
@@ -121,9 +126,11 @@ final class SimulatedMirror: @unchecked Sendable {
         }
         let before = try records(connection)
         for statement in statements { try connection.execute(statement) }
-        return (statements, before, try records(connection))
+        let transaction = try connection.query(.once("SELECT pg_current_xact_id()::text"))
+        return (statements, before, try records(connection), try transaction.first?.text(0))
       }
       if statements.isEmpty { return }
+      if let transaction { times[transaction] = scheduler.now }
       let new = after.subtracting(before)
       // The insert and the delete of a record may cancel each other out.
       made.formUnion(new)

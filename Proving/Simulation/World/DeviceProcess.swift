@@ -256,6 +256,8 @@ final class DeviceProcess: @unchecked Sendable {
 
   /// Passes the operations of a transaction, by ledger, to the oracles.
   func tell(_ written: [[LocalOperation]], by author: String) {
+    // Programs' writes that were taken before come first.
+    carrier?.tellTaken()
     let all = written.flatMap { $0 }
     setting.trace.note(.wrote, device.name, "\(author): \(Self.list(all))")
     for (ledger, operations) in zip(device.ledgers, written) where !operations.isEmpty {

@@ -20,6 +20,11 @@ struct Device: Sendable {
     path = directory.file("replica.db").path
   }
 
+  /// Names a file that a program makes in a directory.
+  init(_ name: String, in directory: TemporaryDirectory) {
+    (self.directory, path) = (directory, directory.file(name).path)
+  }
+
   /// Makes a replica with tracked tables that has joined a space.
   static func joined(
     _ url: String, space: String = Device.space, token: String? = nil,

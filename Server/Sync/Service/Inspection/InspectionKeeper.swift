@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryProtocol
 import Synchronization
 
@@ -27,46 +28,14 @@ package final class InspectionKeeper: Sendable {
   /// Stores the observations, and waits for those that another call is storing. A failure goes to the log, and
   /// the next call tries again.
   package func save() async {
-    await saving.begin()
-    defer { saving.end() }
-    let observations = ledger.withLock { $0.take() }
-    do throws(StoreError) {
-      try await store.note(observations, now: clock.wall())
-    } catch {
-      ledger.withLock { $0.restore(observations) }
-      log.write(error)
-    }
-  }
-}
-
-/// Lets one caller go on at a time, in the order in which they come.
-private final class AsyncTurn: Sendable {
-  private struct State {
-    var isTaken = false
-    var waiting: [CheckedContinuation<Void, Never>] = []
-  }
-
-  private let state = Mutex(State())
-
-  func begin() async {
-    await withCheckedContinuation { continuation in
-      let isFree = state.withLock { state in
-        defer { state.isTaken = true }
-        if state.isTaken { state.waiting.append(continuation) }
-        return !state.isTaken
+    await saving.take {
+      let observations = ledger.withLock { $0.take() }
+      do throws(StoreError) {
+        try await store.note(observations, now: clock.wall())
+      } catch {
+        ledger.withLock { $0.restore(observations) }
+        log.write(error)
       }
-      if isFree { continuation.resume() }
     }
-  }
-
-  func end() {
-    let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      if state.waiting.isEmpty {
-        state.isTaken = false
-        return nil
-      }
-      return state.waiting.removeFirst()
-    }
-    next?.resume()
   }
 }

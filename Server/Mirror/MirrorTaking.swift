@@ -24,9 +24,255 @@ struct FailedWrite: Sendable {
   var canRetry = false
 }
 
-extension MirrorFile {
-  // MARK: Writes that were read
+/// Makes captured writes in the replica, in a transaction of it. A write that fails stops no other one: its
+/// row returns to PostgreSQL as the space has it.
+struct MirrorTaking {
+  let file: MirrorFile
+  let database: Database
+  /// Reports to the replica how many milliseconds ago the next writes were made.
+  var setAge: (Int64) -> Void = { _ in }
+  /// Returns how many milliseconds ago a write was made.
+  var age: (CapturedWrite) -> Int64 = \.age
 
+  private var writer: MirrorRowWriter { MirrorRowWriter(file: file, database: database) }
+
+  /// How often a write of a split transaction is put off.
+  private static let triesMax: Int64 = 5
+  /// How often writes are tried that need others of the same step.
+  private static let passesMax = 64
+
+  /// Makes captured writes. In a part of a transaction, one that fails waits for the next part.
+  ///
+  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the end.
+  /// - Returns: The writes that failed.
+  /// - Throws: ``TooManyWrites``.
+  func take(
+    _ captured: CapturedWrites, checksEach: Bool = false
+  ) throws -> [FailedWrite] {
+    let checksEach = checksEach || captured.isPart
+    if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
+    let writes = captured.transactions.flatMap { parentsLast($0) }
+    var failed = try takeInOrder(writes, captured.isPart)
+    if captured.isPart {
+      for write in captured.writes where file.isParentRekey(write) && write.tries < Self.triesMax {
+        // Its former record goes at the end.
+        try noteLater(write)
+      }
+      failed = try putOff(failed)
+    } else if !failed.isEmpty {
+      let writes = CapturedWrites(writes: failed.map(\.write)).transactions
+      failed = try writes.flatMap { try takeExchanged($0.writes, failed) }
+    }
+    try conclude(captured, failed)
+    return failed
+  }
+
+  /// Puts a write off that is too many for one transaction: other writes come before it. Returns it if it
+  /// was put off often enough.
+  func putOff(_ captured: CapturedWrites) throws -> [FailedWrite] {
+    let failed = try putOff(
+      captured.writes.map {
+        FailedWrite(
+          write: $0, reason: "it changes more records than a transaction may", mayWait: true)
+      })
+    try conclude(captured, failed)
+    return failed
+  }
+
+  /// Puts failed writes off that may wait, and returns the others.
+  private func putOff(_ failed: [FailedWrite]) throws -> [FailedWrite] {
+    try failed.filter { failure in
+      guard failure.mayWait, failure.write.tries < Self.triesMax else { return true }
+      try noteLater(failure.write)
+      return false
+    }
+  }
+
+  private func noteLater(_ write: CapturedWrite) throws {
+    try database.execute(
+      "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
+  }
+
+  /// Notes which writes were taken, and which rows return to PostgreSQL.
+  private func conclude(
+    _ captured: CapturedWrites, _ failed: [FailedWrite]
+  ) throws {
+    try noteUnsent(failed, among: captured.writes)
+    for failure in failed {
+      guard let table = file.plan.table(failure.write.table) else { continue }
+      // A company's row stays as it is.
+      if table.adoption != nil, failure.write.kind != .delete { continue }
+      for row in failure.write.rows {
+        guard let key = try? table.values(ofKey: Array(row.dropFirst())) else { continue }
+        try file.note(table, key, database)
+      }
+    }
+    try file.noteRead(captured.read, database)
+  }
+
+  /// Notes rows of a company that stay as they are, unless a later write has brought them.
+  private func noteUnsent(
+    _ failed: [FailedWrite], among writes: [CapturedWrite]
+  ) throws {
+    if try !database.query("SELECT 1 FROM \"mirror.unsent\" LIMIT 1").isEmpty {
+      // An earlier part of the writes has noted them.
+      for write in writes {
+        // An update brings some columns of the row; the space may lack others.
+        let action =
+          write.kind == .update
+          ? "UPDATE \"mirror.unsent\" SET retry = 1" : "DELETE FROM \"mirror.unsent\""
+        try database.execute(
+          "\(action) WHERE tab = ? AND key = ?",
+          [.text(write.table), .text(try Self.text(of: write.key))])
+      }
+    }
+    if failed.isEmpty { return }
+    // The last write of each row that brings all of it, or deletes it.
+    let whole = writes.filter { $0.kind != .update }
+    let last = Dictionary(whole.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
+    let lastOfAll = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
+    for failure in failed {
+      let write = failure.write
+      guard write.kind != .delete, file.plan.table(write.table)?.adoption != nil,
+        last[[write.table] + write.key, default: 0] <= write.id
+      else { continue }
+      try database.execute(
+        "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?)",
+        [
+          .text(write.table), .text(try Self.text(of: write.key)), .text(failure.reason),
+          .integer(failure.canRetry || lastOfAll[[write.table] + write.key] != write.id ? 1 : 0),
+        ])
+    }
+  }
+
+  private static func text(of key: [String?]) throws -> String {
+    String(decoding: try JSONEncoder().encode(key), as: UTF8.self)
+  }
+
+  /// Returns the writes of a transaction with the former records of parents deleted at its end, or when they
+  /// were put off often enough. A device deletes the children that it has along with a parent: they need the
+  /// new one before.
+  private func parentsLast(_ captured: CapturedWrites) -> [CapturedWrite] {
+    // Those that were put off are read last.
+    let writes = captured.writes.sorted { $0.id < $1.id }
+    guard writes.contains(where: file.isParentRekey) else { return writes }
+    var former: [CapturedWrite] = []
+    for write in writes where write.kind != .delete {
+      // The key has a row again.
+      former.removeAll { $0.table == write.table && $0.key == write.key }
+      guard file.isParentRekey(write), !captured.isPart || write.tries >= Self.triesMax else {
+        continue
+      }
+      var delete = write
+      (delete.kind, delete.key, delete.former) = (.delete, write.former, write.key)
+      former.append(delete)
+    }
+    return writes + former
+  }
+
+  /// Makes writes as long as that helps: a write may need a later one, such as that of its parent.
+  /// The writes to a row stay in their order.
+  private func takeInOrder(
+    _ writes: [CapturedWrite], _ isPart: Bool
+  ) throws -> [FailedWrite] {
+    var left = writes
+    var failed: [FailedWrite] = []
+    for _ in 0..<Self.passesMax {
+      failed = try pass(left, isPart, keepsOrder: true)
+      if failed.isEmpty { return failed }
+      let isStuck = failed.count == left.count
+      left = failed.map(\.write)
+      if isStuck { break }
+    }
+    return isPart ? failed : try pass(left, isPart, keepsOrder: false)
+  }
+
+  private func pass(
+    _ writes: [CapturedWrite], _ isPart: Bool, keepsOrder: Bool
+  ) throws -> [FailedWrite] {
+    var failed: [FailedWrite] = []
+    var waiting: Set<[String?]> = []
+    var isQuiet = false
+    for write in writes {
+      if try changesOneRow(write) != isQuiet {
+        isQuiet.toggle()
+        try file.setQuiet(isQuiet, database)
+      }
+      if keepsOrder, !waiting.isEmpty, write.rows.contains(where: waiting.contains) {
+        failed.append(
+          FailedWrite(
+            write: write, reason: "a write before it failed", mayWait: true, canRetry: true))
+        waiting.formUnion(write.rows)
+        continue
+      }
+      guard let failure = try failure(of: write, isPart) else { continue }
+      failed.append(failure)
+      if failure.mayWait { waiting.formUnion(write.rows) }
+    }
+    if isQuiet { try file.setQuiet(false, database) }
+    return failed
+  }
+
+  /// Whether a write changes the values of one row, which PostgreSQL has already. The others may change
+  /// further rows of the replica.
+  private func changesOneRow(_ write: CapturedWrite) throws -> Bool {
+    guard [.slice, .insert, .update].contains(write.kind) else { return false }
+    guard let table = file.plan.table(write.table),
+      write.names.contains(where: { table.followed.contains(Name($0)) })
+    else { return true }
+    // Other rows may follow those values. They cannot follow a new row.
+    guard write.kind != .update, let key = try? table.values(ofKey: write.key) else { return false }
+    return try !writer.has(key, table)
+  }
+
+  private func failure(
+    of write: CapturedWrite, _ isPart: Bool
+  ) throws -> FailedWrite? {
+    do {
+      setAge(age(write))
+      if try writer.take(write) || !isPart { return nil }
+      return FailedWrite(
+        write: write, reason: "there is no such record", mayWait: true, canRetry: true)
+    } catch let error as DatabaseError {
+      if error.isTooManyWrites { throw TooManyWrites() }
+      // A full disk is no fault of the write, and SQLite may have ended the transaction.
+      guard error.concernsRow, database.connection.isInTransaction else { throw error }
+      return FailedWrite(
+        write: write, reason: error.message, mayWait: error.isConstraint,
+        isUnique: error.code == 2_067, canRetry: error.isConstraint)
+    } catch let error as MirrorFault {
+      return FailedWrite(
+        write: write, reason: error.description, mayWait: isPart && error == .deleted,
+        canRetry: error == .deleted)
+    }
+  }
+
+  // MARK: Exchanged unique values
+
+  /// Makes the failed updates of one transaction again, with their unique columns emptied before:
+  /// PostgreSQL checks unique keys at commit, and so rows may exchange values.
+  private func takeExchanged(
+    _ writes: [CapturedWrite], _ failed: [FailedWrite]
+  ) throws -> [FailedWrite] {
+    let ids = Set(writes.map(\.id))
+    let failed = failed.filter { ids.contains($0.write.id) }
+    guard failed.count > 1, failed.contains(where: \.isUnique) else { return failed }
+    try database.connection.execute("SAVEPOINT mirror_exchange")
+    do {
+      for failure in failed where failure.isUnique { try writer.empty(failure.write) }
+      guard try takeInOrder(writes, false).isEmpty else { throw MirrorFault.exchange }
+      try database.connection.execute("RELEASE mirror_exchange")
+      return []
+    } catch let error
+      where error is MirrorFault || (error as? DatabaseError)?.concernsRow == true
+    {
+      try database.connection.execute("ROLLBACK TO mirror_exchange; RELEASE mirror_exchange")
+      return failed
+    }
+  }
+}
+
+extension MirrorFile {
   /// Returns the writes that the file has, and that PostgreSQL may still keep.
   func read(_ database: Database) throws -> ReadWrites {
     var found = ReadWrites()
@@ -58,7 +304,7 @@ extension MirrorFile {
       """)
   }
 
-  private func noteRead(_ read: [String: CapturedWrite], _ database: Database) throws {
+  fileprivate func noteRead(_ read: [String: CapturedWrite], _ database: Database) throws {
     for (xid, last) in read {
       try database.execute(
         "INSERT OR REPLACE INTO \"mirror.read\" VALUES (?, ?, ?)",
@@ -66,247 +312,9 @@ extension MirrorFile {
     }
   }
 
-  // MARK: Taking writes
-
-  /// How often a write of a split transaction is put off.
-  private static let triesMax: Int64 = 5
-  /// How often writes are tried that need others of the same step.
-  private static let passesMax = 64
-
-  /// Makes captured writes in the replica. A write that fails stops no other one: its row returns
-  /// to PostgreSQL as the space has it. In a part of a transaction, it waits for the next part.
-  ///
-  /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the end.
-  /// - Returns: The writes that failed.
-  /// - Throws: ``TooManyWrites``.
-  func take(
-    _ captured: CapturedWrites, _ database: Database, checksEach: Bool = false
-  ) throws -> [FailedWrite] {
-    let checksEach = checksEach || captured.isPart
-    if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
-    let writes = captured.transactions.flatMap { parentsLast($0) }
-    var failed = try takeInOrder(writes, database, captured.isPart)
-    if captured.isPart {
-      for write in captured.writes where isParentRekey(write) && write.tries < Self.triesMax {
-        // Its former record goes at the end.
-        try noteLater(write, database)
-      }
-      failed = try putOff(failed, database)
-    } else if !failed.isEmpty {
-      let writes = CapturedWrites(writes: failed.map(\.write)).transactions
-      failed = try writes.flatMap { try takeExchanged($0.writes, failed, database) }
-    }
-    try conclude(captured, failed, database)
-    return failed
-  }
-
-  /// Puts a write off that is too many for one transaction: other writes come before it. Returns it if it
-  /// was put off often enough.
-  func putOff(_ captured: CapturedWrites, _ database: Database) throws -> [FailedWrite] {
-    let failed = try putOff(
-      captured.writes.map {
-        FailedWrite(
-          write: $0, reason: "it changes more records than a transaction may", mayWait: true)
-      }, database)
-    try conclude(captured, failed, database)
-    return failed
-  }
-
-  /// Puts failed writes off that may wait, and returns the others.
-  private func putOff(_ failed: [FailedWrite], _ database: Database) throws -> [FailedWrite] {
-    try failed.filter { failure in
-      guard failure.mayWait, failure.write.tries < Self.triesMax else { return true }
-      try noteLater(failure.write, database)
-      return false
-    }
-  }
-
-  private func noteLater(_ write: CapturedWrite, _ database: Database) throws {
-    try database.execute(
-      "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
-  }
-
-  /// Notes which writes were taken, and which rows return to PostgreSQL.
-  private func conclude(
-    _ captured: CapturedWrites, _ failed: [FailedWrite], _ database: Database
-  ) throws {
-    try noteUnsent(failed, among: captured.writes, database)
-    for failure in failed {
-      guard let table = plan.table(failure.write.table) else { continue }
-      // A company's row stays as it is.
-      if table.adoption != nil, failure.write.kind != .delete { continue }
-      for row in failure.write.rows {
-        guard let key = try? table.values(ofKey: Array(row.dropFirst())) else { continue }
-        try note(table, key, database)
-      }
-    }
-    try noteRead(captured.read, database)
-  }
-
-  /// Notes rows of a company that stay as they are, unless a later write has brought them.
-  private func noteUnsent(
-    _ failed: [FailedWrite], among writes: [CapturedWrite], _ database: Database
-  ) throws {
-    if try !database.query("SELECT 1 FROM \"mirror.unsent\" LIMIT 1").isEmpty {
-      // An earlier part of the writes has noted them.
-      for write in writes {
-        // An update brings some columns of the row; the space may lack others.
-        let action =
-          write.kind == .update
-          ? "UPDATE \"mirror.unsent\" SET retry = 1" : "DELETE FROM \"mirror.unsent\""
-        try database.execute(
-          "\(action) WHERE tab = ? AND key = ?",
-          [.text(write.table), .text(try Self.text(of: write.key))])
-      }
-    }
-    if failed.isEmpty { return }
-    // The last write of each row that brings all of it, or deletes it.
-    let whole = writes.filter { $0.kind != .update }
-    let last = Dictionary(whole.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
-    let lastOfAll = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
-    for failure in failed {
-      let write = failure.write
-      guard write.kind != .delete, plan.table(write.table)?.adoption != nil,
-        last[[write.table] + write.key, default: 0] <= write.id
-      else { continue }
-      try database.execute(
-        "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?)",
-        [
-          .text(write.table), .text(try Self.text(of: write.key)), .text(failure.reason),
-          .integer(failure.canRetry || lastOfAll[[write.table] + write.key] != write.id ? 1 : 0),
-        ])
-    }
-  }
-
-  private static func text(of key: [String?]) throws -> String {
-    String(decoding: try JSONEncoder().encode(key), as: UTF8.self)
-  }
-
   /// Whether a row that others may refer to gets another key.
   func isParentRekey(_ write: CapturedWrite) -> Bool {
     write.kind == .rekey
       && plan.tables.contains { $0.references.contains { $0.table.text == write.table } }
-  }
-
-  /// Returns the writes of a transaction with the former records of parents deleted at its end, or when they
-  /// were put off often enough. A device deletes the children that it has along with a parent: they need the
-  /// new one before.
-  private func parentsLast(_ captured: CapturedWrites) -> [CapturedWrite] {
-    // Those that were put off are read last.
-    let writes = captured.writes.sorted { $0.id < $1.id }
-    guard writes.contains(where: isParentRekey) else { return writes }
-    var former: [CapturedWrite] = []
-    for write in writes where write.kind != .delete {
-      // The key has a row again.
-      former.removeAll { $0.table == write.table && $0.key == write.key }
-      guard isParentRekey(write), !captured.isPart || write.tries >= Self.triesMax else {
-        continue
-      }
-      var delete = write
-      (delete.kind, delete.key, delete.former) = (.delete, write.former, write.key)
-      former.append(delete)
-    }
-    return writes + former
-  }
-
-  /// Makes writes as long as that helps: a write may need a later one, such as that of its parent.
-  /// The writes to a row stay in their order.
-  private func takeInOrder(
-    _ writes: [CapturedWrite], _ database: Database, _ isPart: Bool
-  ) throws -> [FailedWrite] {
-    var left = writes
-    var failed: [FailedWrite] = []
-    for _ in 0..<Self.passesMax {
-      failed = try pass(left, database, isPart, keepsOrder: true)
-      if failed.isEmpty { return failed }
-      let isStuck = failed.count == left.count
-      left = failed.map(\.write)
-      if isStuck { break }
-    }
-    return isPart ? failed : try pass(left, database, isPart, keepsOrder: false)
-  }
-
-  private func pass(
-    _ writes: [CapturedWrite], _ database: Database, _ isPart: Bool, keepsOrder: Bool
-  ) throws -> [FailedWrite] {
-    var failed: [FailedWrite] = []
-    var waiting: Set<[String?]> = []
-    var isQuiet = false
-    for write in writes {
-      if try changesOneRow(write, database) != isQuiet {
-        isQuiet.toggle()
-        try setQuiet(isQuiet, database)
-      }
-      if keepsOrder, !waiting.isEmpty, write.rows.contains(where: waiting.contains) {
-        failed.append(
-          FailedWrite(
-            write: write, reason: "a write before it failed", mayWait: true, canRetry: true))
-        waiting.formUnion(write.rows)
-        continue
-      }
-      guard let failure = try failure(of: write, database, isPart) else { continue }
-      failed.append(failure)
-      if failure.mayWait { waiting.formUnion(write.rows) }
-    }
-    if isQuiet { try setQuiet(false, database) }
-    return failed
-  }
-
-  /// Whether a write changes the values of one row, which PostgreSQL has already. The others may change
-  /// further rows of the replica.
-  private func changesOneRow(_ write: CapturedWrite, _ database: Database) throws -> Bool {
-    guard [.slice, .insert, .update].contains(write.kind) else { return false }
-    guard let table = plan.table(write.table),
-      write.names.contains(where: { table.followed.contains(Name($0)) })
-    else { return true }
-    // Other rows may follow those values. They cannot follow a new row.
-    guard write.kind != .update, let key = try? table.values(ofKey: write.key) else { return false }
-    return try !MirrorRowWriter(file: self, database: database).has(key, table)
-  }
-
-  private func failure(
-    of write: CapturedWrite, _ database: Database, _ isPart: Bool
-  ) throws -> FailedWrite? {
-    do {
-      if try MirrorRowWriter(file: self, database: database).take(write) || !isPart { return nil }
-      return FailedWrite(
-        write: write, reason: "there is no such record", mayWait: true, canRetry: true)
-    } catch let error as DatabaseError {
-      if error.isTooManyWrites { throw TooManyWrites() }
-      // A full disk is no fault of the write, and SQLite may have ended the transaction.
-      guard error.concernsRow, database.connection.isInTransaction else { throw error }
-      return FailedWrite(
-        write: write, reason: error.message, mayWait: error.isConstraint,
-        isUnique: error.code == 2_067, canRetry: error.isConstraint)
-    } catch let error as MirrorFault {
-      return FailedWrite(
-        write: write, reason: error.description, mayWait: isPart && error == .deleted,
-        canRetry: error == .deleted)
-    }
-  }
-
-  // MARK: Exchanged unique values
-
-  /// Makes the failed updates of one transaction again, with their unique columns emptied before:
-  /// PostgreSQL checks unique keys at commit, and so rows may exchange values.
-  private func takeExchanged(
-    _ writes: [CapturedWrite], _ failed: [FailedWrite], _ database: Database
-  ) throws -> [FailedWrite] {
-    let ids = Set(writes.map(\.id))
-    let failed = failed.filter { ids.contains($0.write.id) }
-    guard failed.count > 1, failed.contains(where: \.isUnique) else { return failed }
-    try database.connection.execute("SAVEPOINT mirror_exchange")
-    do {
-      let writer = MirrorRowWriter(file: self, database: database)
-      for failure in failed where failure.isUnique { try writer.empty(failure.write) }
-      guard try takeInOrder(writes, database, false).isEmpty else { throw MirrorFault.exchange }
-      try database.connection.execute("RELEASE mirror_exchange")
-      return []
-    } catch let error
-      where error is MirrorFault || (error as? DatabaseError)?.concernsRow == true
-    {
-      try database.connection.execute("ROLLBACK TO mirror_exchange; RELEASE mirror_exchange")
-      return failed
-    }
   }
 }
