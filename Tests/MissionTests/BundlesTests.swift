@@ -288,6 +288,22 @@ struct BundlesTests {
     #expect(try await old.activate(board).version == version("3"))
   }
 
+  @Test("a version that fails does not give way to one that needs a later shell")
+  func failureAfterDowngrade() async throws {
+    publish("1", minShell: "2")
+    let device = try await Device(shelf)
+    let new = try await bundles(on: device, shell: "2")
+    #expect(try await new.update(board))
+    try await new.confirm(try #require(try await new.active(board)))
+    publish("2")
+    let old = try await bundles(on: device, shell: "1")
+    #expect(try await old.update(board))
+    let shown = try #require(try await old.active(board))
+    #expect(shown.version == version("2"))
+    #expect(try await old.fail(shown, reason: "silent") == nil)
+    #expect(try await old.active(board) == nil)
+  }
+
   @Test("the reason names the shell, the failure or the rollout")
   func reasons() async throws {
     let device = try await Device(shelf)

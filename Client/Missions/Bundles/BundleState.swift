@@ -117,7 +117,7 @@ struct BundleState: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970. May jump.
-  ///   - isUsable: Whether the files of a version are here, and it is not withdrawn.
+  ///   - isUsable: Whether the files of a version are here, this shell runs it, and it is not withdrawn.
   mutating func leave(
     _ key: BundleKey, _ leaving: Leaving, at now: Int64, isUsable: (BundleKey) -> Bool
   ) {

@@ -322,9 +322,14 @@ public final class Bundles: Sendable {
     } catch {
       throw BundleError(error)
     }
+    var usable: Set<BundleKey> = []
+    for former in held where former != key && !choice.isWithdrawn(former) {
+      // The program may have been replaced by an earlier one since the version worked.
+      if (try? await needsLaterShell(name, former)) == false { usable.insert(former) }
+    }
     let now = missions.surroundings.wallClock()
-    return try await store.change(name) { state in
-      state.leave(key, leaving, at: now) { held.contains($0) && !choice.isWithdrawn($0) }
+    return try await store.change(name) { [usable] state in
+      state.leave(key, leaving, at: now) { usable.contains($0) }
     }
   }
 

@@ -5,7 +5,8 @@ import FerryProtocol
 /// - The version in use has exactly the files of its publication, also right after a process died or
 ///   the power went. A page reads exactly those files, and no file of another version.
 /// - A version whose page has worked stays, or gives way to another one. A device without a version
-///   in use never had a good one, or each good one that it kept has failed or was withdrawn.
+///   in use never had a good one, or each good one that it kept has failed, was withdrawn, or
+///   needs a later shell.
 package struct BundlesKept: BundleOracle {
   package static let name = "bundles-kept"
   /// Good versions that a device keeps: the one in use, and the one before it.
@@ -21,7 +22,8 @@ package struct BundlesKept: BundleOracle {
   private var good: [Place: [BundleVersion]] = [:]
   /// Good versions that failed later, until a page of them works again.
   private var failed: [String: Set<BundleID>] = [:]
-  private var withdrawn: [String: Set<BundleID>] = [:]
+  /// Versions that were withdrawn, or that needed a later shell than the device had once.
+  private var barred: [String: Set<BundleID>] = [:]
 
   package init() {}
 
@@ -29,8 +31,8 @@ package struct BundlesKept: BundleOracle {
     switch event {
     case .publishing(let id, let files): published[id] = files
     case .listed(let device, _, let catalogue):
-      for (id, entry) in catalogue.entries where entry.isWithdrawn {
-        withdrawn[device, default: []].insert(id)
+      for id in catalogue.entries.keys where !catalogue.permits(id) {
+        barred[device, default: []].insert(id)
       }
     case .failing(let device, let id, _):
       good[Place(device: device, name: id.name)]?.removeAll { $0 == id.version }
@@ -55,7 +57,7 @@ package struct BundlesKept: BundleOracle {
       for (place, versions) in good where place.device == original {
         good[Place(device: device, name: place.name)] = versions
       }
-      (failed[device], withdrawn[device]) = (failed[original], withdrawn[original])
+      (failed[device], barred[device]) = (failed[original], barred[original])
     case .naming, .named, .died, .reporting, .reported: break
     }
     return []
@@ -65,7 +67,7 @@ package struct BundlesKept: BundleOracle {
     let place = Place(device: device, name: bundle.name)
     guard let id = bundle.activeID else {
       let left = (good[place] ?? []).first { version in
-        withdrawn[device]?.contains(BundleID(bundle.name, version)) != true
+        barred[device]?.contains(BundleID(bundle.name, version)) != true
       }
       return left.map { "no version of bundle \(bundle.name) is in use, and version \($0) works" }
     }
