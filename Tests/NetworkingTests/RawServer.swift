@@ -33,9 +33,18 @@ final class RawServer: Sendable {
     (self.beforeBody, self.respond) = (beforeBody, respond)
     (listener, port) = Loopback.listen()
     let thread = Thread { [listener, weak self] in
+      // The thread alone closes the socket: after another close, `accept` could take a connection of
+      // a later server whose socket got the same number.
+      defer { close(listener) }
       while true {
         let connection = accept(listener, nil, nil)
-        guard connection >= 0, let self else { return }
+        if connection < 0 {
+          // `stop` has shut the socket down.
+          if errno == EINVAL { return }
+          precondition(errno == EINTR || errno == ECONNABORTED, String(cString: strerror(errno)))
+          continue
+        }
+        guard let self else { close(connection); return }
         _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
         self.serve(connection)
       }
@@ -43,17 +52,18 @@ final class RawServer: Sendable {
     thread.start()
   }
 
-  deinit { close(listener) }
+  deinit { stop() }
 
   func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
   /// Ends every connection and refuses further ones.
   func stop() {
     state.withLock { state in
+      if state.isStopped { return }
       state.isStopped = true
       for connection in state.open { shutdown(connection, Int32(SHUT_RDWR)) }
+      shutdown(listener, Int32(SHUT_RDWR))
     }
-    shutdown(listener, Int32(SHUT_RDWR))
   }
 
   /// Returns how often `event` happened so far.
