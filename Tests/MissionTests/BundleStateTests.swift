@@ -24,9 +24,9 @@ struct BundleStateTests {
     }
   }
 
-  /// Returns the numbers of the versions in use and before it.
+  /// Returns the numbers of the version in use, and of the good ones before it.
   private func versions(_ state: BundleState) -> [Int?] {
-    [state.active, state.previous].map { $0?.version.numbers[0] }
+    ([state.active] + state.formers).map { $0?.version.numbers[0] }
   }
 
   @Test("a failure returns to the last good version, and the failed one is blocked and reported")
@@ -37,14 +37,14 @@ struct BundleStateTests {
     state.activate(Self.key(2))
     #expect(versions(state) == [2, 1] && !state.isConfirmed)
     leave(&state, 2, .failure(reason))
-    #expect(versions(state) == [1, nil] && state.isConfirmed && state.isBlocked(Self.key(2)))
+    #expect(versions(state) == [1] && state.isConfirmed && state.isBlocked(Self.key(2)))
     #expect(state.unreported.map(\.failure) == [nil, reason])
     // A version that never worked is no version to fall back to.
     state.activate(Self.key(3))
     state.activate(Self.key(4))
     #expect(versions(state) == [4, 1])
     leave(&state, 4, .failure(reason))
-    #expect(versions(state) == [1, nil])
+    #expect(versions(state) == [1])
   }
 
   @Test("a good version that the user names stays the one to fall back to")
@@ -58,11 +58,11 @@ struct BundleStateTests {
     // Another version comes before a page of the named one has worked again.
     state.activate(Self.key(2))
     leave(&state, 2, .failure(reason))
-    #expect(versions(state) == [1, nil] && state.isConfirmed)
+    #expect(versions(state) == [1] && state.isConfirmed)
     state.activate(Self.key(2))
     state.activate(Self.key(1))
     leave(&state, 1, .failure(reason))
-    #expect(versions(state) == [nil, nil])
+    #expect(versions(state) == [nil])
   }
 
   @Test(
@@ -79,7 +79,7 @@ struct BundleStateTests {
     #expect(versions(state) == [2, 1] && !state.isOutdated(Self.key(1)))
     state.confirm(Self.key(2), at: 0)
     leave(&state, 2, .failure(reason))
-    #expect(versions(state) == [1, nil] && state.isConfirmed)
+    #expect(versions(state) == [1] && state.isConfirmed)
   }
 
   @Test("a version that worked and fails later is left, too")
@@ -89,11 +89,37 @@ struct BundleStateTests {
       state.activate(Self.key(version))
       state.confirm(Self.key(version), at: 0)
     }
-    #expect(versions(state) == [3, 2])
+    #expect(versions(state) == [3, 2, 1])
     leave(&state, 3, .failure(reason))
-    #expect(versions(state) == [2, nil] && state.failure(of: Self.key(3)) == reason)
+    #expect(versions(state) == [2, 1] && state.failure(of: Self.key(3)) == reason)
     leave(&state, 2, .failure(reason))
-    #expect(versions(state) == [nil, nil] && !state.isConfirmed)
+    leave(&state, 1, .failure(reason))
+    #expect(versions(state) == [nil] && !state.isConfirmed)
+  }
+
+  @Test("a device whose last good version is withdrawn has the one before it")
+  func earlier() {
+    var trial = BundleState()
+    for version in 1...2 {
+      trial.activate(Self.key(version))
+      trial.confirm(Self.key(version), at: 0)
+    }
+    trial.activate(Self.key(3))
+    var state = trial
+    // Version 2 is withdrawn, and version 3 fails.
+    leave(&state, 3, .failure(reason), without: 2)
+    #expect(versions(state) == [1] && state.isConfirmed)
+    state = trial
+    // Version 3 is withdrawn, and version 2 fails.
+    state.confirm(Self.key(3), at: 0)
+    leave(&state, 3, .absence)
+    leave(&state, 2, .failure(reason))
+    #expect(versions(state) == [1] && state.isConfirmed)
+    // Two good versions are kept beside the one in use.
+    state = trial
+    state.confirm(Self.key(3), at: 0)
+    state.activate(Self.key(4))
+    #expect(versions(state) == [4, 3, 2] && state.isOutdated(Self.key(1)))
   }
 
   @Test("a device never falls back to a version that is gone, withdrawn or failed")
@@ -104,13 +130,13 @@ struct BundleStateTests {
     state.activate(Self.key(2))
     let before = state
     leave(&state, 2, .failure(reason), without: 1)
-    #expect(versions(state) == [nil, nil])
+    #expect(versions(state) == [nil])
     state = before
     // The former version fails in a page that is open still.
     leave(&state, 1, .failure(reason))
-    #expect(versions(state) == [2, nil] && state.isBlocked(Self.key(1)))
+    #expect(versions(state) == [2] && state.isBlocked(Self.key(1)))
     leave(&state, 2, .absence)
-    #expect(versions(state) == [nil, nil] && !state.isBlocked(Self.key(2)))
+    #expect(versions(state) == [nil] && !state.isBlocked(Self.key(2)))
   }
 
   @Test("pages of a version that is not in use change nothing but its outcome")
@@ -121,11 +147,11 @@ struct BundleStateTests {
     #expect(!state.isConfirmed && state.outcomes.isEmpty)
     state.confirm(Self.key(1), at: 0)
     leave(&state, 2, .failure(reason))
-    #expect(versions(state) == [1, nil] && state.isConfirmed && state.isBlocked(Self.key(2)))
+    #expect(versions(state) == [1] && state.isConfirmed && state.isBlocked(Self.key(2)))
     // The same version with other content is another one.
     state.confirm(Self.key(1, 9), at: 0)
     leave(&state, 3, .absence)
-    #expect(versions(state) == [1, nil] && state.outcomes.count == 2)
+    #expect(versions(state) == [1] && state.outcomes.count == 2)
   }
 
   @Test("a failed version gets another chance when it is activated by name")
@@ -134,7 +160,7 @@ struct BundleStateTests {
     state.activate(Self.key(1))
     leave(&state, 1, .failure(reason))
     state.activate(Self.key(1))
-    #expect(versions(state) == [1, nil] && !state.isBlocked(Self.key(1)))
+    #expect(versions(state) == [1] && !state.isBlocked(Self.key(1)))
     state.confirm(Self.key(1), at: 0)
     #expect(state.outcomes.map(\.failure) == [nil] && state.unreported.count == 1)
   }

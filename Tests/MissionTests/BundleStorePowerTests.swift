@@ -47,7 +47,7 @@ struct BundleStorePowerTests {
         #expect(found == expected, "seed \(seed), version \(version)")
         #expect(try await after.names() == [board])
       }
-      #expect(expected.active == key(3) && expected.previous == nil)
+      #expect(expected.active == key(3) && expected.formers == [key(1)])
     }
   }
 }

@@ -23,6 +23,8 @@ struct KeptOutcome: Sendable, Equatable {
 struct BundleState: Sendable, Equatable {
   /// Outcomes that are kept of a bundle.
   static let outcomesMax = 100
+  /// Good versions that are kept beside the one in use: the last one may be withdrawn as well.
+  static let formersMax = 2
 
   /// Why a device leaves a version.
   enum Leaving: Sendable, Equatable {
@@ -36,19 +38,19 @@ struct BundleState: Sendable, Equatable {
   private(set) var active: BundleKey?
   /// Whether its page has reported that it works.
   private(set) var isConfirmed = false
-  /// The last good version before it.
-  private(set) var previous: BundleKey?
+  /// The last good versions before it, to which the device falls back: the last one first.
+  private(set) var formers: [BundleKey] = []
   /// The oldest one first.
   private(set) var outcomes: [KeptOutcome] = []
 
   init() {}
 
   init(
-    active: BundleKey?, isConfirmed: Bool, previous: BundleKey?, outcomes: [KeptOutcome]
+    active: BundleKey?, isConfirmed: Bool, formers: [BundleKey], outcomes: [KeptOutcome]
   ) {
     self.active = active
     self.isConfirmed = isConfirmed
-    self.previous = previous
+    self.formers = formers
     self.outcomes = outcomes
   }
 
@@ -62,10 +64,10 @@ struct BundleState: Sendable, Equatable {
     outcomes.last { $0.key == key }?.failure
   }
 
-  /// Whether a version is neither in use, nor the last good one, nor a later one that may still be
+  /// Whether a version is neither in use, nor one to fall back to, nor a later one that may still be
   /// put in use.
   func isOutdated(_ key: BundleKey) -> Bool {
-    guard let active, key != active, key != previous else { return false }
+    guard let active, key != active, !formers.contains(key) else { return false }
     return key.version < active.version || isBlocked(key)
   }
 
@@ -94,13 +96,14 @@ struct BundleState: Sendable, Equatable {
       outcomes[index].isBlocked = false
     }
     guard active != key else { return }
-    // A good version that is named again stays the one to fall back to, also from a later one.
-    if isConfirmed || previous == key && hasWorked(active) { previous = active }
+    if let active, isConfirmed || hasWorked(active) { formers.insert(active, at: 0) }
+    formers.removeAll { $0 == key }
+    formers = Array(formers.prefix(Self.formersMax))
     (active, isConfirmed) = (key, false)
   }
 
   /// Whether the last page of a version worked.
-  private func hasWorked(_ key: BundleKey?) -> Bool {
+  private func hasWorked(_ key: BundleKey) -> Bool {
     outcomes.contains { $0.key == key && $0.failure == nil && !$0.isBlocked }
   }
 
@@ -113,7 +116,7 @@ struct BundleState: Sendable, Equatable {
     note(key, failure: nil, at: now)
   }
 
-  /// Leaves a version for the last good one. If the version is not in use, only its failure is noted.
+  /// Leaves a version for the last good one that is usable. If the version is not in use, only its failure is noted.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970. May jump.
@@ -122,10 +125,11 @@ struct BundleState: Sendable, Equatable {
     _ key: BundleKey, _ leaving: Leaving, at now: Int64, isUsable: (BundleKey) -> Bool
   ) {
     if case .failure(let reason) = leaving { note(key, failure: reason, at: now) }
-    if previous == key { previous = nil }
+    formers.removeAll { $0 == key }
     guard active == key else { return }
-    active = previous.flatMap { isUsable($0) && !isBlocked($0) ? $0 : nil }
-    (isConfirmed, previous) = (active != nil, nil)
+    let usable = formers.drop { !isUsable($0) || isBlocked($0) }
+    (active, isConfirmed) = (usable.first, !usable.isEmpty)
+    formers = Array(usable.dropFirst())
   }
 
   /// Notes that the server has these outcomes; later ones of the same versions stay unreported.

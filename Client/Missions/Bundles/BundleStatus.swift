@@ -18,7 +18,7 @@ public struct BundleStatus: Sendable, Equatable {
   public var isActive = false
   /// Whether it is in use, and its page has reported that it works.
   public var isConfirmed = false
-  /// Whether it is the version that the device falls back to.
+  /// Whether it is a good version before the one in use, to which the device may fall back.
   public var isPrevious = false
   /// The reason why it failed on this device; it is not activated automatically again.
   public var failure: BundleReason?

@@ -36,8 +36,14 @@ package final class BundleStore: Sendable {
     CREATE TABLE IF NOT EXISTS bundles(
       name TEXT PRIMARY KEY,
       active TEXT, active_manifest BLOB,      -- the version in use
-      confirmed INTEGER NOT NULL,             -- its page has reported that it works
-      previous TEXT, previous_manifest BLOB   -- the last good version before it
+      confirmed INTEGER NOT NULL              -- its page has reported that it works
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS formers(       -- good versions before it
+      name TEXT NOT NULL,
+      place INTEGER NOT NULL,                 -- the last one first
+      version TEXT NOT NULL,
+      manifest BLOB NOT NULL,
+      PRIMARY KEY(name, place)
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS outcomes(
       name TEXT NOT NULL,
@@ -106,18 +112,17 @@ private final class BundleConnection: @unchecked Sendable {
           isBlocked: row.int64(3) != 0, number: row.int64(4), isReported: row.int64(5) != 0)
       }
     }.compactMap { $0 }
+    let formers = try value.rows(
+      "SELECT version, manifest FROM formers WHERE name = ? ORDER BY place", name.value
+    ) { Self.key($0, 0) }.compactMap { $0 }
     let state = try value.first(
-      """
-      SELECT active, active_manifest, previous, previous_manifest, confirmed FROM bundles
-      WHERE name = ?
-      """, name.value
+      "SELECT active, active_manifest, confirmed FROM bundles WHERE name = ?", name.value
     ) { row in
       BundleState(
-        active: Self.key(row, 0), isConfirmed: row.int64(4) != 0, previous: Self.key(row, 2),
+        active: Self.key(row, 0), isConfirmed: row.int64(2) != 0, formers: formers,
         outcomes: outcomes)
     }
-    return state
-      ?? BundleState(active: nil, isConfirmed: false, previous: nil, outcomes: outcomes)
+    return state ?? BundleState(active: nil, isConfirmed: false, formers: [], outcomes: outcomes)
   }
 
   private static func key(_ row: SQLiteStatement, _ column: Int32) -> BundleKey? {
@@ -129,10 +134,15 @@ private final class BundleConnection: @unchecked Sendable {
 
   func write(_ state: BundleState, of name: BundleName) throws {
     try value.run(
-      "INSERT OR REPLACE INTO bundles VALUES (?, ?, ?, ?, ?, ?)", name.value,
+      "INSERT OR REPLACE INTO bundles VALUES (?, ?, ?, ?)", name.value,
       state.active?.version.description, state.active?.manifest.bytes,
-      Int64(state.isConfirmed ? 1 : 0), state.previous?.version.description,
-      state.previous?.manifest.bytes)
+      Int64(state.isConfirmed ? 1 : 0))
+    try value.run("DELETE FROM formers WHERE name = ?", name.value)
+    for (place, former) in state.formers.enumerated() {
+      try value.run(
+        "INSERT INTO formers VALUES (?, ?, ?, ?)", name.value, Int64(place),
+        former.version.description, former.manifest.bytes)
+    }
     try value.run("DELETE FROM outcomes WHERE name = ?", name.value)
     for (place, outcome) in state.outcomes.enumerated() {
       try value.run(

@@ -48,12 +48,12 @@ extension Bundles {
       found[offer.key] = status
     }
     let (state, here) = (choice.state, Set(held))
-    for key in here.union([state.active, state.previous].compactMap(\.self)) {
+    for key in here.union(state.formers + [state.active].compactMap(\.self)) {
       var status = found[key] ?? BundleStatus(id: BundleID(name, key.version))
       status.isDownloaded = here.contains(key)
       status.isActive = state.active == key
       status.isConfirmed = status.isActive && state.isConfirmed
-      status.isPrevious = state.previous == key
+      status.isPrevious = state.formers.contains(key)
       found[key] = status
     }
     for key in found.keys where state.isBlocked(key) {

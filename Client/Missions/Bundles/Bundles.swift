@@ -192,18 +192,20 @@ public final class Bundles: Sendable {
     return bundle
   }
 
-  /// Leaves a version in use that needs a later shell, for the last good one if this shell runs that.
+  /// Leaves a version in use that needs a later shell, for the last good one that this shell runs.
   /// The program was replaced by an earlier one. Nothing is reported: the version has not failed, and
   /// a later program takes it again. Returns whether it was left.
   private func leaveTooNew(
     _ name: BundleName, _ choice: BundleChoice
   ) async throws(BundleError) -> Bool {
-    guard let active = choice.state.active, let former = choice.state.previous,
-      !choice.isWithdrawn(former),
-      try await needsLaterShell(name, active) == true,
-      try await needsLaterShell(name, former) == false
-    else { return false }
-    return try await leave(name, active, .absence).active == former
+    guard let active = choice.state.active, try await needsLaterShell(name, active) == true else {
+      return false
+    }
+    for former in choice.state.formers where !choice.isWithdrawn(former) {
+      guard try await needsLaterShell(name, former) == false else { continue }
+      return try await leave(name, active, .absence).active == former
+    }
+    return false
   }
 
   /// Returns whether a version needs a later shell, by its signed manifest; `nil` if its files are not
