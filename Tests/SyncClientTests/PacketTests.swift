@@ -239,6 +239,16 @@ struct PacketTests {
     #expect(noted.map(\.conflict.lost) == ["x"])
   }
 
+  @Test("a record is fetched if the server overruled an operation on it without a conflict")
+  func unexplained() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id) VALUES ('a'), ('b')")
+    let packet = try replica.freeze()[0]
+    let outcomes = [Outcome(), Outcome(isOverruled: true)]
+    _ = try replica.file.receive(replica.receipt(packet, first: 1, outcomes: outcomes))
+    #expect(try replica.file.refreshes.next() == [RecordKey(table: "tasks", record: "b")])
+  }
+
   @Test("the next pull replaces a lost acknowledgement")
   func lostAnswer() throws {
     let replica = try ReplicaFixture.withTasks()

@@ -81,8 +81,10 @@ package struct SyncEngine: Sendable {
         guard let start = try await thread.run({ try $0.isBehind() ? $0.beginPull() : nil })
         else { break }
         try await pull(api, &round.report, start, progress)
-        // A rolled-back server needs its lost operations again.
-        guard try await thread.run({ try $0.queue.hasUnsent() }) else { break }
+        // A rolled-back server needs its lost operations again, and a list may leave records to fetch.
+        guard try await thread.run({ try $0.queue.hasUnsent() || !$0.refreshes.isEmpty() }) else {
+          break
+        }
       }
       try await pullAfterComparison(api, &round, progress)
     }

@@ -36,18 +36,25 @@ extension ReplicaFile: OutboxLedger {
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       let (confirmed, covered) = try withOutbox { (try $0.take(answer, self), $0.coveredOrder) }
-      for (receipt, packet) in confirmed { try noteConflicts(receipt, packet) }
+      for (receipt, packet) in confirmed { try take(receipt.outcomes, of: packet) }
       try releaseBatches()
       try archive(through: covered, now: answer.serverTime)
       return confirmed.map(\.receipt)
     }
   }
 
-  private func noteConflicts(_ receipt: PacketReceipt, _ packet: FrozenPacket) throws {
-    guard receipt.outcomes.contains(where: { !$0.conflicts.isEmpty }) else { return }
-    for (operation, outcome) in zip(try operations(of: packet), receipt.outcomes) {
+  /// Notes the conflicts of a packet. If the server overruled an operation without one, its pull lists
+  /// may never name the record, which is fetched instead (SPEC.md §6).
+  private func take(_ outcomes: [Outcome], of packet: FrozenPacket) throws {
+    guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
+    var unexplained: [RecordKey] = []
+    for (operation, outcome) in zip(try operations(of: packet), outcomes) {
       for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: operation.key) }
+      if outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch {
+        unexplained.append(operation.key)
+      }
     }
+    try refreshes.add(unexplained)
   }
 
   /// Moves confirmed operations to the archive after the cursor has passed them.

@@ -50,7 +50,7 @@ extension ReplicaFile {
     guard let head, state.epoch != nil, state.received == state.applied,
       head <= state.applied, head >= state.head
     else { return true }
-    return try failedUploads.hasMarks() || tracked.hasReturning()
+    return try !refreshes.isEmpty() || failedUploads.hasMarks() || tracked.hasReturning()
       || !currentUnrecordedTables().isEmpty
   }
 
