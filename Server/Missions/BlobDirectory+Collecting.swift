@@ -120,4 +120,6 @@ package struct UnfinishedRemoval: Sendable, Equatable {
   package var count = 0
   /// The reasons why others could not be removed.
   package var failures: [BlobError] = []
+
+  package init() {}
 }

@@ -13,10 +13,15 @@ extension BlobDirectory {
     /// Bytes that the owner's uploads may have here before they are finished, this one as a whole
     /// included.
     package let quota: Int64
+    /// Whether all parts come to this machine. Content elsewhere then gets the whole alone.
+    package let staysHere: Bool
 
     /// - Parameter owner: Letters and digits.
-    package init(owner: String, hash: ContentHash, total: Int64, quota: Int64 = .max) {
-      (self.owner, self.hash, self.total, self.quota) = (owner, hash, total, quota)
+    package init(
+      owner: String, hash: ContentHash, total: Int64, quota: Int64 = .max, staysHere: Bool = false
+    ) {
+      (self.owner, self.hash, self.total) = (owner, hash, total)
+      (self.quota, self.staysHere) = (quota, staysHere)
     }
   }
 
@@ -92,7 +97,6 @@ extension BlobDirectory {
     _ bytes: [UInt8], at offset: Int64, to upload: Upload, _ file: borrowing BlobFile
   ) throws(BlobError) -> Int64 {
     let size = try file.size()
-    let end = offset + Int64(bytes.count)
     // It was begun as a longer content, so nothing of it can be proved right.
     if size > upload.total {
       unlink(file.path)
@@ -100,8 +104,8 @@ extension BlobDirectory {
     }
     // The server was killed while it checked the whole: any part ends the upload now.
     if size == upload.total, size > 0 { return size }
-    guard offset == size else { throw .wrongOffset(size) }
-    guard end <= upload.total else { throw .wrongOffset(size) }
+    let end = size + Int64(bytes.count)
+    guard offset == size, end <= upload.total else { throw .wrongOffset(size) }
     // Content that comes as a whole is never unfinished.
     if upload.quota < .max, Int64(bytes.count) < upload.total {
       try checkQuota(of: upload, here: size, file)

@@ -64,6 +64,12 @@ extension BlobThreads: ContentStore {
     }
   }
 
+  package func offset(
+    owner: String, _ hash: ContentHash
+  ) async throws(BlobError) -> Int64 {
+    try await run { (directory, _) throws(BlobError) in try directory.offset(owner: owner, hash) }
+  }
+
   package func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
     try await run { (directory, _) throws(BlobError) in try directory.put(bytes) }
   }

@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// The place of missions' content: a directory, or an object store elsewhere.
 ///
-/// Content is visible as a whole and after a check of its hash, or not at all. Uploads in progress,
-/// the locks of this machine's processes and the signing key are in a directory in both cases.
+/// Content is visible as a whole and after a check of its hash, or not at all. The locks of this
+/// machine's processes and the signing key are in a directory in both cases.
 package protocol ContentStore: Sendable {
   /// The directory of this machine.
   var local: BlobThreads { get }
@@ -43,6 +43,9 @@ package protocol ContentStore: Sendable {
   func append(
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64
+
+  /// Returns the bytes of an upload that are here; 0 if none was begun.
+  func offset(owner: String, _ hash: ContentHash) async throws(BlobError) -> Int64
 
   /// Keeps content that is in memory, and returns its hash.
   func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash

@@ -39,6 +39,9 @@ package enum Spooling: Sendable {
 }
 
 extension BlobDirectory {
+  /// Removes what is here of an upload that only this process makes.
+  package func abandon(_ upload: Upload) { unlink(part(upload.owner, upload.hash)) }
+
   /// Appends the next part of an upload as ``append(_:at:to:)`` does, and leaves the whole unchecked
   /// where it is. Throws ``BlobError/busy`` if another caller is at the upload.
   package func spool(

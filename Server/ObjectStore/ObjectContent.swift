@@ -7,8 +7,9 @@ import Foundation
 /// Missions' content in an S3-compatible store, below a prefix and as a directory has it:
 /// `ab/cd/abcd…`. Any number of nodes may share it.
 ///
-/// Uploads come into a local directory first. When they are whole and match their hash, they go to
-/// the store, and leave the directory afterwards.
+/// Uploads in parts are collected in the bucket, so that each node may take each part. The node that
+/// takes the last part copies the whole into its own directory and checks the hash. Then it sends the
+/// content to its place.
 package final class ObjectContent: ContentStore {
   private static let looksAtOnce = 16
   private static let filesAtOnce = 4
@@ -18,6 +19,7 @@ package final class ObjectContent: ContentStore {
   package let local: BlobThreads
   private let files: ObjectFiles
   private let redirects: Bool
+  private var staged: StagedUploads { StagedUploads(files: files) }
 
   package var locksAllNodes: Bool { false }
   package var place: String { files.place }
@@ -98,13 +100,42 @@ package final class ObjectContent: ContentStore {
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {
-    let spooling = try await local.run { (directory, _) throws(BlobError) in
-      try directory.spool(bytes, at: offset, to: upload)
+    if upload.staysHere || offset == 0 && bytes.count == upload.total {
+      let spooling = try await local.run { (directory, _) throws(BlobError) in
+        try directory.spool(bytes, at: offset, to: upload)
+      }
+      switch spooling {
+      case .partial(let end): return end
+      case .whole(let spooled): return try await finish(spooled, of: upload)
+      }
     }
-    guard case .whole(let spooled) = spooling else {
-      if case .partial(let end) = spooling { return end }
-      return 0
+    let end = try await staged.append(bytes, at: offset, to: upload)
+    guard end == upload.total else { return end }
+    guard let whole = try await staged.collect(upload, into: local) else {
+      if try await size(of: upload.hash) == upload.total { return upload.total }
+      throw .wrongOffset(try await staged.offset(owner: upload.owner, upload.hash))
     }
+    do {
+      _ = try await finish(whole, of: upload)
+    } catch {
+      whole.remove()
+      if case .mismatch = error { try await staged.remove(upload) }
+      throw error
+    }
+    try await staged.remove(upload)
+    return upload.total
+  }
+
+  package func offset(
+    owner: String, _ hash: ContentHash
+  ) async throws(BlobError) -> Int64 {
+    try await staged.offset(owner: owner, hash)
+  }
+
+  /// Checks the whole of an upload, and sends it to the store. Returns its size.
+  private func finish(
+    _ spooled: SpooledUpload, of upload: BlobDirectory.Upload
+  ) async throws(BlobError) -> Int64 {
     let chunkSize = files.chunkSize(for: upload.total)
     let digest = try await local.runSlowly { () throws(BlobError) in
       try spooled.digest(chunkSize: chunkSize)
@@ -112,7 +143,7 @@ package final class ObjectContent: ContentStore {
     try await files.put(file: spooled.path, digest, as: name(of: digest.hash))
     // If it stays, because the server is killed, it is sent again or expires.
     spooled.remove()
-    return upload.total
+    return digest.size
   }
 
   package func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
@@ -170,6 +201,9 @@ package final class ObjectContent: ContentStore {
     before moment: Int64
   ) async throws(BlobError) -> UnfinishedRemoval {
     var removal = try await local.removeUnfinished(before: moment)
+    let parts = try await staged.removeUnfinished(before: moment)
+    removal.count += parts.count
+    removal.failures += parts.failures
     let uploads = try await files.asking { (client) async throws(ObjectStoreError) in
       try await client.unfinished()
     }

@@ -68,6 +68,38 @@ package struct ObjectFiles: Sendable {
     }
   }
 
+  /// A file in a list.
+  struct Listed: Sendable {
+    var name: String
+    var size: Int64
+    /// Seconds since 1970.
+    var modifiedAt: Int64
+  }
+
+  /// Calls `body` with each file whose name begins with `beginning`, in the order of their names.
+  func forEach(
+    below beginning: String, _ body: (Listed) async throws(BlobError) -> Void
+  ) async throws(BlobError) {
+    var last: String?
+    repeat {
+      let (entries, next) = try await asking { [last] (client) async throws(ObjectStoreError) in
+        try await client.list(below: beginning, after: last)
+      }
+      for entry in entries where entry.key.hasPrefix(key(beginning)) {
+        let name = String(entry.key.dropFirst(client.settings.prefix.count))
+        try await body(Listed(name: name, size: entry.size, modifiedAt: entry.modifiedAt))
+      }
+      last = next
+    } while last != nil
+  }
+
+  /// Removes a file, if it is there.
+  func remove(_ name: String) async throws(BlobError) {
+    try await asking { (client) async throws(ObjectStoreError) in
+      try await client.remove(key(name))
+    }
+  }
+
   // MARK: Keeping
 
   package func put(_ bytes: [UInt8], as name: String) async throws(BlobError) {

@@ -108,12 +108,14 @@ extension ObjectStoreClient {
 
   /// Returns objects below the prefix in the order of their keys, from the one after `key` on, and
   /// the key after which the list goes on; `nil` at its end.
+  ///
+  /// - Parameter beginning: the text with which their names below the prefix begin.
   func list(
-    after key: String?, limit: Int = 1_000
+    below beginning: String = "", after key: String?, limit: Int = 1_000
   ) async throws(ObjectStoreError) -> (entries: [Entry], next: String?) {
     var query = [
       (name: "list-type", value: "2"), ("max-keys", String(limit)), ("encoding-type", "url"),
-      ("prefix", settings.prefix),
+      ("prefix", settings.prefix + beginning),
     ]
     if let key { query.append(("start-after", key)) }
     let answer = try await send(ObjectStoreRequest(.get, query: query))

@@ -30,10 +30,74 @@ struct ContentContractTests {
     #expect(try await fixture.store.isIntact(hash) { _ in } == true)
     #expect(try await fixture.listed() == [hash])
     // Nothing is left of the upload.
-    let offset = try await fixture.store.local.run { (directory, _) throws(BlobError) in
-      try directory.offset(owner: "1", hash)
+    #expect(try await fixture.store.offset(owner: "1", hash) == 0)
+    #expect(try await fixture.store.removeUnfinished(before: .max).count == 0)
+  }
+
+  @Test("an upload goes on from the place that a wrong part gets", arguments: ContentKind.available)
+  func wrongParts(_ kind: ContentKind) async throws {
+    let fixture = try await ContentFixture(kind)
+    let store = fixture.store
+    let bytes = ContentFixture.bytes(900)
+    let hash = ContentHash(of: bytes)
+    let upload = BlobDirectory.Upload(owner: "1", hash: hash, total: 900)
+    func refuse(_ part: [UInt8], at offset: Int64, reached: Int64) async {
+      await #expect(throws: BlobError.wrongOffset(reached)) {
+        _ = try await store.append(part, at: offset, to: upload)
+      }
     }
-    #expect(offset == 0)
+    await refuse([1], at: 1, reached: 0)
+    await refuse([1], at: 899, reached: 0)
+    #expect(try await store.append(Array(bytes[..<400]), at: 0, to: upload) == 400)
+    #expect(try await store.offset(owner: "1", hash) == 400)
+    #expect(try await store.offset(owner: "2", hash) == 0)
+    #expect(try await store.append([], at: 400, to: upload) == 400)
+    await refuse(Array(bytes[..<400]), at: 0, reached: 400)
+    await refuse([1], at: 399, reached: 400)
+    await refuse([1], at: 500, reached: 400)
+    // It would be longer than the whole.
+    await refuse(Array(bytes[..<501]), at: 400, reached: 400)
+    await refuse([1], at: .max, reached: 400)
+    #expect(try await store.append(Array(bytes[400..<401]), at: 400, to: upload) == 401)
+    #expect(try await store.append(Array(bytes[401...]), at: 401, to: upload) == 900)
+    #expect(try await fixture.listed() == [hash])
+  }
+
+  @Test(
+    "a whole of wrong parts is dropped, and the upload begins again",
+    arguments: ContentKind.available)
+  func wrongWhole(_ kind: ContentKind) async throws {
+    let fixture = try await ContentFixture(kind)
+    let bytes = ContentFixture.bytes(900)
+    let upload = BlobDirectory.Upload(owner: "1", hash: ContentHash(of: bytes), total: 900)
+    _ = try await fixture.store.append([UInt8](repeating: 7, count: 500), at: 0, to: upload)
+    await #expect(throws: BlobError.self) {
+      _ = try await fixture.store.append(Array(bytes[500...]), at: 500, to: upload)
+    }
+    #expect(try await fixture.listed() == [])
+    #expect(try await fixture.store.offset(owner: "1", upload.hash) == 0)
+    _ = try await fixture.store.append(Array(bytes[..<500]), at: 0, to: upload)
+    #expect(try await fixture.store.append(Array(bytes[500...]), at: 500, to: upload) == 900)
+    #expect(try await fixture.listed() == [upload.hash])
+  }
+
+  @Test("unfinished uploads of one owner are bounded together", arguments: ContentKind.available)
+  func quota(_ kind: ContentKind) async throws {
+    let fixture = try await ContentFixture(kind)
+    let store = fixture.store
+    func upload(_ number: UInt8, owner: String = "1") -> BlobDirectory.Upload {
+      BlobDirectory.Upload(
+        owner: owner, hash: ContentHash(of: [number]), total: 600, quota: 1_000)
+    }
+    let part = [UInt8](repeating: 1, count: 500)
+    #expect(try await store.append(part, at: 0, to: upload(1)) == 500)
+    await #expect(throws: BlobError.overQuota(used: 500, total: 600, quota: 1_000)) {
+      _ = try await store.append(part, at: 0, to: upload(2))
+    }
+    #expect(try await store.append(part, at: 0, to: upload(2, owner: "11")) == 500)
+    #expect(try await store.removeUnfinished(before: .max).count == 2)
+    #expect(try await store.append(part, at: 0, to: upload(2)) == 500)
+    #expect(try await fixture.listed() == [])
   }
 
   @Test(

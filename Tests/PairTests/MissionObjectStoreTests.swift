@@ -72,6 +72,48 @@ struct MissionObjectStoreTests {
     try await checkCommands(east, bucket)
   }
 
+  @Test("each part of an upload may go to each node, also after a node is killed")
+  func partsOfNodes() async throws {
+    let bucket = try await objects.bucket()
+    let database = try await Server.database()
+    let east = try Server(database: database, content(bucket, node: "east"))
+    let west = try Server(database: database, content(bucket, node: "west"))
+    try await east.start()
+    try await west.start()
+    let draft = try Draft()
+    try draft.write("film.mp4", mebibytes: 20)
+    _ = try await Device.joined(east.url)
+    let token = try await east.token("admin")
+    let device = try await Device.joined(west.url, token: try await west.token("reader"))
+    let film = Array(try Data(contentsOf: draft.file("film.mp4")))
+    let path = "/v1/spaces/\(Device.space)/blobs/\(try hash(of: draft))"
+    func send(_ part: Range<Int>, to node: Server) async throws -> Wire.Answer {
+      try await Wire.send(
+        .put, node.url + path,
+        headers: [
+          "Authorization": "Bearer \(token)", "Content-Type": "application/octet-stream",
+          "Content-Range": "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(film.count)",
+        ], body: Array(film[part]))
+    }
+    let size = 4 << 20
+    for number in 0..<4 {
+      let answer = try await send(
+        number * size..<(number + 1) * size, to: number % 2 == 0 ? east : west)
+      #expect(answer.status == 204 && answer.headers["Upload-Complete"] == "?0", "\(answer.text)")
+    }
+    let early = try await send(19 << 20..<20 << 20, to: west)
+    #expect(early.problem == "upload_conflict" && early.headers["Upload-Offset"] == "\(16 << 20)")
+    try await west.kill()
+    let last = try await send(16 << 20..<20 << 20, to: east)
+    #expect(last.status == 201 && last.headers["Upload-Complete"] == "?1", "\(last.text)")
+    try await west.start()
+    // The content is there already.
+    try await publish(draft, to: west, token: token)
+    try await device.ferry("mission", "download", "tour")
+    try await device.expect(draft, in: "tour")
+    #expect(try files(of: "east") == [] && files(of: "west") == [])
+  }
+
   /// The commands that work on the store and the bucket, and the collector.
   private func checkCommands(_ server: Server, _ bucket: String) async throws {
     let options = content(bucket, node: "third")

@@ -42,7 +42,7 @@ struct BackupContent: Sendable {
   /// Copies content part by part; the last part checks its hash.
   private func copy(_ digest: FileDigest) async throws {
     let (hash, size) = (digest.hash, digest.size)
-    let upload = BlobDirectory.Upload(owner: owner, hash: hash, total: size)
+    let upload = BlobDirectory.Upload(owner: owner, hash: hash, total: size, staysHere: true)
     let reader = try await source.read(hash, 0..<size, of: size)
     var end: Int64 = 0
     while let bytes = try await reader.next() {

@@ -78,9 +78,7 @@ extension SyncService {
     let owner = String(space.id)
     let offset = try await call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
-        try await blobs.local.run { (directory, _) throws(BlobError) in
-          try directory.offset(owner: owner, hash)
-        }
+        try await blobs.offset(owner: owner, hash)
       }
     }
     return Self.upload(at: offset, isComplete: false, status: 204)
