@@ -35,6 +35,13 @@ extension SQLiteConnection {
     return sql[(start ?? sql.startIndex)...].prefix(word.count).lowercased() == word
   }
 
+  /// Whether the open transaction has violated foreign keys so far, which a commit would refuse.
+  package var hasOpenForeignKeys: Bool {
+    var (open, highest): (Int32, Int32) = (0, 0)
+    sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &open, &highest, 0)
+    return open != 0
+  }
+
   /// Whether foreign keys are enforced.
   package var enforcesForeignKeys: Bool { ferry_setting(handle, SQLITE_DBCONFIG_ENABLE_FKEY) != 0 }
 

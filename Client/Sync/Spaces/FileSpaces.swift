@@ -139,11 +139,12 @@ final class FileSpaces {
     for other in all where other !== file {
       do {
         try other.connection.transaction {
-          for table in try other.tracked.names() where try other.schema(of: table).share != nil {
-            let waits = try other.connection.exists(
+          let waiting = try other.tracked.names().filter { table in
+            guard try other.schema(of: table).share != nil else { return false }
+            return try other.connection.exists(
               "SELECT 1 FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL LIMIT 1", table)
-            if waits { try other.applyKept(to: table) }
           }
+          if !waiting.isEmpty { try other.applyKept(to: waiting) }
         }
       } catch {
         continue

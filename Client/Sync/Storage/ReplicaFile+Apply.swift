@@ -238,13 +238,29 @@ extension ReplicaFile {
     try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
   }
 
-  /// Applies the changes kept for a table once its schema may accept them.
-  func applyKept(to table: Name) throws {
+  /// Applies the changes kept for tables once their schemas may accept them. Rows whose parents are
+  /// missing stay deferred: otherwise the commit would fail, each time that the program starts.
+  func applyKept(to tables: [Name]) throws {
+    if try kept.isEmpty() { return }
     let before = capture.mode
     capture.mode = .applying
     defer { capture.mode = before }
-    var pass = try ApplyPass(file: self, device: identity().device, DeferredRecords())
-    try pass.settleKept(of: table)
+    let device = try identity().device
+    let known = connection.hasOpenForeignKeys ? Set(try danglingRows().map(\.child)) : []
+    var deferred = DeferredRecords()
+    while true {
+      try connection.execute("SAVEPOINT ferry_kept")
+      var pass = try ApplyPass(file: self, device: device, deferred)
+      for table in tables { try pass.settleKept(of: table) }
+      let dangling = connection.hasOpenForeignKeys ? try danglingRows().map(\.child) : []
+      let found = dangling.filter { !known.contains($0) }
+      if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
+      try connection.execute("RELEASE ferry_kept")
+      let count = deferred.reasons.count
+      for key in found { deferred.reasons.updateValue(nil, forKey: key) }
+      // If the rows are not among the deferred ones, all changes stay deferred.
+      if deferred.reasons.count == count { return }
+    }
   }
 
   func plan(for table: Name) throws -> ApplyPlan? {

@@ -41,10 +41,8 @@ extension ReplicaFile {
         let isGuarded = try needsGuards()
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
       }
-      for table in tables {
-        try keepOverwritten(in: table)
-        try applyKept(to: table.name)
-      }
+      for table in tables { try keepOverwritten(in: table) }
+      try applyKept(to: tables.map(\.name))
       try noteChecked()
     }
   }

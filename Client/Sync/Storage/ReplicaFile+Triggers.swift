@@ -63,10 +63,8 @@ extension ReplicaFile {
       forgetNames()
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
-    for table in changed {
-      try keepOverwritten(in: table)
-      try applyKept(to: table.name)
-    }
+    for table in changed { try keepOverwritten(in: table) }
+    try applyKept(to: changed.map(\.name))
     try noteChecked()
   }
 
