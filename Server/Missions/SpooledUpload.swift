@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// An upload whose bytes are all here and go elsewhere from here. No other caller writes to it
+/// An upload whose bytes are here and go elsewhere from here. No other caller writes to it
 /// while this value lives. Its calls block.
 package final class SpooledUpload: Sendable {
   /// The file of the bytes.
@@ -12,6 +12,11 @@ package final class SpooledUpload: Sendable {
   init(_ upload: BlobDirectory.Upload, _ file: consuming BlobFile) {
     (path, self.upload) = (file.path, upload)
     self.file = file
+  }
+
+  /// Writes a part.
+  package func write(_ bytes: [UInt8], at offset: Int64) throws(BlobError) {
+    try file.write(bytes, at: offset)
   }
 
   /// Checks the whole, and returns its hashes.
@@ -39,8 +44,17 @@ package enum Spooling: Sendable {
 }
 
 extension BlobDirectory {
-  /// Removes what is here of an upload that only this process makes.
-  package func abandon(_ upload: Upload) { unlink(part(upload.owner, upload.hash)) }
+  /// Begins a copy of an upload's whole, which is elsewhere or in memory. The rest of an earlier
+  /// copy is dropped. Throws ``BlobError/busy`` if another caller has one.
+  package func copy(of upload: Upload) throws(BlobError) -> SpooledUpload {
+    while true {
+      let file = try BlobFile(part("copy" + upload.owner, upload.hash), O_RDWR | O_CREAT)
+      guard try file.tryLock() else { throw .busy }
+      guard Self.isSame(try file.status(), as: file.path) else { continue }
+      try file.truncate(to: 0)
+      return SpooledUpload(upload, file)
+    }
+  }
 
   /// Appends the next part of an upload as ``append(_:at:to:)`` does, and leaves the whole unchecked
   /// where it is. Throws ``BlobError/busy`` if another caller is at the upload.

@@ -7,9 +7,9 @@ import Foundation
 /// Missions' content in an S3-compatible store, below a prefix and as a directory has it:
 /// `ab/cd/abcd…`. Any number of nodes may share it.
 ///
-/// Uploads in parts are collected in the bucket, so that each node may take each part. The node that
-/// takes the last part copies the whole into its own directory and checks the hash. Then it sends the
-/// content to its place.
+/// The parts of an upload are objects of the bucket, so that each node may take each part. The node
+/// that takes the last part copies the whole into its own directory and checks the hash. Then it sends
+/// the content to its place.
 package final class ObjectContent: ContentStore {
   private static let looksAtOnce = 16
   private static let filesAtOnce = 4
@@ -19,17 +19,18 @@ package final class ObjectContent: ContentStore {
   package let local: BlobThreads
   private let files: ObjectFiles
   private let redirects: Bool
-  private var staged: StagedUploads { StagedUploads(files: files) }
+  private let staged: StagedUploads
 
   package var locksAllNodes: Bool { false }
   package var place: String { files.place }
   package var client: ObjectStoreClient { files.client }
 
   /// - Parameters:
-  ///   - local: The directory of uploads in progress, and of this machine's locks.
+  ///   - local: The directory of wholes under check, and of this machine's locks.
   ///   - redirects: Whether devices fetch content from the store itself.
   package init(_ files: ObjectFiles, local: BlobThreads, redirects: Bool = false) {
     (self.files, self.local, self.redirects) = (files, local, redirects)
+    staged = StagedUploads(files: files)
   }
 
   // MARK: Names
@@ -100,7 +101,7 @@ package final class ObjectContent: ContentStore {
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {
-    if upload.staysHere || offset == 0 && bytes.count == upload.total {
+    if upload.staysHere {
       let spooling = try await local.run { (directory, _) throws(BlobError) in
         try directory.spool(bytes, at: offset, to: upload)
       }
@@ -109,20 +110,24 @@ package final class ObjectContent: ContentStore {
       case .whole(let spooled): return try await finish(spooled, of: upload)
       }
     }
+    if offset == 0, bytes.count == upload.total {
+      let whole = try await local.run { (directory, _) throws(BlobError) in
+        let copy = try directory.copy(of: upload)
+        try copy.write(bytes, at: 0)
+        return copy
+      }
+      return try await finish(whole, of: upload)
+    }
     let end = try await staged.append(bytes, at: offset, to: upload)
     guard end == upload.total else { return end }
-    guard let whole = try await staged.collect(upload, into: local) else {
-      if try await size(of: upload.hash) == upload.total { return upload.total }
-      throw .wrongOffset(try await staged.offset(owner: upload.owner, upload.hash))
-    }
+    let whole = try await staged.collect(upload, into: local)
     do {
       _ = try await finish(whole, of: upload)
-    } catch {
-      whole.remove()
-      if case .mismatch = error { try await staged.remove(upload) }
-      throw error
+    } catch .mismatch(let expected, let found) {
+      await staged.remove(upload)
+      throw .mismatch(expected: expected, found: found)
     }
-    try await staged.remove(upload)
+    await staged.remove(upload)
     return upload.total
   }
 
@@ -137,12 +142,12 @@ package final class ObjectContent: ContentStore {
     _ spooled: SpooledUpload, of upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {
     let chunkSize = files.chunkSize(for: upload.total)
+    // If it stays, because the server is killed, it is made again or expires.
+    defer { spooled.remove() }
     let digest = try await local.runSlowly { () throws(BlobError) in
       try spooled.digest(chunkSize: chunkSize)
     }
     try await files.put(file: spooled.path, digest, as: name(of: digest.hash))
-    // If it stays, because the server is killed, it is sent again or expires.
-    spooled.remove()
     return digest.size
   }
 

@@ -76,6 +76,22 @@ package struct ObjectFiles: Sendable {
     var modifiedAt: Int64
   }
 
+  /// Returns the first `count` files whose names begin with `beginning`, from the one after `name` on.
+  func first(
+    _ count: Int, below beginning: String, after name: String?
+  ) async throws(BlobError) -> [Listed] {
+    try await asking { (client) async throws(ObjectStoreError) in
+      try await client.list(below: beginning, after: name.map(key), limit: count).entries
+    }.prefix(count).compactMap { listed($0, below: beginning) }
+  }
+
+  /// Returns an entry of a list; `nil` for one that was not asked for.
+  private func listed(_ entry: ObjectStoreClient.Entry, below beginning: String) -> Listed? {
+    guard entry.key.hasPrefix(key(beginning)) else { return nil }
+    let name = String(entry.key.dropFirst(client.settings.prefix.count))
+    return Listed(name: name, size: entry.size, modifiedAt: entry.modifiedAt)
+  }
+
   /// Calls `body` with each file whose name begins with `beginning`, in the order of their names.
   func forEach(
     below beginning: String, _ body: (Listed) async throws(BlobError) -> Void
@@ -85,9 +101,8 @@ package struct ObjectFiles: Sendable {
       let (entries, next) = try await asking { [last] (client) async throws(ObjectStoreError) in
         try await client.list(below: beginning, after: last)
       }
-      for entry in entries where entry.key.hasPrefix(key(beginning)) {
-        let name = String(entry.key.dropFirst(client.settings.prefix.count))
-        try await body(Listed(name: name, size: entry.size, modifiedAt: entry.modifiedAt))
+      for entry in entries {
+        if let file = listed(entry, below: beginning) { try await body(file) }
       }
       last = next
     } while last != nil

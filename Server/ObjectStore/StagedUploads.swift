@@ -1,18 +1,23 @@
 import FerryMissionServer
 import FerryProtocol
-import Foundation
+import Synchronization
 
 /// Uploads whose parts are objects of the bucket until the whole is there. Each node may take each part.
 ///
 /// The part that ends at byte 8,388,608 is `incoming/OWNER-HASH-TOTAL/0000000000008388608`. A part is
-/// kept only after the part before it, so the parts before an end are always complete.
-struct StagedUploads: Sendable {
+/// kept where the parts before it end, or once more as it was. A removal beside it may leave a gap; the
+/// last part finds that.
+final class StagedUploads: Sendable {
   private static let folder = "incoming/"
   private static let removalsAtOnce = 16
-  /// The quota is checked with the first part, and with each part that passes a multiple of this.
-  private static let quotaStep: Int64 = 1 << 30
+  /// Bytes that an owner may send between two checks of its quota.
+  static let uncheckedMax: Int64 = 256 << 20
 
-  let files: ObjectFiles
+  private let files: ObjectFiles
+  /// The bytes that each owner has sent to this node since the last check of its quota.
+  private let unchecked = Mutex<[String: Int64]>([:])
+
+  init(files: ObjectFiles) { self.files = files }
 
   // MARK: Names
 
@@ -36,38 +41,55 @@ struct StagedUploads: Sendable {
     _ bytes: [UInt8], at offset: Int64, to upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {
     let (end, isOver) = offset.addingReportingOverflow(Int64(bytes.count))
-    var isNext = !isOver && end <= upload.total && !bytes.isEmpty
-    if isNext { isNext = try await follows(offset, in: upload) }
-    if !isNext {
+    var isInPlace = offset >= 0 && !isOver && end <= upload.total && !bytes.isEmpty
+    if isInPlace { isInPlace = try await takes(offset..<end, of: upload) }
+    guard isInPlace else {
       let reached = try await parts(of: upload).reached
       if reached == upload.total || bytes.isEmpty && offset == reached { return reached }
-      guard offset == reached, !isOver, end <= upload.total else { throw .wrongOffset(reached) }
+      throw .wrongOffset(reached)
     }
-    if offset == 0 || offset / Self.quotaStep != end / Self.quotaStep {
-      try await checkQuota(of: upload)
-    }
+    try await checkQuota(of: upload, at: offset, adding: Int64(bytes.count))
     try await files.put(bytes, as: name(upload, endingAt: end))
     return end
   }
 
-  /// Whether a part ends where the next one begins. Of the first part a list shows that.
-  private func follows(
-    _ offset: Int64, in upload: BlobDirectory.Upload
+  /// Whether a part begins where the present parts end, or is one of them.
+  private func takes(
+    _ part: Range<Int64>, of upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Bool {
-    if offset <= 0 { return false }
-    return try await files.size(of: name(upload, endingAt: offset)) != nil
+    // The part before it, and the one that follows that.
+    let place = part.lowerBound == 0 ? nil : name(upload, endingAt: part.lowerBound - 1)
+    var near = try await files.first(2, below: name(upload), after: place).compactMap { listed in
+      Place(listed.name).map { (end: $0.end, size: listed.size) }
+    }
+    if part.lowerBound > 0 {
+      guard near.first?.end == part.lowerBound else { return false }
+      near.removeFirst()
+    }
+    guard let next = near.first else { return true }
+    return next.end == part.upperBound && next.size == part.upperBound - part.lowerBound
   }
 
-  private func checkQuota(of upload: BlobDirectory.Upload) async throws(BlobError) {
+  /// Checks the quota with the first part of an upload, and each time that the owner has sent
+  /// ``uncheckedMax``.
+  private func checkQuota(
+    of upload: BlobDirectory.Upload, at offset: Int64, adding count: Int64
+  ) async throws(BlobError) {
     if upload.quota == .max { return }
-    let own = name(upload)
-    var used: Int64 = 0
-    try await files.forEach(below: "\(Self.folder)\(upload.owner)-") { part in
-      if !part.name.hasPrefix(own) { used &+= part.size }
+    let isDue = unchecked.withLock { unchecked in
+      let sum = (unchecked[upload.owner] ?? 0) + count
+      let isDue = offset == 0 || sum >= Self.uncheckedMax
+      unchecked[upload.owner] = isDue ? nil : sum
+      return isDue
     }
-    let (sum, isHuge) = used.addingReportingOverflow(upload.total)
-    guard isHuge || sum > upload.quota else { return }
-    throw .overQuota(used: used, total: upload.total, quota: upload.quota)
+    guard isDue else { return }
+    let own = name(upload)
+    var use = StagedUse()
+    try await files.forEach(below: "\(Self.folder)\(upload.owner)-") {
+      use.add($0.size, isOwn: $0.name.hasPrefix(own))
+    }
+    guard use.exceeds(upload.quota, total: upload.total) else { return }
+    throw .overQuota(used: use.others, total: upload.total, quota: upload.quota)
   }
 
   // MARK: Reading parts
@@ -91,54 +113,50 @@ struct StagedUploads: Sendable {
     return parts
   }
 
-  /// Copies the whole into a directory of this machine; `nil` if parts are missing, because another
-  /// node has just put them together.
+  /// Copies the whole into a file of this machine.
+  ///
+  /// - Throws: ``BlobError/busy`` if this node is at the upload already, or if parts are gone: another
+  ///   node has just put them together, or the upload was dropped.
   func collect(
     _ upload: BlobDirectory.Upload, into local: BlobThreads
-  ) async throws(BlobError) -> SpooledUpload? {
-    guard let chain = try await parts(of: upload).chain(to: upload.total) else { return nil }
-    let copy = BlobDirectory.Upload(
-      owner: "join" + UUID().uuidString.filter(\.isHexDigit), hash: upload.hash, total: upload.total
-    )
-    do {
+  ) async throws(BlobError) -> SpooledUpload {
+    guard let chain = try await parts(of: upload).chain(to: upload.total) else { throw .busy }
+    let copy = try await local.run { (directory, _) throws(BlobError) in
+      try directory.copy(of: upload)
+    }
+    do throws(BlobError) {
       var start: Int64 = 0
       for end in chain {
         let count = Int(end - start)
         guard let bytes = try await files.content(of: name(upload, endingAt: end), limit: count),
           bytes.count == count
-        else { break }
-        let spooling = try await local.run { [start] (directory, _) throws(BlobError) in
-          try directory.spool(bytes, at: start, to: copy)
-        }
-        if case .whole(let spooled) = spooling { return spooled }
+        else { throw BlobError.busy }
+        try await local.run { [start] (_, _) throws(BlobError) in try copy.write(bytes, at: start) }
         start = end
       }
+      return copy
     } catch {
-      try? await abandon(copy, in: local)
+      copy.remove()
       throw error
     }
-    try await abandon(copy, in: local)
-    return nil
-  }
-
-  private func abandon(
-    _ copy: BlobDirectory.Upload, in local: BlobThreads
-  ) async throws(BlobError) {
-    try await local.run { (directory, _) throws(BlobError) in directory.abandon(copy) }
   }
 
   // MARK: Removing parts
 
-  /// Removes the parts of an upload.
-  func remove(_ upload: BlobDirectory.Upload) async throws(BlobError) {
-    var names: [String] = []
-    try await files.forEach(below: name(upload)) { names.append($0.name) }
-    try await remove(names)
+  /// Removes the parts of an upload. Those that cannot be removed expire.
+  func remove(_ upload: BlobDirectory.Upload) async {
+    do throws(BlobError) {
+      var names: [String] = []
+      try await files.forEach(below: name(upload)) { names.append($0.name) }
+      try await remove(names)
+    } catch {
+      return
+    }
   }
 
   private func remove(_ names: [String]) async throws(BlobError) {
     _ = try await concurrently(names, Self.removalsAtOnce) { (name) async throws(BlobError) in
-      try await files.remove(name)
+      try await self.files.remove(name)
     }
   }
 
@@ -189,35 +207,5 @@ struct StagedUploads: Sendable {
       guard folders.count == 3, let end = Int64(folders[2]), end > 0 else { return nil }
       (upload, self.end) = (folders[1], end)
     }
-  }
-}
-
-/// The parts of an upload by their ends; pure.
-struct StagedParts: Sendable, Equatable {
-  /// Bytes of the part that ends at each place.
-  private var sizes: [Int64: Int64] = [:]
-
-  mutating func add(_ end: Int64, size: Int64) {
-    if size > 0 && size <= end { sizes[end] = size }
-  }
-
-  /// The greatest end that parts without a gap reach from the begin.
-  var reached: Int64 {
-    var ends: Set<Int64> = [0]
-    for (end, size) in sizes.sorted(by: { $0.key < $1.key }) where ends.contains(end - size) {
-      ends.insert(end)
-    }
-    return ends.max() ?? 0
-  }
-
-  /// Returns the ends of parts that make up the bytes up to `end`, in order; `nil` if one is missing.
-  func chain(to end: Int64) -> [Int64]? {
-    var (ends, place) = ([Int64](), end)
-    while place > 0 {
-      guard let size = sizes[place] else { return nil }
-      ends.append(place)
-      place -= size
-    }
-    return ends.reversed()
   }
 }

@@ -108,13 +108,19 @@ struct BundleStateTests {
     var state = trial
     // Version 2 is withdrawn, and version 3 fails.
     leave(&state, 3, .failure(reason), without: 2)
-    #expect(versions(state) == [1] && state.isConfirmed)
+    #expect(versions(state) == [1, 2] && state.isConfirmed)
     state = trial
     // Version 3 is withdrawn, and version 2 fails.
     state.confirm(Self.key(3), at: 0)
     leave(&state, 3, .absence)
     leave(&state, 2, .failure(reason))
     #expect(versions(state) == [1] && state.isConfirmed)
+    // A version that is tried again is the last one to fall back to.
+    state = trial
+    leave(&state, 3, .failure(reason))
+    state.activate(Self.key(1))
+    state.activate(Self.key(4))
+    #expect(versions(state) == [4, 2, 1])
     // Two good versions are kept beside the one in use.
     state = trial
     state.confirm(Self.key(3), at: 0)
@@ -130,7 +136,7 @@ struct BundleStateTests {
     state.activate(Self.key(2))
     let before = state
     leave(&state, 2, .failure(reason), without: 1)
-    #expect(versions(state) == [nil])
+    #expect(versions(state) == [nil, 1])
     state = before
     // The former version fails in a page that is open still.
     leave(&state, 1, .failure(reason))

@@ -44,7 +44,7 @@ final class RawServer: Sendable {
           precondition(errno == EINTR || errno == ECONNABORTED, String(cString: strerror(errno)))
           continue
         }
-        guard let self else { close(connection); return }
+        guard let self else { close(connection); continue }
         _ = fcntl(connection, F_SETFD, FD_CLOEXEC)
         self.serve(connection)
       }

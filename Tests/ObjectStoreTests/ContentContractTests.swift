@@ -52,7 +52,7 @@ struct ContentContractTests {
     #expect(try await store.offset(owner: "1", hash) == 400)
     #expect(try await store.offset(owner: "2", hash) == 0)
     #expect(try await store.append([], at: 400, to: upload) == 400)
-    await refuse(Array(bytes[..<400]), at: 0, reached: 400)
+    await refuse(Array(bytes[..<399]), at: 0, reached: 400)
     await refuse([1], at: 399, reached: 400)
     await refuse([1], at: 500, reached: 400)
     // It would be longer than the whole.

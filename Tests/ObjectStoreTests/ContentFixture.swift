@@ -87,6 +87,14 @@ struct ContentFixture {
       path: file.path, digest: FileDigest(size: Int64(bytes.count), hash: ContentHash(of: bytes)))
   }
 
+  /// Sends the beginning of an upload, in parts as clients cut them.
+  func send(_ bytes: ArraySlice<UInt8>, to upload: BlobDirectory.Upload) async throws {
+    for start in stride(from: 0, to: bytes.count, by: 4 << 20) {
+      let part = Array(bytes[start..<min(bytes.count, start + (4 << 20))])
+      _ = try await store.append(part, at: Int64(start), to: upload)
+    }
+  }
+
   /// Puts other bytes where content is.
   func damage(_ hash: ContentHash, with bytes: [UInt8]) async throws {
     if let client {

@@ -162,10 +162,8 @@ struct ObjectStoreFaultTests {
     stage.faulty.play(.answer(.storeError(500, "InternalError")), times: 4) {
       $0.query["partNumber"] == "3"
     }
-    let half = bytes.count / 2
-    _ = try await stage.fixture.store.append(Array(bytes[..<half]), at: 0, to: upload)
     await #expect(throws: BlobError.self) {
-      _ = try await stage.fixture.store.append(Array(bytes[half...]), at: Int64(half), to: upload)
+      try await stage.fixture.send(bytes[...], to: upload)
     }
     #expect(stage.faulty.requests.contains { $0.hasPrefix("DELETE uploadId=") })
     let client = try #require(stage.fixture.client)
@@ -268,7 +266,7 @@ struct ObjectStoreFaultTests {
     let bytes = ContentFixture.bytes(9_000_000)
     let upload = BlobDirectory.Upload(
       owner: "1", hash: ContentHash(of: bytes), total: Int64(bytes.count))
-    _ = try await fixture.store.append(Array(bytes.dropLast()), at: 0, to: upload)
+    try await fixture.send(bytes.dropLast(), to: upload)
     try await server.kill()
     let last = [bytes[bytes.count - 1]]
     await #expect(throws: BlobError.self) {
@@ -278,5 +276,39 @@ struct ObjectStoreFaultTests {
     #expect(
       try await fixture.store.append(last, at: upload.total - 1, to: upload) == upload.total)
     #expect(try await fixture.store.isIntact(upload.hash) { _ in } == true)
+  }
+
+  @Test("an upload with a gap is not whole, although others have its content")
+  func gap() async throws {
+    let stage = try await Stage()
+    let bytes = ContentFixture.bytes(900)
+    let hash = try await stage.fixture.store.put(bytes)
+    let upload = BlobDirectory.Upload(owner: "1", hash: hash, total: 900)
+    let client = try #require(stage.fixture.client)
+    // The part before it was removed meanwhile.
+    try await client.put(
+      Array(bytes[300..<400]),
+      as: client.settings.prefix + "incoming/1-\(hash)-900/0000000000000000400")
+    await #expect(throws: BlobError.busy) {
+      _ = try await stage.fixture.store.append(Array(bytes[400...]), at: 400, to: upload)
+    }
+    #expect(try await stage.fixture.store.offset(owner: "1", hash) == 0)
+    await #expect(throws: BlobError.wrongOffset(0)) {
+      _ = try await stage.fixture.store.append([1], at: 899, to: upload)
+    }
+  }
+
+  @Test("a node copies an upload once at a time, and drops what a kill left of a copy")
+  func copies() async throws {
+    let stage = try await Stage()
+    let bytes = ContentFixture.bytes(900)
+    let upload = BlobDirectory.Upload(owner: "1", hash: ContentHash(of: bytes), total: 900)
+    try await stage.fixture.store.local.run { (directory, _) throws(BlobError) in
+      let copy = try directory.copy(of: upload)
+      try copy.write([UInt8](repeating: 9, count: 2_000), at: 0)
+      #expect(throws: BlobError.busy) { _ = try directory.copy(of: upload) }
+    }
+    #expect(try await stage.fixture.store.append(bytes, at: 0, to: upload) == 900)
+    #expect(try await stage.fixture.store.isIntact(upload.hash) { _ in } == true)
   }
 }

@@ -36,4 +36,24 @@ struct StagedPartsTests {
   func hostile(size: Int64) {
     #expect(parts((4, size)) == StagedParts())
   }
+
+  @Test("no listed part is larger than a request")
+  func huge() {
+    #expect(parts((1 << 40, 1 << 40)) == StagedParts())
+    #expect(parts((8 << 20, 8 << 20)).reached == 8 << 20)
+  }
+
+  @Test("an owner's bytes count, its own upload as a whole, and many tiny parts for more")
+  func use() {
+    var use = StagedUse()
+    use.add(400, isOwn: false)
+    use.add(300, isOwn: true)
+    #expect(!use.exceeds(1_000, total: 600) && use.exceeds(1_000, total: 601))
+    // More than the declared whole is here, by other cuts of it.
+    use.add(400, isOwn: true)
+    #expect(use.exceeds(1_000, total: 600))
+    #expect(use.exceeds(.max, total: .max))
+    for _ in 0..<StagedUse.freeParts { use.add(1, isOwn: false) }
+    #expect(use.others == 400 + 1_000 + 3 * StagedUse.partBytes)
+  }
 }

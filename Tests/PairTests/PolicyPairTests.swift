@@ -189,6 +189,9 @@ struct PolicyPairTests {
     #expect(pruned.status == .exited(0), "\(pruned.error)")
     _ = try await two.open().sync()
     #expect(try await two.rows("SELECT a FROM kept").isEmpty)
+    // The user can read the values, and choose them again.
+    let lost = try await two.open().conflicts().map(\.conflict.lost)
+    #expect(Set(lost) == ["y", "2", .null])
     try await expectEqual([one, two], tables: Self.tables)
   }
 

@@ -249,6 +249,17 @@ struct PacketTests {
     #expect(try replica.file.refreshes.next() == [RecordKey(table: "tasks", record: "b")])
   }
 
+  @Test("a row that this device alone may have is not fetched, and stays")
+  func unrecorded() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id) VALUES ('a')")
+    let packet = try replica.freeze()[0]
+    try replica.file.noteUnrecorded("tasks")
+    _ = try replica.file.receive(
+      replica.receipt(packet, first: 1, outcomes: [Outcome(isOverruled: true)]))
+    #expect(try replica.file.refreshes.isEmpty())
+  }
+
   @Test("the next pull replaces a lost acknowledgement")
   func lostAnswer() throws {
     let replica = try ReplicaFixture.withTasks()

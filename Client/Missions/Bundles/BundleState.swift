@@ -96,7 +96,10 @@ struct BundleState: Sendable, Equatable {
       outcomes[index].isBlocked = false
     }
     guard active != key else { return }
-    if let active, isConfirmed || hasWorked(active) { formers.insert(active, at: 0) }
+    if let active, isConfirmed || hasWorked(active) {
+      // A version that is tried again comes after those whose last page worked.
+      formers.insert(active, at: isConfirmed ? 0 : formers.count)
+    }
     formers.removeAll { $0 == key }
     formers = Array(formers.prefix(Self.formersMax))
     (active, isConfirmed) = (key, false)
@@ -116,7 +119,7 @@ struct BundleState: Sendable, Equatable {
     note(key, failure: nil, at: now)
   }
 
-  /// Leaves a version for the last good one that is usable. If the version is not in use, only its failure is noted.
+  /// Leaves a version for the last good one that is usable. A version that is not in use is only no longer one to fall back to.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970. May jump.
@@ -127,9 +130,10 @@ struct BundleState: Sendable, Equatable {
     if case .failure(let reason) = leaving { note(key, failure: reason, at: now) }
     formers.removeAll { $0 == key }
     guard active == key else { return }
-    let usable = formers.drop { !isUsable($0) || isBlocked($0) }
-    (active, isConfirmed) = (usable.first, !usable.isEmpty)
-    formers = Array(usable.dropFirst())
+    formers.removeAll(where: isBlocked)
+    active = formers.first(where: isUsable)
+    isConfirmed = active != nil
+    formers.removeAll { $0 == active }
   }
 
   /// Notes that the server has these outcomes; later ones of the same versions stay unreported.

@@ -225,6 +225,9 @@ struct ApplyPass {
     switch effect {
     case .none: break
     case .delete:
+      if change.state.deleted?.stamp.time == .zero, try file.refreshes.isOverruled(change.key) {
+        try file.keepForgotten(change.key, in: plan.table)
+      }
       // The list may move a row elsewhere that would go with this one.
       if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
       try takingAlong(change) {

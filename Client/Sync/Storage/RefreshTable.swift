@@ -11,14 +11,26 @@ struct RefreshTable {
   private static let batch = Limits.standard.recordsPerRequest
 
   /// Makes the next pull fetch these records, except those of upload-only tables.
-  func add(_ keys: some Sequence<RecordKey>) throws {
+  ///
+  /// - Parameter overruled: whether an own operation on them lost, and nothing won.
+  func add(_ keys: some Sequence<RecordKey>, overruled: Bool = false) throws {
     let insert = try connection.statement(
       """
-      INSERT INTO ferry_refresh(tbl, record) VALUES (?, ?)
-      ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0
+      INSERT INTO ferry_refresh(tbl, record, overruled) VALUES (?, ?, ?)
+      ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0,
+        overruled = max(overruled, excluded.overruled)
       """)
     let uploads = try TrackedTables(connection: connection).uploads()
-    for key in keys where !uploads.contains(key.table) { try insert.run(key.table, key.record) }
+    for key in keys where !uploads.contains(key.table) {
+      try insert.run(key.table, key.record, Int64(overruled ? 1 : 0))
+    }
+  }
+
+  /// Whether an own operation on a record lost, and nothing won.
+  func isOverruled(_ key: RecordKey) throws -> Bool {
+    try connection.exists(
+      "SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ? AND overruled = 1", key.table,
+      key.record)
   }
 
   /// Returns the next records to fetch.

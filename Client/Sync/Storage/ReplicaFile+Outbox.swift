@@ -36,25 +36,33 @@ extension ReplicaFile: OutboxLedger {
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       let (confirmed, covered) = try withOutbox { (try $0.take(answer, self), $0.coveredOrder) }
-      for (receipt, packet) in confirmed { try take(receipt.outcomes, of: packet) }
+      for (receipt, packet) in confirmed { try take(receipt, of: packet) }
       try releaseBatches()
       try archive(through: covered, now: answer.serverTime)
       return confirmed.map(\.receipt)
     }
   }
 
-  /// Notes the conflicts of a packet. If the server overruled an operation without one, its pull lists
-  /// may never name the record, which is fetched instead (SPEC.md §6).
-  private func take(_ outcomes: [Outcome], of packet: FrozenPacket) throws {
+  /// Notes the conflicts of a packet. An operation may also be overruled without one. Then perhaps no
+  /// pull list names the record again, which is fetched instead (SPEC.md §6).
+  private func take(_ receipt: PacketReceipt, of packet: FrozenPacket) throws {
+    let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
     var unexplained: [RecordKey] = []
     for (operation, outcome) in zip(try operations(of: packet), outcomes) {
       for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: operation.key) }
-      if outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch {
-        unexplained.append(operation.key)
+      guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch else {
+        continue
       }
+      // The next list has merged values.
+      let rules = try spaceSchema().rules(for: operation.key.table)
+      let isListed = receipt.sequences != nil && !rules.isPlain && rules.deletes != .editWins
+      if !isListed { unexplained.append(operation.key) }
     }
-    try refreshes.add(unexplained)
+    if unexplained.isEmpty { return }
+    // A comparison decides about rows that this device alone may have.
+    let compared = try tablesWithUnknownRows()
+    try refreshes.add(unexplained.filter { !compared.contains($0.table) }, overruled: true)
   }
 
   /// Moves confirmed operations to the archive after the cursor has passed them.

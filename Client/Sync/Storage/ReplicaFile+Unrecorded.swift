@@ -248,6 +248,19 @@ extension ReplicaFile {
     try keepLost(lost, of: key, there: there, isDeleted && row != nil)
   }
 
+  /// Keeps the values of a row that the server does not have, before the row is deleted. This device
+  /// changed it after a delete that the server has forgotten.
+  func keepForgotten(_ key: RecordKey, in table: TableSchema) throws {
+    let names = table.columns.map(\.name)
+    let row = try connection.first(
+      "SELECT \(names.map { table.column($0).read() }.joined(separator: ", ")) "
+        + "FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", key.record
+    ) { row in
+      names.enumerated().map { Column($1, row.value(Int32($0))) }
+    }
+    try keepLost((row ?? []).filter { $0.value != .null }, of: key, row != nil)
+  }
+
   /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them
   /// and choose them again.
   ///
