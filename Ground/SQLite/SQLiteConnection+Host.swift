@@ -35,7 +35,7 @@ extension SQLiteConnection {
     return sql[(start ?? sql.startIndex)...].prefix(word.count).lowercased() == word
   }
 
-  /// Whether the open transaction has violated foreign keys so far, which a commit would refuse.
+  /// Whether the open transaction has unresolved foreign key violations, with which a commit fails.
   package var hasOpenForeignKeys: Bool {
     var (open, highest): (Int32, Int32) = (0, 0)
     sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &open, &highest, 0)

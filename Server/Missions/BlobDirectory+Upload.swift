@@ -13,7 +13,7 @@ extension BlobDirectory {
     /// Bytes that the owner's uploads may have here before they are finished, this one as a whole
     /// included.
     package let quota: Int64
-    /// Whether one process sends all parts. A store elsewhere then gets only the whole.
+    /// Whether one process sends all parts. A remote store then gets only the complete content.
     package let staysHere: Bool
 
     /// - Parameter owner: Letters and digits.

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Foundation
 
-/// An upload whose bytes are here and go elsewhere from here. No other caller writes to it
+/// An upload in a local file, from which it is sent to a store. No other caller writes to it
 /// while this value lives. Its calls block.
 package final class SpooledUpload: Sendable {
   /// The file of the bytes.
@@ -21,12 +21,10 @@ package final class SpooledUpload: Sendable {
 
   /// Checks the whole, and returns its hashes.
   ///
-  /// - Throws: ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash. The
-  ///   upload then begins again from scratch.
+  /// - Throws: ``BlobError/mismatch(expected:found:)`` if the whole does not match its hash.
   package func digest(chunkSize: Int64) throws(BlobError) -> FileDigest {
     let digest = try FileHasher.digest(of: file, chunkSize: chunkSize)
     guard digest.hash == upload.hash else {
-      remove()
       throw .mismatch(expected: upload.hash, found: digest.hash)
     }
     return digest
@@ -44,8 +42,8 @@ package enum Spooling: Sendable {
 }
 
 extension BlobDirectory {
-  /// Begins a copy of an upload's whole, which is elsewhere or in memory. The rest of an earlier
-  /// copy is dropped. Throws ``BlobError/busy`` if another caller has one.
+  /// Creates an empty local file for the whole content of an upload, and overwrites an earlier one.
+  /// Throws ``BlobError/busy`` if another caller writes to it.
   package func copy(of upload: Upload) throws(BlobError) -> SpooledUpload {
     while true {
       let file = try BlobFile(part("copy" + upload.owner, upload.hash), O_RDWR | O_CREAT)

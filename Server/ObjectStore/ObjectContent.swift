@@ -26,11 +26,15 @@ package final class ObjectContent: ContentStore {
   package var client: ObjectStoreClient { files.client }
 
   /// - Parameters:
-  ///   - local: The directory of wholes under check, and of this machine's locks.
+  ///   - local: The directory for contents while they are checked, and for this machine's locks.
   ///   - redirects: Whether devices fetch content from the store itself.
-  package init(_ files: ObjectFiles, local: BlobThreads, redirects: Bool = false) {
+  ///   - uncheckedMax: Bytes of parts that a space may send between two checks of its quota.
+  package init(
+    _ files: ObjectFiles, local: BlobThreads, redirects: Bool = false,
+    uncheckedMax: Int64 = 256 << 20
+  ) {
     (self.files, self.local, self.redirects) = (files, local, redirects)
-    staged = StagedUploads(files: files)
+    staged = StagedUploads(files: files, uncheckedMax: uncheckedMax)
   }
 
   // MARK: Names
@@ -142,7 +146,7 @@ package final class ObjectContent: ContentStore {
     _ spooled: SpooledUpload, of upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Int64 {
     let chunkSize = files.chunkSize(for: upload.total)
-    // If it stays, because the server is killed, it is made again or expires.
+    // If the server is killed first, the file stays. The next copy overwrites it, or it expires.
     defer { spooled.remove() }
     let digest = try await local.runSlowly { () throws(BlobError) in
       try spooled.digest(chunkSize: chunkSize)

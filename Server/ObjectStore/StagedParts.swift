@@ -5,7 +5,7 @@ struct StagedParts: Sendable, Equatable {
   /// Bytes of the part that ends at each place.
   private var sizes: [Int64: Int64] = [:]
 
-  /// Adds a part, unless no request can have brought it.
+  /// Adds a part. Ignores parts that are larger than a request.
   mutating func add(_ end: Int64, size: Int64) {
     let most = Int64(Limits.standard.messageBytes)
     if (1...most).contains(size) && size <= end { sizes[end] = size }
@@ -20,6 +20,9 @@ struct StagedParts: Sendable, Equatable {
     return ends.max() ?? 0
   }
 
+  /// Returns the ends of the parts that end after a place.
+  func ends(after place: Int64) -> [Int64] { sizes.keys.filter { $0 > place }.sorted() }
+
   /// Returns the ends of parts that make up the bytes up to `end`, in order; `nil` if one is missing.
   func chain(to end: Int64) -> [Int64]? {
     var (ends, place) = ([Int64](), end)
@@ -32,25 +35,25 @@ struct StagedParts: Sendable, Equatable {
   }
 }
 
-/// The bytes that parts of an owner's unfinished uploads hold; pure.
+/// The bytes of the parts of an owner's unfinished uploads; pure.
 struct StagedUse: Sendable, Equatable {
-  /// Parts that count with their bytes alone. Each further one counts 64 KiB more, so that no owner
-  /// fills the store's lists with tiny parts.
+  /// The number of parts of which the bytes count. Each further part counts as 64 KiB at least. Otherwise
+  /// an owner could store any number of tiny parts.
   static let freeParts = 1_000
   static let partBytes: Int64 = 64 << 10
 
-  /// Bytes of other uploads than the present one.
+  /// Bytes of the owner's other uploads.
   private(set) var others: Int64 = 0
   private(set) var own: Int64 = 0
   private var parts = 0
 
   mutating func add(_ size: Int64, isOwn: Bool) {
     parts += 1
-    let bytes = max(0, min(size, 1 << 40)) + (parts > Self.freeParts ? Self.partBytes : 0)
+    let bytes = min(max(size, parts > Self.freeParts ? Self.partBytes : 0), 1 << 40)
     if isOwn { own += bytes } else { others += bytes }
   }
 
-  /// Whether an upload of `total` bytes has no room in a quota beside the others.
+  /// Whether this upload of `total` bytes and the owner's others exceed a quota.
   func exceeds(_ quota: Int64, total: Int64) -> Bool {
     let (sum, isHuge) = others.addingReportingOverflow(max(own, total))
     return isHuge || sum > quota

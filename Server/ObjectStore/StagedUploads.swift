@@ -5,19 +5,21 @@ import Synchronization
 /// Uploads whose parts are objects of the bucket until the whole is there. Each node may take each part.
 ///
 /// The part that ends at byte 8,388,608 is `incoming/OWNER-HASH-TOTAL/0000000000008388608`. A part is
-/// kept where the parts before it end, or once more as it was. A removal beside it may leave a gap; the
-/// last part finds that.
+/// stored if it begins where the present parts end, or if it repeats a present part. A concurrent removal
+/// may leave a gap, which the last part detects.
 final class StagedUploads: Sendable {
   private static let folder = "incoming/"
   private static let removalsAtOnce = 16
-  /// Bytes that an owner may send between two checks of its quota.
-  static let uncheckedMax: Int64 = 256 << 20
 
   private let files: ObjectFiles
+  /// Bytes that an owner may send between two checks of its quota.
+  private let uncheckedMax: Int64
   /// The bytes that each owner has sent to this node since the last check of its quota.
   private let unchecked = Mutex<[String: Int64]>([:])
 
-  init(files: ObjectFiles) { self.files = files }
+  init(files: ObjectFiles, uncheckedMax: Int64) {
+    (self.files, self.uncheckedMax) = (files, uncheckedMax)
+  }
 
   // MARK: Names
 
@@ -43,10 +45,13 @@ final class StagedUploads: Sendable {
     let (end, isOver) = offset.addingReportingOverflow(Int64(bytes.count))
     var isInPlace = offset >= 0 && !isOver && end <= upload.total && !bytes.isEmpty
     if isInPlace { isInPlace = try await takes(offset..<end, of: upload) }
-    guard isInPlace else {
-      let reached = try await parts(of: upload).reached
+    if !isInPlace {
+      let parts = try await parts(of: upload)
+      let reached = parts.reached
       if reached == upload.total || bytes.isEmpty && offset == reached { return reached }
-      throw .wrongOffset(reached)
+      guard offset == reached, !isOver, end <= upload.total else { throw .wrongOffset(reached) }
+      // Parts behind a gap are the rest of an upload that ended.
+      await remove(parts.ends(after: reached).map { name(upload, endingAt: $0) })
     }
     try await checkQuota(of: upload, at: offset, adding: Int64(bytes.count))
     try await files.put(bytes, as: name(upload, endingAt: end))
@@ -57,7 +62,7 @@ final class StagedUploads: Sendable {
   private func takes(
     _ part: Range<Int64>, of upload: BlobDirectory.Upload
   ) async throws(BlobError) -> Bool {
-    // The part before it, and the one that follows that.
+    // The part that ends where this one begins, and the next part in the list.
     let place = part.lowerBound == 0 ? nil : name(upload, endingAt: part.lowerBound - 1)
     var near = try await files.first(2, below: name(upload), after: place).compactMap { listed in
       Place(listed.name).map { (end: $0.end, size: listed.size) }
@@ -76,20 +81,25 @@ final class StagedUploads: Sendable {
     of upload: BlobDirectory.Upload, at offset: Int64, adding count: Int64
   ) async throws(BlobError) {
     if upload.quota == .max { return }
-    let isDue = unchecked.withLock { unchecked in
-      let sum = (unchecked[upload.owner] ?? 0) + count
-      let isDue = offset == 0 || sum >= Self.uncheckedMax
-      unchecked[upload.owner] = isDue ? nil : sum
-      return isDue
+    let sum = unchecked.withLock { [uncheckedMax] unchecked in
+      let sum = min(unchecked[upload.owner] ?? 0, uncheckedMax) + count
+      unchecked[upload.owner] = sum
+      return sum
     }
-    guard isDue else { return }
+    // After a refusal, each part is checked until there is room again.
+    guard offset == 0 || sum >= uncheckedMax else { return }
     let own = name(upload)
     var use = StagedUse()
     try await files.forEach(below: "\(Self.folder)\(upload.owner)-") {
       use.add($0.size, isOwn: $0.name.hasPrefix(own))
     }
-    guard use.exceeds(upload.quota, total: upload.total) else { return }
-    throw .overQuota(used: use.others, total: upload.total, quota: upload.quota)
+    guard !use.exceeds(upload.quota, total: upload.total) else {
+      throw .overQuota(used: use.others, total: upload.total, quota: upload.quota)
+    }
+    unchecked.withLock { unchecked in
+      let rest = (unchecked[upload.owner] ?? 0) - sum
+      unchecked[upload.owner] = rest > 0 ? rest : nil
+    }
   }
 
   // MARK: Reading parts
@@ -115,8 +125,8 @@ final class StagedUploads: Sendable {
 
   /// Copies the whole into a file of this machine.
   ///
-  /// - Throws: ``BlobError/busy`` if this node is at the upload already, or if parts are gone: another
-  ///   node has just put them together, or the upload was dropped.
+  /// - Throws: ``BlobError/busy`` if this node already copies the upload, or if parts are missing because
+  ///   another node has completed or dropped it.
   func collect(
     _ upload: BlobDirectory.Upload, into local: BlobThreads
   ) async throws(BlobError) -> SpooledUpload {
@@ -143,48 +153,49 @@ final class StagedUploads: Sendable {
 
   // MARK: Removing parts
 
-  /// Removes the parts of an upload. Those that cannot be removed expire.
+  /// Removes the parts of an upload.
   func remove(_ upload: BlobDirectory.Upload) async {
-    do throws(BlobError) {
-      var names: [String] = []
-      try await files.forEach(below: name(upload)) { names.append($0.name) }
-      try await remove(names)
-    } catch {
-      return
-    }
+    var names: [String] = []
+    // Parts that stay, because the store fails, expire.
+    try? await files.forEach(below: name(upload)) { names.append($0.name) }
+    await remove(names)
   }
 
-  private func remove(_ names: [String]) async throws(BlobError) {
-    _ = try await concurrently(names, Self.removalsAtOnce) { (name) async throws(BlobError) in
-      try await self.files.remove(name)
+  /// Removes parts. Returns the failures.
+  @discardableResult
+  private func remove(_ names: [String]) async -> [BlobError] {
+    let failures = try? await concurrently(names, Self.removalsAtOnce) {
+      (name) async throws(BlobError) -> BlobError? in
+      do throws(BlobError) {
+        try await self.files.remove(name)
+        return nil
+      } catch {
+        return error
+      }
     }
+    return (failures ?? []).compactMap(\.self)
   }
 
   /// Removes uploads whose last part came at `moment` or before (seconds since 1970).
   func removeUnfinished(before moment: Int64) async throws(BlobError) -> UnfinishedRemoval {
     var removal = UnfinishedRemoval()
     var upload = StagedNames()
-    func end() async throws(BlobError) {
+    func end() async {
       guard !upload.names.isEmpty, upload.newest <= moment else { return }
-      do {
-        try await remove(upload.names)
-        removal.count += 1
-      } catch .cancelled {
-        throw .cancelled
-      } catch {
-        removal.failures.append(error)
-      }
+      let failures = await remove(upload.names)
+      if failures.isEmpty { removal.count += 1 }
+      removal.failures += failures.prefix(1)
     }
     try await files.forEach(below: Self.folder) { (part) async throws(BlobError) in
       guard let folder = Place(part.name)?.upload else { return }
       if folder != upload.folder {
-        try await end()
+        await end()
         upload = StagedNames(folder: String(folder))
       }
       upload.names.append(part.name)
       upload.newest = max(upload.newest, part.modifiedAt)
     }
-    try await end()
+    await end()
     return removal
   }
 

@@ -296,6 +296,41 @@ struct ObjectStoreFaultTests {
     await #expect(throws: BlobError.wrongOffset(0)) {
       _ = try await stage.fixture.store.append([1], at: 899, to: upload)
     }
+    // The parts behind the gap are dropped, and the upload begins again.
+    #expect(
+      try await stage.fixture.store.append(Array(bytes[..<300]), at: 0, to: upload) == 300)
+    #expect(
+      try await stage.fixture.store.append(Array(bytes[300...]), at: 300, to: upload) == 900)
+    #expect(try await stage.fixture.store.offset(owner: "1", hash) == 0)
+  }
+
+  @Test("an owner whose uploads have no room stays refused until there is room")
+  func refused() async throws {
+    let stage = try await Stage()
+    let files = ObjectFiles(
+      try #require(stage.fixture.client), partBytes: ContentFixture.partBytes)
+    let store = ObjectContent(files, local: stage.fixture.store.local, uncheckedMax: 600)
+    func upload(_ number: UInt8, total: Int64) -> BlobDirectory.Upload {
+      BlobDirectory.Upload(
+        owner: "1", hash: ContentHash(of: [number]), total: total, quota: 2_000)
+    }
+    func send(_ count: Int, at offset: Int64, to upload: BlobDirectory.Upload) async throws {
+      _ = try await store.append([UInt8](repeating: 1, count: count), at: offset, to: upload)
+    }
+    let (one, two) = (upload(1, total: 1_900), upload(2, total: 1_850))
+    // Each has room while it begins.
+    try await send(100, at: 0, to: one)
+    try await send(100, at: 0, to: two)
+    try await send(500, at: 100, to: one)
+    try await send(500, at: 600, to: one)
+    try await send(500, at: 100, to: two)
+    for _ in 1...3 {
+      await #expect(throws: BlobError.overQuota(used: 1_100, total: 1_850, quota: 2_000)) {
+        try await send(500, at: 600, to: two)
+      }
+    }
+    #expect(try await store.removeUnfinished(before: .max).count == 2)
+    try await send(500, at: 0, to: two)
   }
 
   @Test("a node copies an upload once at a time, and drops what a kill left of a copy")

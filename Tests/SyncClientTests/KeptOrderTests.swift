@@ -80,4 +80,35 @@ struct KeptOrderTests {
     try fixture.apply([maker.change(2, "p", "p1", [])])
     #expect(try fixture.rows("SELECT id, p FROM k") == [["k1", "p1"]])
   }
+
+  @Test("a record that ends each transaction stops no program from tracking its tables again")
+  func endedAgain() throws {
+    let fixture = try ReplicaFixture()
+    try fixture.run(
+      "CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT NOT NULL ON CONFLICT ROLLBACK)")
+    try fixture.file.track(["tasks"])
+    #expect(try fixture.apply([maker.change(1, "tasks", "a", [])]).refused == 1)
+    try fixture.file.track(["tasks"])
+    #expect(try fixture.file.kept.refusedCount() == 1)
+  }
+
+  @Test("a user may drop and refill a parent table while a change of another table waits")
+  func refilled() throws {
+    let fixture = try ReplicaFixture()
+    try fixture.run(
+      """
+      CREATE TABLE p(id TEXT PRIMARY KEY);
+      CREATE TABLE k(id TEXT PRIMARY KEY, p TEXT REFERENCES p(id) DEFERRABLE INITIALLY DEFERRED);
+      INSERT INTO p VALUES ('p1'); INSERT INTO k VALUES ('k1', 'p1')
+      """)
+    try fixture.file.track(["k"])
+    try fixture.apply([maker.change(1, "late", "z", [Column("a", "1")])])
+    try fixture.run(
+      """
+      CREATE TEMP TABLE former AS SELECT * FROM p; DROP TABLE p; CREATE TABLE p(id TEXT PRIMARY KEY);
+      INSERT INTO p SELECT * FROM former
+      """)
+    #expect(try fixture.rows("SELECT p.id FROM k JOIN p ON p.id = k.p") == [["p1"]])
+    #expect(try fixture.file.kept.count() == 1)
+  }
 }

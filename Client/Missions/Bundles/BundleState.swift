@@ -97,7 +97,7 @@ struct BundleState: Sendable, Equatable {
     }
     guard active != key else { return }
     if let active, isConfirmed || hasWorked(active) {
-      // A version that is tried again comes after those whose last page worked.
+      // A version on trial for a second time is the last choice to fall back to.
       formers.insert(active, at: isConfirmed ? 0 : formers.count)
     }
     formers.removeAll { $0 == key }
@@ -119,7 +119,8 @@ struct BundleState: Sendable, Equatable {
     note(key, failure: nil, at: now)
   }
 
-  /// Leaves a version for the last good one that is usable. A version that is not in use is only no longer one to fall back to.
+  /// Leaves a version for the last good one that is usable. If the version is not in use, it is only removed from those
+  /// to fall back to.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970. May jump.

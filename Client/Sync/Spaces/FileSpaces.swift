@@ -144,7 +144,7 @@ final class FileSpaces {
             return try other.connection.exists(
               "SELECT 1 FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL LIMIT 1", table)
           }
-          if !waiting.isEmpty { try other.applyKept(to: waiting) }
+          if !waiting.isEmpty { try other.applyKept(waiting.map { .ofTable($0) }) }
         }
       } catch {
         continue

@@ -3,14 +3,11 @@ import FerrySQLite
 
 /// Retries the changes that the local schema rejected, after all others are applied.
 extension ApplyPass {
-  /// Retries deferred changes: a missing parent row or column may exist now. Unique values can move
-  /// between any number of rows, if they fit in the final state. The time for that grows only with
-  /// the number of these rows.
-  ///
-  /// - Parameter table: the table whose deferred changes to retry; `nil` for all.
-  mutating func settleKept(of table: Name? = nil) throws {
+  /// Tries kept changes: a missing parent row or column may exist now. Unique values can move between
+  /// any number of rows, if they fit in the final state. The time for that grows only with the number
+  /// of these rows.
+  mutating func settleKept(_ choice: KeptChoice = .refused) throws {
     guard hasKept else { return }
-    let choice: KeptChoice = table.map { .ofTable($0) } ?? .refused
     let blocked = try retryKept(choice)
     // A single record may have been blocked by a row that moved later in this retry.
     if !blocked.isEmpty { try move(blocked) }

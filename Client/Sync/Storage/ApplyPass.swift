@@ -225,15 +225,14 @@ struct ApplyPass {
     switch effect {
     case .none: break
     case .delete:
-      if change.state.deleted?.stamp.time == .zero, try file.refreshes.isOverruled(change.key) {
-        try file.keepForgotten(change.key, in: plan.table)
-      }
       // The list may move a row elsewhere that would go with this one.
       if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
+      let forgotten = try forgotten(change, plan)
       try takingAlong(change) {
         try plan.deleteChildren(change.key.record)
         try plan.delete(change.key.record)
       }
+      if let forgotten { try file.keepLost(forgotten, of: change.key, true) }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
       if !hasPending { hasPending = try !file.queue.isEmpty() }
     case .upsert(let columns, let isWhole, let kept):
@@ -253,6 +252,15 @@ struct ApplyPass {
       if plan.goesWithParents { seen?.note(change.key) }
     }
     return true
+  }
+
+  /// Returns the values of a row that the server does not have, although this device changed it: another
+  /// device deleted it, and the server has removed the tombstone since.
+  private func forgotten(_ change: Change, _ plan: ApplyPlan) throws -> [Column]? {
+    guard change.state.deleted?.stamp.time == .zero, unrecorded[change.key.table] == nil,
+      try file.refreshes.isOverruled(change.key)
+    else { return nil }
+    return try file.row(change.key, plan.table)?.filter { $0.value != .null }
   }
 
   /// Lets a delete wait for the rest of the list.

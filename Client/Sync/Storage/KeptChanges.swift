@@ -20,6 +20,8 @@ enum KeptChoice {
   /// The changes that the local schema rejects.
   case refused
   case ofTable(Name)
+  /// The changes whose table or column was not known here.
+  case unknown(in: Name)
 }
 
 /// A kept change's place in the order of sequences.
@@ -140,6 +142,7 @@ struct KeptChanges {
       case .all: ("ferry_kept_order", "1", [])
       case .refused: ("ferry_kept_refused", "reason IS NOT NULL", [])
       case .ofTable(let table): ("ferry_kept_order", "+tbl = ?4", [table])
+      case .unknown(let table): ("ferry_kept_order", "+tbl = ?4 AND +reason IS NULL", [table])
       }
     return try connection.first(
       """

@@ -11,22 +11,28 @@ struct RefreshTable {
   private static let batch = Limits.standard.recordsPerRequest
 
   /// Makes the next pull fetch these records, except those of upload-only tables.
-  ///
-  /// - Parameter overruled: whether an own operation on them lost, and nothing won.
-  func add(_ keys: some Sequence<RecordKey>, overruled: Bool = false) throws {
+  func add(_ keys: some Sequence<RecordKey>) throws {
     let insert = try connection.statement(
       """
-      INSERT INTO ferry_refresh(tbl, record, overruled) VALUES (?, ?, ?)
-      ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0,
-        overruled = max(overruled, excluded.overruled)
+      INSERT INTO ferry_refresh(tbl, record) VALUES (?, ?)
+      ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0
       """)
     let uploads = try TrackedTables(connection: connection).uploads()
-    for key in keys where !uploads.contains(key.table) {
-      try insert.run(key.table, key.record, Int64(overruled ? 1 : 0))
-    }
+    for key in keys where !uploads.contains(key.table) { try insert.run(key.table, key.record) }
   }
 
-  /// Whether an own operation on a record lost, and nothing won.
+  /// Notes until the next pull that the server overruled an operation on a record without a conflict.
+  ///
+  /// - Parameter isListed: whether the next list has the record, if the server has it.
+  func addOverruled(_ key: RecordKey, isListed: Bool) throws {
+    try connection.run(
+      """
+      INSERT INTO ferry_refresh(tbl, record, fetched, overruled) VALUES (?, ?, ?, 1)
+      ON CONFLICT(tbl, record) DO UPDATE SET fetched = min(fetched, excluded.fetched), overruled = 1
+      """, key.table, key.record, Int64(isListed ? 1 : 0))
+  }
+
+  /// Whether the server overruled an operation on a record without a conflict.
   func isOverruled(_ key: RecordKey) throws -> Bool {
     try connection.exists(
       "SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ? AND overruled = 1", key.table,

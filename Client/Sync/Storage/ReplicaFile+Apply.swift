@@ -238,10 +238,10 @@ extension ReplicaFile {
     try connection.run("UPDATE ferry_replica SET clock = max(clock, ?)", time.rawValue)
   }
 
-  /// Applies the changes kept for tables once their schemas may accept them. Rows whose parents are
-  /// missing stay deferred: otherwise the commit would fail, each time that the program starts.
-  func applyKept(to tables: [Name]) throws {
-    if try kept.isEmpty() { return }
+  /// Applies kept changes that the schema may accept now. Changes of rows without a parent stay deferred.
+  /// Otherwise the commit fails, and with it each start of the program.
+  func applyKept(_ choices: [KeptChoice]) throws {
+    guard try choices.contains(where: { try kept.next($0, after: .start) != nil }) else { return }
     let before = capture.mode
     capture.mode = .applying
     defer { capture.mode = before }
@@ -251,14 +251,14 @@ extension ReplicaFile {
     while true {
       try connection.execute("SAVEPOINT ferry_kept")
       var pass = try ApplyPass(file: self, device: device, deferred)
-      for table in tables { try pass.settleKept(of: table) }
+      for choice in choices { try pass.settleKept(choice) }
       let dangling = connection.hasOpenForeignKeys ? try danglingRows().map(\.child) : []
       let found = dangling.filter { !known.contains($0) }
       if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
       try connection.execute("RELEASE ferry_kept")
       let count = deferred.reasons.count
       for key in found { deferred.reasons.updateValue(nil, forKey: key) }
-      // If the rows are not among the deferred ones, all changes stay deferred.
+      // If other rows lack a parent by these changes, nothing is applied.
       if deferred.reasons.count == count { return }
     }
   }

@@ -49,7 +49,7 @@ extension ReplicaFile {
     guard
       try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
     else { return }
-    try connection.transaction { try applyKept(to: [MissionRecord.table]) }
+    try connection.transaction { try applyKept([.unknown(in: MissionRecord.table)]) }
   }
 
   /// Removes missions that a complete pull did not name. They were retracted, or lost with the

@@ -43,26 +43,25 @@ extension ReplicaFile: OutboxLedger {
     }
   }
 
-  /// Notes the conflicts of a packet. An operation may also be overruled without one. Then perhaps no
-  /// pull list names the record again, which is fetched instead (SPEC.md §6).
+  /// Notes the conflicts of a packet. The next pull fetches records whose operation was overruled without
+  /// a conflict, because later pull lists may not name them (SPEC.md §6).
   private func take(_ receipt: PacketReceipt, of packet: FrozenPacket) throws {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
-    var unexplained: [RecordKey] = []
-    for (operation, outcome) in zip(try operations(of: packet), outcomes) {
-      for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: operation.key) }
-      guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch else {
-        continue
-      }
-      // The next list has merged values.
-      let rules = try spaceSchema().rules(for: operation.key.table)
-      let isListed = receipt.sequences != nil && !rules.isPlain && rules.deletes != .editWins
-      if !isListed { unexplained.append(operation.key) }
-    }
-    if unexplained.isEmpty { return }
-    // A comparison decides about rows that this device alone may have.
+    // In these tables perhaps only this device has the row. A comparison decides about it.
     let compared = try tablesWithUnknownRows()
-    try refreshes.add(unexplained.filter { !compared.contains($0.table) }, overruled: true)
+    let omitted = try compared.union(tracked.uploads())
+    for (operation, outcome) in zip(try operations(of: packet), outcomes) {
+      let key = operation.key
+      for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: key) }
+      guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch,
+        !omitted.contains(key.table)
+      else { continue }
+      // If values were merged, the next list contains them.
+      let rules = try spaceSchema().rules(for: key.table)
+      let isListed = receipt.sequences != nil && !rules.isPlain && rules.deletes != .editWins
+      try refreshes.addOverruled(key, isListed: isListed)
+    }
   }
 
   /// Moves confirmed operations to the archive after the cursor has passed them.

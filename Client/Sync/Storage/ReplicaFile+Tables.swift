@@ -42,7 +42,8 @@ extension ReplicaFile {
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
       }
       for table in tables { try keepOverwritten(in: table) }
-      try applyKept(to: tables.map(\.name))
+      // Each pull tries changes that the schema has rejected.
+      try applyKept(tables.map { .unknown(in: $0.name) })
       try noteChecked()
     }
   }

@@ -64,7 +64,7 @@ extension ReplicaFile {
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
     for table in changed { try keepOverwritten(in: table) }
-    try applyKept(to: changed.map(\.name))
+    try applyKept(changed.map { .unknown(in: $0.name) })
     try noteChecked()
   }
 

@@ -234,12 +234,7 @@ extension ReplicaFile {
       unrecorded.isRemade || unrecorded.newColumns.contains($0)
     }
     guard !names.isEmpty, case .updates(let pending) = try pendingWrites(of: key) else { return }
-    let row = try connection.first(
-      "SELECT \(names.map { table.column($0).read() }.joined(separator: ", ")) "
-        + "FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", key.record
-    ) { row in
-      names.enumerated().map { Column($1, row.value(Int32($0))) }
-    }
+    let row = try row(key, table, names)
     let lost = (row ?? []).filter { column in
       guard column.value != .null, !pending.contains(column.name) else { return false }
       if isDeleted { return true }
@@ -248,17 +243,15 @@ extension ReplicaFile {
     try keepLost(lost, of: key, there: there, isDeleted && row != nil)
   }
 
-  /// Keeps the values of a row that the server does not have, before the row is deleted. This device
-  /// changed it after a delete that the server has forgotten.
-  func keepForgotten(_ key: RecordKey, in table: TableSchema) throws {
-    let names = table.columns.map(\.name)
-    let row = try connection.first(
+  /// Returns columns of a row, all of them by default, with the values of the space; `nil` without a row.
+  func row(_ key: RecordKey, _ table: TableSchema, _ names: [Name]? = nil) throws -> [Column]? {
+    let names = names ?? table.columns.map(\.name)
+    return try connection.first(
       "SELECT \(names.map { table.column($0).read() }.joined(separator: ", ")) "
         + "FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", key.record
     ) { row in
       names.enumerated().map { Column($1, row.value(Int32($0))) }
     }
-    try keepLost((row ?? []).filter { $0.value != .null }, of: key, row != nil)
   }
 
   /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them

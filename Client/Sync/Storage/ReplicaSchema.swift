@@ -182,7 +182,7 @@ enum ReplicaSchema {
       tbl TEXT NOT NULL,
       record TEXT NOT NULL,
       fetched INTEGER NOT NULL DEFAULT 0,     -- among the staged pages
-      overruled INTEGER NOT NULL DEFAULT 0,   -- an own operation on it lost, and nothing won
+      overruled INTEGER NOT NULL DEFAULT 0,   -- the server overruled an operation without a conflict
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
     CREATE TABLE ferry_schemas(               -- what the space declares of its tables

@@ -14,8 +14,8 @@ enum ContentOptions {
         "blobs", value: "DIR",
         help: """
           The directory for missions' content, created if absent; by default `blobs` in the embedded \
-          store's directory. With --database all servers share one directory. With --content it is \
-          this server's own, and has contents while they are checked.
+          store's directory. With --database all servers share one directory. With --content \
+          each server needs its own directory, for contents while they are checked.
           """,
         kind: .directory, environment: "FERRY_BLOBS"),
       OptionSpec(
@@ -73,7 +73,7 @@ enum ContentOptions {
     guard let client = try client(arguments) else { return nil }
     guard let path = try directory(arguments) else {
       throw CommandFailure(
-        "there is no directory for contents that are checked",
+        "no directory is set in which uploaded content can be checked",
         why: "--content with --database needs --blobs",
         next: "add --blobs DIR; it is this server's own", status: .usage,
         code: "no_blob_directory")
