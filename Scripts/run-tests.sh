@@ -2,10 +2,22 @@
 # Runs a part of the tests. When tests fail, their errors are printed once more at the end: thousands
 # of lines may stand between an error and the end of the output.
 #   Scripts/run-tests.sh swift test --skip-build --filter ProtocolTests
+#
+# The files of tests are in memory, if there is room: their databases otherwise wait for the disk.
+# TMPDIR names another place.
 set -euo pipefail
 
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+folder=
+trap 'rm -rf "$output" ${folder:+"$folder"}' EXIT
+if [[ -z ${TMPDIR:-} && -w /dev/shm ]]; then
+  free=$(df --output=avail -k /dev/shm | tail -n 1)
+  if ((free > 8 << 20)); then
+    folder=$(mktemp -d /dev/shm/ferry-tests.XXXXXX)
+    chmod 755 "$folder"
+    export TMPDIR=$folder
+  fi
+fi
 status=0
 "$@" 2>&1 | tee "$output" || status=$?
 if ((status)); then

@@ -128,10 +128,20 @@ final class PrivateServer: Sendable {
     }
   }
 
+  /// Whether a socket fits below a folder: its path has at most 107 bytes.
+  private static func isShort(_ folder: String) -> Bool { (1...60).contains(folder.utf8.count) }
+
+  /// Whether another user may enter a folder.
+  private static func isOpenToAll(_ folder: String) -> Bool {
+    var status = stat()
+    return stat(folder, &status) == 0 && status.st_mode & 0o005 == 0o005
+  }
+
   /// Creates a directory in which only the user that runs PostgreSQL may write.
   private static func makeDirectory(_ installation: PostgresInstallation) throws -> String {
-    // Short: a socket's path has at most 107 bytes.
-    let directory = "/tmp/ferry-pg-\(UUID().uuidString.prefix(13))"
+    let given = ProcessInfo.processInfo.environment["TMPDIR"] ?? ""
+    let parent = isShort(given) && isOpenToAll(given) ? given : "/tmp"
+    let directory = "\(parent)/ferry-pg-\(UUID().uuidString.prefix(13))"
     guard mkdir(directory, 0o700) == 0 else {
       throw TestSupportError.posix("cannot make \(directory)")
     }

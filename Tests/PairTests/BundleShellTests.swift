@@ -90,17 +90,17 @@ struct BundleShellTests {
     try await confirm(["1"], on: server, device)
     let first = try await source.next()
     #expect(try await source.next() == first)
-    try await confirm(["2", "3"], on: server, device)
+    try await confirm(["2", "3", "4"], on: server, device)
     #expect(try await source.file(late, of: first)?.readAll() == Array("late = 1".utf8))
-    #expect(try await here(device) == ["1", "2", "3"])
+    #expect(try await here(device) == ["1", "2", "3", "4"])
     // Two loads had it: the second end removes it.
     await source.left(first)
     #expect(try await source.file(late, of: first) != nil)
     await source.left(first)
-    #expect(try await here(device) == ["2", "3"])
+    #expect(try await here(device) == ["2", "3", "4"])
     // More versions than a shell remembers are open at once.
     var open: [PageVersion] = []
-    for version in ["4", "5", "6", "7", "8"] {
+    for version in ["5", "6", "7", "8", "9"] {
       try await confirm([version], on: server, device)
       open.append(try await source.next())
     }
@@ -109,7 +109,7 @@ struct BundleShellTests {
       #expect(content == Array("late = \(version.version)".utf8))
     }
     for version in open { await source.left(version) }
-    #expect(try await here(device) == ["7", "8"])
+    #expect(try await here(device) == ["7", "8", "9"])
     await replica.close()
   }
 
@@ -122,15 +122,15 @@ struct BundleShellTests {
     let line = try await shell.line { $0.contains("started") }
     let address = try #require(try JSONLine.all(line).first?.text("address"))
     let page = try await BridgePage.open(address)
-    try await confirm(["2", "3"], on: server, device)
+    try await confirm(["2", "3", "4"], on: server, device)
     let late = try await page.get("late.js")
     #expect(late.status == 200 && late.text == "late = 1")
-    #expect(try await page.loadAgain().get("late.js").text == "late = 3")
-    #expect(try await here(device) == ["1", "2", "3"])
+    #expect(try await page.loadAgain().get("late.js").text == "late = 4")
+    #expect(try await here(device) == ["1", "2", "3", "4"])
     shell.send(SIGKILL)
     _ = try await shell.exitStatus()
     try await device.ferry("bundle", "confirm", "board")
-    #expect(try await here(device) == ["2", "3"])
+    #expect(try await here(device) == ["2", "3", "4"])
   }
 
   @Test("a page that the user leaves gives its files up")
@@ -143,10 +143,10 @@ struct BundleShellTests {
       try #require(BundleName("board")), in: try await replica.bundles())
     let shell = try Shell.start(source, services: ServiceRegistry([], granting: []))
     let page = try await BridgePage.open(shell.makeAddress())
-    try await confirm(["2", "3"], on: server, device)
+    try await confirm(["2", "3", "4"], on: server, device)
     #expect(try await page.get("late.js").status == 200)
     try await page.post("closed")
-    #expect(try await here(device) == ["2", "3"])
+    #expect(try await here(device) == ["2", "3", "4"])
     #expect(try await page.get("late.js").status == 404)
     shell.stop()
     await replica.close()
