@@ -127,9 +127,9 @@ package final class ObjectContent: ContentStore {
     let whole = try await staged.collect(upload, into: local)
     do {
       _ = try await finish(whole, of: upload)
-    } catch .mismatch(let expected, let found) {
-      await staged.remove(upload)
-      throw .mismatch(expected: expected, found: found)
+    } catch {
+      if case .mismatch = error { await staged.remove(upload) }
+      throw error
     }
     await staged.remove(upload)
     return upload.total

@@ -119,8 +119,8 @@ struct BundleState: Sendable, Equatable {
     note(key, failure: nil, at: now)
   }
 
-  /// Leaves a version for the last good one that is usable. If the version is not in use, it is only removed from those
-  /// to fall back to.
+  /// Leaves a version for the last good one that is usable. If the version is not in use, it is only
+  /// removed from those to fall back to.
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970. May jump.

@@ -49,8 +49,8 @@ extension ReplicaFile: OutboxLedger {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
     // In these tables perhaps only this device has the row. A comparison decides about it.
-    let compared = try tablesWithUnknownRows()
-    let omitted = try compared.union(tracked.uploads())
+    let omitted = try tablesWithUnknownRows().union(tracked.uploads())
+    let schema = try spaceSchema()
     for (operation, outcome) in zip(try operations(of: packet), outcomes) {
       let key = operation.key
       for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: key) }
@@ -58,7 +58,7 @@ extension ReplicaFile: OutboxLedger {
         !omitted.contains(key.table)
       else { continue }
       // If values were merged, the next list contains them.
-      let rules = try spaceSchema().rules(for: key.table)
+      let rules = schema.rules(for: key.table)
       let isListed = receipt.sequences != nil && !rules.isPlain && rules.deletes != .editWins
       try refreshes.addOverruled(key, isListed: isListed)
     }

@@ -58,7 +58,8 @@ extension ReplicaFile {
     let (operation, key) = (own.operation, own.operation.key)
     let plan = ApplyPlan(
       table: try schema(of: key.table), rules: .standard, connection: connection)
-    switch UndoDecision(own, on: try row(of: key, with: operation.columns, plan)) {
+    let present = operation.columns.map(\.name).filter(plan.known.contains)
+    switch UndoDecision(own, on: try row(key, plan.table, present)) {
     case .restore(let columns):
       try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
     case .delete: try plan.delete(key.record)
@@ -72,15 +73,5 @@ extension ReplicaFile {
       throw ReplicaError.notFound("the replica has no former values of a batch: make another batch")
     }
     return operation.columns.count
-  }
-
-  /// Returns the present values of columns, without those that the table lacks; `nil` without a row.
-  private func row(
-    of key: RecordKey, with columns: [Column], _ plan: ApplyPlan
-  ) throws -> [Column]? {
-    guard try plan.exists(key.record) else { return nil }
-    return try columns.filter { plan.known.contains($0.name) }.map {
-      Column($0.name, try value(of: $0.name, in: key) ?? .null)
-    }
   }
 }

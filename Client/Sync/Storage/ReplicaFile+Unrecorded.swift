@@ -243,17 +243,6 @@ extension ReplicaFile {
     try keepLost(lost, of: key, there: there, isDeleted && row != nil)
   }
 
-  /// Returns columns of a row, all of them by default, with the values of the space; `nil` without a row.
-  func row(_ key: RecordKey, _ table: TableSchema, _ names: [Name]? = nil) throws -> [Column]? {
-    let names = names ?? table.columns.map(\.name)
-    return try connection.first(
-      "SELECT \(names.map { table.column($0).read() }.joined(separator: ", ")) "
-        + "FROM \(quoted(table.local)) WHERE \(table.has(record: "?1"))", key.record
-    ) { row in
-      names.enumerated().map { Column($1, row.value(Int32($0))) }
-    }
-  }
-
   /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them
   /// and choose them again.
   ///

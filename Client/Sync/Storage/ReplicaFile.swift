@@ -163,6 +163,18 @@ package final class ReplicaFile {
     ) { $0.value(0) }
   }
 
+  /// Returns columns of a row, all of them by default, with the values of the space; `nil` without a row.
+  func row(_ key: RecordKey, _ table: TableSchema, _ names: [Name]? = nil) throws -> [Column]? {
+    let names = names ?? table.columns.map(\.name)
+    let reads = ["1"] + names.map { table.column($0).read("t") }
+    return try connection.first(
+      "SELECT \(reads.joined(separator: ", ")) FROM \(quoted(table.local)) AS t "
+        + "WHERE \(table.has(record: "?1", in: "t"))", key.record
+    ) { row in
+      names.enumerated().map { Column($1, row.value(Int32($0) + 1)) }
+    }
+  }
+
   /// Returns a number that changes when another connection has changed the file.
   package func dataVersion() throws -> Int64 { try connection.dataVersion() }
 }

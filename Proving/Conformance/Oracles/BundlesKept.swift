@@ -9,7 +9,7 @@ import FerryProtocol
 ///   needs a later shell.
 package struct BundlesKept: BundleOracle {
   package static let name = "bundles-kept"
-  /// Good versions that a device keeps: the one in use, and the one before it.
+  /// The newest good versions of which one has to be in use, unless all have failed or are barred.
   private static let goodMax = 2
 
   private struct Place: Hashable {

@@ -51,29 +51,27 @@ struct LedgerStage: Sendable {
     try await other.write(rows.isEmpty ? "SELECT 1" : rows)
     try await other.exchange()
     let (mirrors, begun) = (try TemporaryDirectory(), try await server.head())
+    let (replica, database): (Device, String)
     switch kind {
     case .device:
-      let device = try await Device.joined(proxy.url, schema: sql, tracking: tables)
-      let stage = LedgerStage(
-        kind: kind, server: server, proxy: proxy, other: other, replica: device, begun: begun,
-        database: "", mirrors: mirrors)
-      try await stage.exchange()
-      return stage
+      replica = try await Device.joined(proxy.url, schema: sql, tracking: tables)
+      database = ""
     case .mirror:
-      let stage = LedgerStage(
-        kind: kind, server: server, proxy: proxy, other: other,
-        replica: Device("crm/replica.db", in: mirrors), begun: begun,
-        database: try await Server.database(), mirrors: mirrors)
+      replica = Device("crm/replica.db", in: mirrors)
+      database = try await Server.database()
       let made = try await ChildProcess.run(
         try Executables.ferryd(),
         [
           "mirror", "add", "crm", "--server", proxy.url, "--space", Device.space, "--database",
-          stage.database, "--mirrors", mirrors.url.path,
+          database, "--mirrors", mirrors.url.path,
         ])
       try #require(made.status == .exited(0), "\(made.error)")
-      try await stage.exchange()
-      return stage
     }
+    let stage = LedgerStage(
+      kind: kind, server: server, proxy: proxy, other: other, replica: replica, begun: begun,
+      database: database, mirrors: mirrors)
+    try await stage.exchange()
+    return stage
   }
 
   // MARK: The program
