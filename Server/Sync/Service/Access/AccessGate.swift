@@ -5,8 +5,8 @@ import Synchronization
 /// possible.
 ///
 /// If no token was ever made, every caller may do everything. The gate asks the store about that
-/// for each request, so that a token made by another process closes the gate at once. The gate
-/// never opens again.
+/// for each request, so that a token made by another process closes the gate at once; requests that
+/// come at the same time share a look-up. The gate never opens again.
 package final class AccessGate: Sendable {
   private struct State {
     var isGuarded = false
@@ -21,6 +21,7 @@ package final class AccessGate: Sendable {
   private let policy: OpenPolicy
   private let verifier: SignedTokenVerifier?
   private let state: Mutex<State>
+  private let hadTokens = SharedLookUp<Bool>()
 
   /// - Parameters:
   ///   - policy: Which requests are let in while no token was ever made.
@@ -44,7 +45,10 @@ package final class AccessGate: Sendable {
   /// Returns whether every caller is let in.
   package func isOpen() async throws(StoreError) -> Bool {
     if verifier != nil || state.withLock({ $0.isGuarded }) { return false }
-    guard try await store.hasEverHadTokens() else { return true }
+    let isGuarded = try await hadTokens.value { () async throws(StoreError) in
+      try await store.hasEverHadTokens()
+    }
+    guard isGuarded else { return true }
     state.withLock { $0.isGuarded = true }
     return false
   }

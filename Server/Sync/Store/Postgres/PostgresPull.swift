@@ -32,18 +32,32 @@ struct PostgresPull {
     WHERE s.id = $1
     """)
 
-  /// Stops at a number of bytes as well, so that large values never fill the memory.
+  /// Stops at a number of bytes as well, so that large values never fill the memory. To sum up the
+  /// bytes takes as long as to read the rows. So it begins at the first large row: the rows before
+  /// it are bounded by their number.
   private static let rows = PostgresStatement(
     "pull_rows",
     """
+    WITH large AS MATERIALIZED (
+      SELECT coalesce((SELECT sequence FROM records
+        WHERE space = $1 AND sequence > $2 AND \(PostgresStoreSchema.isLarge("state"))
+        ORDER BY sequence LIMIT 1), \(Int64.max)) AS first
+    )
     SELECT sequence, tbl, record, state, whole_below FROM (
-      SELECT *, sum(octet_length(state)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
-        - octet_length(state) AS before
-      FROM (
-        SELECT sequence, tbl, record, state, whole_below FROM records
-        WHERE space = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
-      ) AS listed
-    ) AS summed WHERE before < $4 ORDER BY sequence
+      (SELECT sequence, tbl, record, state, whole_below FROM records
+        WHERE space = $1 AND sequence > $2 AND sequence < (SELECT first FROM large)
+        ORDER BY sequence LIMIT $3)
+      UNION ALL
+      (SELECT sequence, tbl, record, state, whole_below FROM (
+        SELECT *, sum(octet_length(state)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+          - octet_length(state) AS before
+        FROM (
+          SELECT sequence, tbl, record, state, whole_below FROM records
+          WHERE space = $1 AND sequence >= (SELECT first FROM large)
+          ORDER BY sequence LIMIT $3
+        ) AS listed
+      ) AS summed WHERE before < $4 ORDER BY sequence)
+    ) AS found ORDER BY sequence LIMIT $3
     """)
 
   func run(on connection: PostgresConnection) throws -> Result<[UInt8], Problem> {

@@ -61,6 +61,7 @@ enum PostgresStoreSchema {
     );
     CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
     CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    CREATE INDEX records_large ON records(space, sequence) WHERE \(isLarge("state"));
     -- The times of heads, by which history gets old.
     CREATE TABLE head_times(
       space bigint NOT NULL,
@@ -203,6 +204,11 @@ enum PostgresStoreSchema {
     CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL);
     INSERT INTO ferry_schema VALUES (\(StoreFormat.version))
     """
+
+  /// Returns the condition of a record whose bytes a pull has to count.
+  ///
+  /// - Parameter state: The column with the state.
+  static func isLarge(_ state: String) -> String { "octet_length(\(state)) > 1024" }
 
   /// The settings of every connection. All reads are look-ups by key or walks of one index; a
   /// planner without statistics would otherwise scan a freshly filled table whole. A space's lock
