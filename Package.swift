@@ -290,7 +290,8 @@ let package = Package(
     tests(
       "MirrorTests",
       needs: [
-        "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerryTestSupport",
+        "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerrySQLite",
+        "FerryTestSupport",
       ]),
     tests("TableImportTests", needs: ["FerryTableImport", "FerryTestSupport", "FerryProtocol"]),
     tests(

@@ -83,6 +83,8 @@ struct CapturedWrites: Sendable {
 
 /// Captured writes that a mirror's file has taken, and that PostgreSQL may still keep.
 struct ReadWrites: Sendable {
+  /// The turn of the file that has taken them.
+  var turn: Int64
   /// The last one of each transaction.
   var marks: [(transaction: String, tries: Int64, id: Int64)] = []
   /// Those before them that were put off.

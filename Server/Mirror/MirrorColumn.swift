@@ -20,6 +20,17 @@ package enum MirrorType: String, Sendable, CaseIterable {
       }
   }
 
+  /// The SQL of a value that hardly any row has; `nil` for types that have few values, or many forms.
+  var placeholder: String? {
+    switch self {
+    // A company's column may have four bytes.
+    case .bigint, .double, .numeric: "-1 - floor(2147483647 * random())"
+    case .text: "md5(random()::text)"
+    case .uuid: "gen_random_uuid()"
+    default: nil
+    }
+  }
+
   /// Whether an annotation may give a column of this affinity the type.
   func suits(_ affinity: DeclaredColumn.Affinity) -> Bool {
     switch self {

@@ -249,19 +249,26 @@ struct MirrorFile: Sendable {
   ) throws -> (rows: [UnsentRow], entries: [Int64]) {
     guard plan.tables.contains(where: { $0.adoption != nil }) else { return ([], []) }
     let found = try connection.rows(
-      "SELECT entry, tbl, record, code, detail FROM ferry_quarantine WHERE kind = 'insert'"
+      """
+      SELECT entry, tbl, record, code, detail, EXISTS (
+        SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record)
+      FROM ferry_quarantine AS q WHERE kind = 'insert'
+      """
     ) { row in
       (
         entry: row.int64(0), table: row.text(1), record: row.text(2),
-        reason: row.isNull(3) ? nil : row.text(4)
+        reason: row.isNull(3) ? nil : row.text(4), isAwaited: row.int64(5) != 0
       )
     }
     var (rows, entries): ([UnsentRow], Set<Int64>) = ([], [])
+    var awaited: Set<Int64> = []
     for operation in found {
       guard let table = plan.table(operation.table), table.adoption != nil,
         let key = table.key(ofRecord: operation.record)
       else { continue }
       entries.insert(operation.entry)
+      // The row is here until the space's record is fetched, and gone then.
+      if operation.isAwaited { awaited.insert(operation.entry) }
       let conditions = table.key.map { "\(Self.quoted($0.name.text)) = ?" }
       let here = try connection.first(
         """
@@ -276,7 +283,7 @@ struct MirrorFile: Sendable {
           reason: operation.reason.map { "the space refuses it: \($0)" }
             ?? "the space refused another row with it", canRetry: operation.reason == nil))
     }
-    return (rows, entries.sorted())
+    return (rows, entries.subtracting(awaited).sorted())
   }
 
   private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name.text) }

@@ -38,7 +38,7 @@ package struct MirrorLedger: Sendable {
       schema text NOT NULL,
       layout text NOT NULL DEFAULT '',      -- of the tables, as they were made
       file text NOT NULL DEFAULT '',        -- identifies the mirror's file
-      turn bigint NOT NULL DEFAULT 0,       -- of the last step of the file that the tables have
+      turn bigint NOT NULL DEFAULT 0,       -- of the last step, or of the last writes taken, of the file
       applied bigint NOT NULL DEFAULT 0,    -- the sequence of the space that the tables have
       at timestamptz);
     CREATE TABLE IF NOT EXISTS ferry_mirror.captured(
@@ -213,6 +213,9 @@ package struct MirrorLedger: Sendable {
           USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
           WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
           """), marks)
+      _ = try connection.query(
+        .once("UPDATE ferry_mirror.mirrors SET turn = greatest(turn, $2) WHERE number = $1"),
+        [.int8(number), .int8(read.turn)])
       try note(read.unsent, connection)
     }
   }

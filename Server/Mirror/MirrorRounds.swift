@@ -210,6 +210,10 @@ package final class MirrorRounds: Sendable {
 
   // MARK: Preparing
 
+  /// The file that the tables have while their rows are adopted. A file that is rolled back meanwhile
+  /// cannot be recognised, since there are no steps, so that all rows are compared afterwards.
+  private static let adoptingFile = "adopting"
+
   /// Returns the mirror's file for the present schema of the space.
   private func prepared(_ state: inout State) async throws -> MirrorFile {
     if let file = state.file, !state.isIncomplete,
@@ -254,7 +258,11 @@ package final class MirrorRounds: Sendable {
       // Tables that another file filled, or that were restored from a backup, may lack anything.
       // As long as rows are adopted, the space may lack them, and no row is brought.
       if !isAdopting, isSetBack || former != identifier || turn < ended {
-        log("compare", "the tables were filled from another file, or one side was restored")
+        log(
+          "compare",
+          former == Self.adoptingFile
+            ? "the rows of the tables are adopted"
+            : "the tables were filled from another file, or one side was restored")
         _ = try await MirrorComparison(parts: parts(file)).compare(repairing: .tables)
       }
       if isSetBack { try await replica.write { try file.skip(to: turn, $0) } }
@@ -263,7 +271,9 @@ package final class MirrorRounds: Sendable {
       _ = try connection.query(
         .once(
           "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
-        [.int8(ledger.number), .text(identifier), .int8(ended)])
+        [
+          .int8(ledger.number), .text(isAdopting ? Self.adoptingFile : identifier), .int8(ended),
+        ])
     }
     self.file.withLock { $0 = file }
     isPrepared.finish()

@@ -259,6 +259,29 @@ struct MirrorSQL: Sendable {
       + (table.adoption == nil ? "" : isShared(keyParameters))
   }
 
+  /// Gives one column of each unique key another value, for rows that exchange theirs; `nil` if there
+  /// is nothing to vacate.
+  var vacate: String? {
+    var values: [Name: String] = [:]
+    for unique in table.unique where unique.allSatisfy({ values[$0] == nil }) {
+      let columns = table.columns.filter { unique.contains($0.name) }
+      if let column = columns.first(where: { !$0.isRequired }) {
+        values[column.name] = "NULL"
+        continue
+      }
+      // A text may be too long for its column.
+      let places = columns.sorted { $1.type == .text && $0.type != .text }.compactMap { column in
+        column.type.placeholder.map { (column.name, $0) }
+      }
+      if let (name, value) = places.first { values[name] = value }
+    }
+    if values.isEmpty { return nil }
+    let sets = values.sorted { $0.key < $1.key }.map { "\(Self.quoted($0.text)) = \($1)" }
+    return "UPDATE \(target) t SET \(sets.joined(separator: ", ")) "
+      + "FROM \(source(keysOnly: true)) WHERE \(matches)"
+      + (table.adoption == nil ? "" : isShared(keyParameters))
+  }
+
   /// Names the table of the step's next statement. A delete of a parent may change rows of its own table
   /// as well, so that all rows are captured, and ``forget(areDeleted:)`` removes those of the step.
   func begin(isDelete: Bool) -> String {

@@ -196,27 +196,42 @@ struct MirrorStep {
   }
 
   /// Tries rows that were refused at once: some need each other, as two that exchange a unique value
-  /// do.
+  /// do. A company's unique keys are seldom checked at commit, so that such rows give theirs up first.
   private mutating func bringTogether() throws {
-    let group = refused.filter { ["23503", "23505"].contains($0.error.sqlState) }
-    guard group.count > 1 else { return }
-    try connection.execute("SAVEPOINT ferry_group; SET CONSTRAINTS ALL DEFERRED")
-    do {
-      for (row, _) in group {
-        let definition = sql[row.table].table
-        table = row.table
-        append(
-          row, try definition.texts(ofKey: row.key),
-          try definition.texts(ofColumns: row.values ?? []))
-        try flush()
+    for vacates in [false, true] {
+      let group = refused.filter(\.error.isAboutOthers)
+      guard group.count > 1 else { return }
+      try connection.execute("SAVEPOINT ferry_group; SET CONSTRAINTS ALL DEFERRED")
+      do {
+        if vacates { for (row, _) in group { try vacate(row) } }
+        for (row, _) in group {
+          let definition = sql[row.table].table
+          table = row.table
+          append(
+            row, try definition.texts(ofKey: row.key),
+            try definition.texts(ofColumns: row.values ?? []))
+          try flush()
+        }
+        try connection.execute("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT ferry_group")
+        refused.removeAll { $0.error.isAboutOthers }
+      } catch let error as PostgresError where error.isAboutRow {
+        (batch, batchBytes) = ([], 0)
+        try connection.execute("ROLLBACK TO SAVEPOINT ferry_group; RELEASE SAVEPOINT ferry_group")
       }
-      try connection.execute("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT ferry_group")
-      refused.removeAll { ["23503", "23505"].contains($0.error.sqlState) }
-    } catch let error as PostgresError where error.isAboutRow {
-      (batch, batchBytes) = ([], 0)
-      try connection.execute("ROLLBACK TO SAVEPOINT ferry_group; RELEASE SAVEPOINT ferry_group")
     }
   }
+
+  private func vacate(_ row: MirrorRow) throws {
+    guard row.values != nil, let vacate = sql[row.table].vacate else { return }
+    _ = try connection.query(.once(sql[row.table].begin(isDelete: false)))
+    _ = try connection.query(
+      .once(vacate), parameters([try sql[row.table].table.texts(ofKey: row.key)]))
+  }
+}
+
+extension PostgresError {
+  /// Whether another row is the reason: a foreign key or a unique key is violated.
+  fileprivate var isAboutOthers: Bool { ["23503", "23505"].contains(sqlState) }
 }
 
 extension PostgresError {

@@ -108,6 +108,8 @@ struct MirrorTaking {
       }
     }
     try file.noteRead(captured.read, database)
+    // PostgreSQL notes it with the end of these writes, and so recognises a file that lacks them.
+    _ = try file.beginTurn(database)
   }
 
   /// Notes rows of a company that stay as they are, unless a later write has brought them.
@@ -275,7 +277,7 @@ struct MirrorTaking {
 extension MirrorFile {
   /// Returns the writes that the file has, and that PostgreSQL may still keep.
   func read(_ database: Database) throws -> ReadWrites {
-    var found = ReadWrites()
+    var found = ReadWrites(turn: try turn(database))
     for row in try database.query("SELECT xid, tries, id FROM \"mirror.read\"") {
       guard case .text(let xid) = row["xid"], case .integer(let tries) = row["tries"],
         case .integer(let id) = row["id"]

@@ -28,7 +28,7 @@ struct MirrorLedgerTests {
   /// The notes of a file about a part: the last write, and those that wait for a later part.
   private func read(_ part: CapturedWrites, puttingOff later: [Int64]) throws -> ReadWrites {
     let last = try #require(part.writes.last)
-    return ReadWrites(marks: [(last.transaction, last.tries, last.id)], later: later)
+    return ReadWrites(turn: 1, marks: [(last.transaction, last.tries, last.id)], later: later)
   }
 
   @Test("a transaction with more writes than a step may have is read in parts")
@@ -75,7 +75,7 @@ struct MirrorLedgerTests {
       all += ids(part)
       transactions += part.writes.map(\.transaction)
       let marks = part.read.map { ($0.key, $0.value.tries, $0.value.id) }
-      try ledger.remove(ReadWrites(marks: marks), connection)
+      try ledger.remove(ReadWrites(turn: 1, marks: marks), connection)
     }
     #expect(all == Array(1...60))
     #expect(Set(transactions).count == 30)

@@ -1,5 +1,6 @@
 import FerryPersistence
 import FerryProtocol
+import FerrySQLite
 import FerryTestSupport
 import Testing
 
@@ -19,6 +20,31 @@ struct MirrorTakingTests {
     schema.tables["tasks"] = TableRules(
       definition: DeclaredTable(key: "id", columns: [DeclaredColumn("title", .text)] + columns))
     return MirrorFile(plan: try MirrorPlan(schema))
+  }
+
+  @Test(
+    "a refused insert is withdrawn only when its row has gone: until then the record is fetched")
+  func refusedInserts() throws {
+    let database = try SQLiteConnection(path: ":memory:")
+    let file = MirrorFile(plan: try Self.file().plan.adopting(["tasks": MirrorAdoption()]))
+    try database.execute(
+      """
+      CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT);
+      INSERT INTO tasks VALUES ('one', 'x'), ('two', 'y');
+      CREATE TABLE ferry_quarantine(entry INTEGER, tbl TEXT, record TEXT, kind TEXT, code TEXT,
+        detail TEXT);
+      INSERT INTO ferry_quarantine VALUES (4, 'tasks', 'one', 'insert', 'code', 'taken'),
+        (4, 'tasks', 'two', 'insert', NULL, NULL);
+      CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
+      INSERT INTO ferry_refresh VALUES ('tasks', 'one')
+      """)
+    let before = try file.refusedInserts(database)
+    #expect(before.rows.isEmpty && before.entries.isEmpty)
+    // The space has no such record. Somebody has written the other row again.
+    try database.execute("DELETE FROM ferry_refresh; DELETE FROM tasks WHERE id = 'one'")
+    let after = try file.refusedInserts(database)
+    #expect(after.rows.map(\.key) == [["one"]])
+    #expect(after.entries == [4])
   }
 
   @Test("a full disk ends the transaction, and no write counts as rejected or taken")

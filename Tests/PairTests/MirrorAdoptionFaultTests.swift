@@ -115,6 +115,50 @@ struct MirrorAdoptionFaultTests {
     #expect(try await company.device.value("SELECT note FROM items WHERE id = 19999") == "last")
   }
 
+  @Test("a file that is rolled back during the adoption gets the rows that it has forgotten")
+  func rolledBack() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE notes(id int PRIMARY KEY, body text);
+      INSERT INTO notes SELECT i, 'n' || i FROM generate_series(1, 9) i
+      """)
+    let stage = company.stage
+    // The adoption waits at this row.
+    let lock = try PostgresConnection(url: stage.database)
+    try lock.execute("BEGIN")
+    try lock.execute("SELECT FROM notes WHERE id = 9 FOR UPDATE")
+    func adoptOthers() async throws {
+      let adopt = try company.start("notes")
+      try await eventually("the slices have come to the row") {
+        (try? stage.rows("SELECT place[1] FROM ferry_mirror.adopted")) == [["8"]]
+      }
+      try await stage.quiet()
+      adopt.send(SIGKILL)
+      _ = try await adopt.exitStatus()
+    }
+    try await adoptOthers()
+    let (folder, copy) = (
+      stage.mirrors.url.appending(path: "crm"), stage.mirrors.url.appending(path: "copy")
+    )
+    try FileManager.default.copyItem(at: folder, to: copy)
+    try stage.sql("DELETE FROM notes WHERE id = 1")
+    try await adoptOthers()
+    // The space has the row again, with the values that the copy knows.
+    try await company.join()
+    #expect(try await company.device.rows("SELECT id FROM notes WHERE id = 1") == [])
+    try await company.device.write("INSERT INTO notes VALUES (1, 'n1')")
+    try await company.device.exchange()
+    try FileManager.default.removeItem(at: folder)
+    try FileManager.default.moveItem(at: copy, to: folder)
+    try lock.execute("COMMIT")
+    try await company.adopt("--table", "notes")
+    let run = try stage.run()
+    try await company.expectEqual(
+      "SELECT CAST(id AS text), body FROM notes ORDER BY notes.id", count: 9)
+    run.send(SIGTERM)
+    #expect(try await run.exitStatus() == .exited(0))
+  }
+
   @Test("keys of several columns and UUIDs come in several slices, and an empty table in none")
   func keys() async throws {
     let company = try await MirrorAdoptionTests.Company.make(

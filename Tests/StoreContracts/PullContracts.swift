@@ -78,6 +78,33 @@ extension StoreContract {
         try require(changes.count, is: 1, "changes in the smallest page")
       }
     },
+    StoreContract(
+      "large records between small ones come in their order, within the bytes of a page"
+    ) {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        let (small, large) = (Value.text("x"), Value.text(String(repeating: "x", count: 2_000)))
+        // The first and the last ones are small, and some large ones follow each other.
+        let isLarge = (0..<40).map { $0 > 9 && $0 < 31 && $0 % 4 < 2 }
+        try await space.send(
+          author.packet(
+            isLarge.enumerated().map { author.insert("r\($0)", ["x": $1 ? large : small]) }))
+        for limit in [1, 7, 100] {
+          var cursor: Cursor?
+          var keys: [RecordKey] = []
+          while true {
+            let (head, changes) = try await space.page(
+              after: cursor, limit: limit, byteLimit: 5_000)
+            try require((1...limit).contains(changes.count), "\(changes.count) changes in a page")
+            keys += changes.map(\.key)
+            cursor = head.cursor
+            if !head.more { break }
+          }
+          try require(keys, is: (0..<40).map { .task("r\($0)") }, "records by pages of \(limit)")
+        }
+      }
+    },
     StoreContract("deletes and re-inserts reach readers that were away") { under in
       try await under.withSpace { space in
         var author = Author(1)

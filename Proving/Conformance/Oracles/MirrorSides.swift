@@ -11,6 +11,8 @@ package struct MirrorSidesEvidence: Sendable {
   package var replica: Rows = [:]
   /// Records that PostgreSQL cannot hold, as the mirror lists them.
   package var deferred: Set<RecordKey> = []
+  /// Rows of a company's tables that the space lacks, as the mirror lists them.
+  package var unsent: Set<RecordKey> = []
   /// Records in the replica with a value that their column in PostgreSQL cannot hold.
   package var unfit: Set<RecordKey> = []
   /// Records that programs made in committed transactions, and did not delete.
@@ -28,7 +30,8 @@ package struct MirrorSidesEvidence: Sendable {
 /// Checks a mirror at the end of a run.
 ///
 /// 1. Its tables have the rows of its replica. A row is missing only if the mirror lists it, and it lists a
-///    row only if PostgreSQL cannot hold it, or cannot hold a row that it needs.
+///    row only if PostgreSQL cannot hold it, or cannot hold a row that it needs. A company's row that the
+///    space refused stays as it is, and may keep others out.
 /// 2. The space has had each record that a program made and did not delete, unless its write was rejected. After the server
 ///    went back, this is not judged.
 package enum MirrorSides {
@@ -39,7 +42,8 @@ package enum MirrorSides {
     serverWentBack: Bool
   ) -> [Violation] {
     var found: [String] = []
-    for (key, row) in evidence.replica where !evidence.deferred.contains(key) {
+    let listed = evidence.deferred.union(evidence.unsent)
+    for (key, row) in evidence.replica where !listed.contains(key) {
       guard let other = evidence.tables[key] else {
         found.append("\(key) is not in PostgreSQL")
         continue
@@ -51,9 +55,11 @@ package enum MirrorSides {
       }
     }
     for key in evidence.tables.keys where evidence.replica[key] == nil {
-      if !evidence.deferred.contains(key) { found.append("\(key) is in PostgreSQL alone") }
+      if !evidence.deferred.union(evidence.unsent).contains(key) {
+        found.append("\(key) is in PostgreSQL alone")
+      }
     }
-    if !evidence.deferred.isEmpty, evidence.unfit.isEmpty {
+    if !evidence.deferred.isEmpty, evidence.unfit.isEmpty, evidence.unsent.isEmpty {
       found.append(
         "\(evidence.deferred.sorted()[0]) is deferred, although PostgreSQL can hold all rows")
     }
@@ -65,7 +71,9 @@ package enum MirrorSides {
     let known = Set(server.records.keys).union(server.history.map(\.key))
       .union(server.forgotten.map(\.key))
     let forgotten = evidence.forgets ? evidence.taken : []
-    return evidence.made.subtracting(evidence.rejected).subtracting(known).subtracting(forgotten)
+    return evidence.made.subtracting(evidence.rejected).subtracting(evidence.unsent).subtracting(
+      known
+    ).subtracting(forgotten)
       .map {
         "\($0), which a program has made, never reached the space"
       }

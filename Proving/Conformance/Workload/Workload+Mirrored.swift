@@ -32,6 +32,29 @@ extension Workload {
     return schema
   }
 
+  /// The names of these tables, parents before their children.
+  package static let mirroredTables = [
+    "notes", "lists", "items", "ledger", "tallies", "slots", "essays", "shelves", "books", "loans",
+  ]
+
+  /// Returns the statements by which a company made the same tables, without a mirror in mind.
+  package static func companyTables() -> [String] {
+    mirroredTables.map { name in
+      let table = mirrored[Name(name), default: DeclaredTable(key: "id", columns: [])]
+      var parts = ["id text PRIMARY KEY"]
+      parts += table.columns.map { column in
+        "\(column.name) \(column.affinity == .integer ? "bigint" : "text")"
+          + (column.isRequired ? " NOT NULL" : "")
+      }
+      parts += table.unique.map { "UNIQUE (\($0.map(\.text).joined(separator: ", ")))" }
+      parts += table.references.map { reference in
+        "FOREIGN KEY (\(reference.columns[0])) REFERENCES \(reference.table) ON DELETE CASCADE"
+          + (reference.onUpdate == .cascade ? " ON UPDATE CASCADE" : "")
+      }
+      return "CREATE TABLE \(name)(\(parts.joined(separator: ", ")))"
+    }
+  }
+
   private static func text(_ name: Name) -> DeclaredColumn { DeclaredColumn(name, .text) }
   private static func integer(_ name: Name) -> DeclaredColumn { DeclaredColumn(name, .integer) }
 

@@ -44,6 +44,11 @@ final class MirrorCarrier: @unchecked Sendable {
     let new = try await mirror.rounds(
       of: replica, processor: processor,
       openFile: { try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem) },
+      observe: { [weak self] in
+        guard let self, process.isAlive else { return }
+        tellTaken()
+        device.observe()
+      },
       taking: { [weak self] database, body in
         guard let self else { throw Processor.Died() }
         try take(database, body)

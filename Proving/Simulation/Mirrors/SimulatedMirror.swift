@@ -11,10 +11,15 @@ import FerrySyncClient
 ///
 /// The device's process carries the rows with the product's rounds. The program goes on while that process is
 /// down. Connections break before a step and after its commit, and the process dies there.
+///
+/// A mirror that adopts begins with a company's tables, to which programs write before there is a mirror.
 // SAFETY: touched on the scheduler's thread only.
 final class SimulatedMirror: @unchecked Sendable {
   let name: String
-  private let configuration: MirrorConfiguration
+  /// The settings; those of adopted tables come with the adoption.
+  private var configuration: MirrorConfiguration
+  /// Whether the tables are a company's.
+  private let adopts: Bool
   private let scheduler: Scheduler
   private let trace: Trace
   private let dice: FaultDice
@@ -22,8 +27,10 @@ final class SimulatedMirror: @unchecked Sendable {
   /// Kills the device's process.
   private let kill: () -> Void
   private var connection: PostgresConnection?
-  /// `nil` before the tables are made.
+  /// `nil` before the mirror is made.
   private var plan: MirrorPlan?
+  /// The tables in PostgreSQL; none before they are made.
+  private var tables: [Name] = []
   private var made: Set<RecordKey> = []
   private var taken: Set<RecordKey> = []
   private var rejected: Set<RecordKey> = []
@@ -31,11 +38,11 @@ final class SimulatedMirror: @unchecked Sendable {
   private var times: [String: Int64] = [:]
 
   init(
-    _ name: String, space: SpaceName, database: String, scheduler: Scheduler, trace: Trace,
-    dice: FaultDice, kill: @escaping () -> Void
+    _ name: String, space: SpaceName, database: String, adopts: Bool, scheduler: Scheduler,
+    trace: Trace, dice: FaultDice, kill: @escaping () -> Void
   ) {
     (self.name, self.scheduler, self.trace, self.dice) = (name, scheduler, trace, dice)
-    self.kill = kill
+    (self.adopts, self.kill) = (adopts, kill)
     site = dice.site("\(name)-tables")
     configuration = MirrorConfiguration(
       name: name, server: "http://ferry.test", space: space.value, database: database, schema: name)
@@ -47,24 +54,70 @@ final class SimulatedMirror: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - processor: does the process's work, as long as it lives.
+  ///   - observe: shows the device's file to the oracles.
   ///   - taking: runs a transaction that takes a program's writes.
   func rounds(
     of replica: Replica, processor: Processor,
     openFile: @escaping @Sendable () throws -> SQLiteConnection,
+    observe: @escaping @Sendable () -> Void,
     taking: @escaping @Sendable (Database, () throws -> Void) throws -> Void
   ) async throws -> MirrorRounds {
-    let plan = try configuration.plan(try await replica.pulledSchema())
+    let schema = try await replica.pulledSchema()
     let pool = SimulatedConnections(mirror: self, processor: processor)
-    let ledger = try await MirrorLedger.enter(configuration, plan, again: true, pool)
+    if adopts {
+      try makeCompany()
+      if configuration.adoptions.isEmpty { configuration = try await adoption(schema, pool) }
+    }
+    let plan = try configuration.plan(schema)
+    let ledger = try await enter(plan, pool)
     self.plan = plan
+    tables = plan.tables.map(\.name)
     var sides = MirrorRounds.Sides(
       configuration, ledger, replica: replica, pool: pool,
-      log: { [self] event, detail in log(event, detail) }, openFile: openFile)
+      log: { [self] event, detail in
+        log(event, detail)
+        // Then it discards the inserts that the server has refused.
+        if event == "applied" { observe() }
+      }, openFile: openFile)
     sides.taking = taking
     sides.age = { [self] write in
       times[write.transaction].map { (scheduler.now - $0) / 1_000 } ?? 0
     }
     return MirrorRounds(sides)
+  }
+
+  private func enter(
+    _ plan: MirrorPlan, _ pool: SimulatedConnections
+  ) async throws -> MirrorLedger {
+    guard adopts else {
+      return try await MirrorLedger.enter(configuration, plan, again: true, pool)
+    }
+    let adoption = TableAdoption(configuration)
+    return try await pool.run { try adoption.install(plan, again: true, $0) }
+  }
+
+  /// Returns the settings for the company's tables, which the space has to define as they are.
+  private func adoption(
+    _ schema: SpaceSchema, _ pool: SimulatedConnections
+  ) async throws -> MirrorConfiguration {
+    var asked = configuration
+    asked.tables = Workload.mirroredTables
+    let adoption = TableAdoption(asked)
+    let plan = try await pool.run { try adoption.plan($0) }
+    let lacking = try plan.added(to: schema)
+    precondition(lacking == nil, "the space lacks a table of the company")
+    return adoption.configuration(for: plan)
+  }
+
+  /// Makes the company's tables, if they are not there.
+  private func makeCompany() throws {
+    guard adopts, tables.isEmpty else { return }
+    try connected().transaction { connection in
+      try connection.execute("CREATE SCHEMA \(quoted(name))")
+      try connection.execute("SET LOCAL search_path = \(quoted(name))")
+      for statement in Workload.companyTables() { try connection.execute(statement) }
+    }
+    tables = Workload.mirroredTables.map { Name($0) }
   }
 
   /// Notes operations of programs' writes that the replica has.
@@ -115,8 +168,9 @@ final class SimulatedMirror: @unchecked Sendable {
 
   /// Makes a program's transaction, if there are tables.
   func perform(_ planned: PlannedAction) {
-    guard plan != nil else { return }
     do {
+      try makeCompany()
+      if tables.isEmpty { return }
       let connection = try connected()
       let (statements, before, after, transaction) = try connection.transaction { connection in
         try connection.execute("SET LOCAL search_path = \"\(name)\"")
@@ -153,11 +207,11 @@ final class SimulatedMirror: @unchecked Sendable {
 
   private func records(_ connection: PostgresConnection) throws -> Set<RecordKey> {
     var found: Set<RecordKey> = []
-    for table in plan?.tables ?? [] {
+    for table in tables {
       for row in try connection.query(
-        .once("SELECT id FROM \(quoted(name)).\(quoted(table.name.text))"))
+        .once("SELECT id FROM \(quoted(name)).\(quoted(table.text))"))
       {
-        found.insert(RecordKey(table: table.name, record: Name(try row.text(0))))
+        found.insert(RecordKey(table: table, record: Name(try row.text(0))))
       }
     }
     return found
@@ -182,6 +236,15 @@ final class SimulatedMirror: @unchecked Sendable {
             """), [.text(name)]
         ).first?.int8(0) ?? 0
       if captured > 0 { return "\(captured) writes of programs are captured" }
+      let adopting =
+        try connection.query(
+          .once(
+            """
+            SELECT count(*) FROM ferry_mirror.adopted a JOIN ferry_mirror.mirrors m ON m.number = a.mirror
+            WHERE m.name = $1 AND NOT a.done
+            """), [.text(name)]
+        ).first?.int8(0) ?? 0
+      if adopting > 0 { return "rows of \(adopting) tables are not adopted" }
       for table in plan.tables
       where try file.exists("SELECT 1 FROM \(quoted("mirror.changed.\(table.name)"))") {
         return "rows of \(table.name) are not in PostgreSQL"
@@ -205,6 +268,16 @@ final class SimulatedMirror: @unchecked Sendable {
         """), [.text(name)])
     {
       evidence.deferred.insert(
+        RecordKey(table: Name(try row.text(0)), record: Name(try row.text(1))))
+    }
+    for row in try connection.query(
+      .once(
+        """
+        SELECT u.tab, u.key[1] FROM ferry_mirror.unsent u
+        JOIN ferry_mirror.mirrors m ON m.number = u.mirror WHERE m.name = $1
+        """), [.text(name)])
+    {
+      evidence.unsent.insert(
         RecordKey(table: Name(try row.text(0)), record: Name(try row.text(1))))
     }
     let refused = try file.rows("SELECT tbl, record FROM ferry_quarantine") {

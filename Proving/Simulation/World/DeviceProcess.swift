@@ -49,6 +49,9 @@ final class DeviceProcess: @unchecked Sendable {
     connections = [:]
   }
 
+  /// Passes the last operations of a program's writes to the oracles, if the file has them.
+  func tellTaken() { carrier?.tellTaken() }
+
   /// Returns the process's own connection to a ledger; `nil` before the file is open.
   func connection(of ledger: SimulatedDevice.Ledger) -> SQLiteConnection? {
     connections[ledger.number]
@@ -137,7 +140,11 @@ final class DeviceProcess: @unchecked Sendable {
       guard try database.query("SELECT 1 FROM sqlite_schema WHERE name = 'notes'").isEmpty else {
         return (false, isConnected)
       }
-      for statement in Workload.schema { try database.execute(statement) }
+      for statement in Workload.schema {
+        // Ferry makes the tables of a mirror's file, and no key of them is checked at commit.
+        let atOnce = statement.replacing("DEFERRABLE INITIALLY DEFERRED", with: "")
+        try database.execute(device.mirror == nil ? statement : atOnce)
+      }
       for statement in shares ? Workload.sharedSchema : [] { try database.execute(statement) }
       return (true, isConnected)
     }
@@ -257,7 +264,7 @@ final class DeviceProcess: @unchecked Sendable {
   /// Passes the operations of a transaction, by ledger, to the oracles.
   func tell(_ written: [[LocalOperation]], by author: String) {
     // Programs' writes that were taken before come first.
-    carrier?.tellTaken()
+    tellTaken()
     let all = written.flatMap { $0 }
     setting.trace.note(.wrote, device.name, "\(author): \(Self.list(all))")
     for (ledger, operations) in zip(device.ledgers, written) where !operations.isEmpty {

@@ -97,10 +97,12 @@ final class SimulatedDevice: @unchecked Sendable {
   }
 
   /// Makes the device a mirror.
-  func mirrorTables(in database: String) {
+  ///
+  /// - Parameter adopts: Whether the tables are a company's, and are there before the mirror.
+  func mirrorTables(in database: String, adopts: Bool) {
     mirror = SimulatedMirror(
-      name, space: space, database: database, scheduler: setting.scheduler, trace: setting.trace,
-      dice: setting.dice
+      name, space: space, database: database, adopts: adopts, scheduler: setting.scheduler,
+      trace: setting.trace, dice: setting.dice
     ) { [unowned self] in crash(losingPower: false, restartAfter: 1_000_000) }
   }
 
@@ -121,6 +123,8 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Kills the process with kill -9, or cuts the power. It starts again after `delay` microseconds.
   func crash(losingPower: Bool, restartAfter delay: Int64) {
     setting.trace.note(losingPower ? .lostPower : .crashed, name)
+    // The server may have them already, merged with others. The machine's power may take them along.
+    if !losingPower { process?.tellTaken() }
     stop(losingPower: losingPower)
     setting.scheduler.after(delay) { [self] in start() }
   }

@@ -107,7 +107,10 @@ package final class World: @unchecked Sendable {
     connectMissions()
     for index in 0..<options.devices { addDevice(index) }
     guard let mirrors else { return }
-    for device in devices.suffix(options.mirrors) { device.mirrorTables(in: mirrors) }
+    var random = SeededRandom(seed, "adoptions")
+    for device in devices.suffix(options.mirrors) {
+      device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2))
+    }
   }
 
   private func connectMissions() {

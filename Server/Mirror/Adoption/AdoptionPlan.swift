@@ -191,7 +191,7 @@ package struct AdoptionPlan: Sendable, Equatable {
   /// Returns the schema of the space with the definitions; `nil` if it has them already.
   ///
   /// - Throws: ``MirrorFault`` if it defines a table in another way.
-  func added(to schema: SpaceSchema) throws(MirrorFault) -> SpaceSchema? {
+  package func added(to schema: SpaceSchema) throws(MirrorFault) -> SpaceSchema? {
     var result = schema
     var isNew = false
     for table in tables {

@@ -23,8 +23,9 @@ package struct MirrorAdopter: Sendable {
   }
 
   private func begin(_ pool: PostgresPool) async throws -> AdoptionPlan {
-    let plan = try await plan(pool)
-    let configuration = adjusted(plan)
+    let asked = TableAdoption(configuration)
+    let plan = try await pool.run { try asked.plan($0) }
+    let configuration = asked.configuration(for: plan)
     try folder.make()
     // Another process may begin the same one: a group that runs, beside `ferryd mirror adopt`.
     let lock = try folder.lock()
@@ -35,39 +36,12 @@ package struct MirrorAdopter: Sendable {
       try await check(try configuration.plan(try plan.added(to: .empty) ?? .empty), pool)
       let mirrored = try configuration.plan(try await publish(plan))
       try folder.save(configuration)
-      try await install(mirrored, configuration, again: isResumed, pool)
+      try await install(mirrored, TableAdoption(configuration), again: isResumed, pool)
       return plan
     } catch {
       if !isResumed { folder.removeUnlessCommitted(error) }
       throw error
     }
-  }
-
-  private func plan(_ pool: PostgresPool) async throws -> AdoptionPlan {
-    let configuration = configuration
-    return try await pool.run { connection in
-      try connection.transaction(.snapshot) { connection in
-        let reader = CompanyReader(connection: connection, schema: configuration.schema)
-        let tables = try configuration.tables.map(reader.table)
-        var adoptions = configuration.adoptions
-        for table in tables {
-          guard let space = adoptions[table.name]?.space else { continue }
-          adoptions[table.name]?.space = try reader.canonical(space, of: table)
-        }
-        return try AdoptionPlan(tables, adoptions)
-      }
-    }
-  }
-
-  private func adjusted(_ plan: AdoptionPlan) -> MirrorConfiguration {
-    var configuration = configuration
-    for table in plan.tables {
-      configuration.adoptions[table.name.text] = table.adoption
-      for (column, type) in table.types {
-        configuration.types["\(table.name).\(column)"] = type.rawValue
-      }
-    }
-    return configuration
   }
 
   /// Gives the space the definitions that it lacks. Returns its schema.
@@ -104,53 +78,16 @@ package struct MirrorAdopter: Sendable {
   static let triesMax = 60
 
   private func install(
-    _ plan: MirrorPlan, _ configuration: MirrorConfiguration, again: Bool, _ pool: PostgresPool
+    _ plan: MirrorPlan, _ adoption: TableAdoption, again: Bool, _ pool: PostgresPool
   ) async throws {
     for attempt in 1... {
       do {
-        return try await pool.run { connection in
-          try connection.transaction { connection in
-            let tables = MirrorTables(connection: connection, configuration: configuration)
-            let number = try tables.enter(again: again).number
-            for table in plan.tables { try enter(table, number, connection) }
-            try tables.make(plan, number)
-            // No program writes until the end of this transaction: the triggers capture all others.
-            for table in plan.tables { try noteLast(of: table, number, connection) }
-          }
-        }
+        _ = try await pool.run { try adoption.install(plan, again: again, $0) }
+        return
       } catch let error as PostgresError where error.isWait && attempt < Self.triesMax {
         try await Task.sleep(for: .milliseconds(500))
       }
     }
-  }
-
-  private func enter(
-    _ table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
-  ) throws {
-    let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
-    _ = try connection.query(
-      .once(
-        """
-        INSERT INTO ferry_mirror.adopted(mirror, tab, total, space_column, space_value)
-        VALUES ($1, $2, \(sql.estimate), $3, $4) ON CONFLICT DO NOTHING
-        """),
-      [
-        .int8(number), .text(table.name.text), .text(table.adoption?.space?.name),
-        .text(table.adoption?.space?.value),
-      ])
-  }
-
-  private func noteLast(
-    of table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
-  ) throws {
-    let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
-    _ = try connection.query(
-      .once(
-        """
-        UPDATE ferry_mirror.adopted SET last = (\(sql.lastKey)),
-          done = NOT EXISTS (SELECT FROM \(sql.target))
-        WHERE mirror = $1 AND tab = $2 AND last IS NULL AND NOT done
-        """), [.int8(number), .text(table.name.text)])
   }
 }
 

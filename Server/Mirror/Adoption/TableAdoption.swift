@@ -1,0 +1,87 @@
+import FerryPostgres
+import FerryProtocol
+
+/// The part of an adoption that happens in PostgreSQL: it reads the company's tables, and gives them
+/// triggers. All calls block.
+package struct TableAdoption: Sendable {
+  private let configuration: MirrorConfiguration
+
+  /// - Parameter configuration: names the tables, and the parts of them that travel.
+  package init(_ configuration: MirrorConfiguration) { self.configuration = configuration }
+
+  /// Reads the tables.
+  ///
+  /// - Throws: ``MirrorFault`` for a table that is not there or cannot be adopted.
+  package func plan(_ connection: PostgresConnection) throws -> AdoptionPlan {
+    try connection.transaction(.snapshot) { connection in
+      let reader = CompanyReader(connection: connection, schema: configuration.schema)
+      let tables = try configuration.tables.map(reader.table)
+      var adoptions = configuration.adoptions
+      for table in tables {
+        guard let space = adoptions[table.name]?.space else { continue }
+        adoptions[table.name]?.space = try reader.canonical(space, of: table)
+      }
+      return try AdoptionPlan(tables, adoptions)
+    }
+  }
+
+  /// Returns the settings of the mirror for the tables as they are.
+  package func configuration(for plan: AdoptionPlan) -> MirrorConfiguration {
+    var configuration = configuration
+    for table in plan.tables {
+      configuration.adoptions[table.name.text] = table.adoption
+      for (column, type) in table.types {
+        configuration.types["\(table.name).\(column)"] = type.rawValue
+      }
+    }
+    return configuration
+  }
+
+  /// Enters the mirror in the ledger of the database, and gives the tables triggers, in one
+  /// transaction. Rows that are there by then are uploaded later.
+  ///
+  /// - Parameter again: whether an entry of the same mirror may be there.
+  /// - Throws: ``MirrorFault`` if the database has another mirror of the name.
+  package func install(
+    _ plan: MirrorPlan, again: Bool, _ connection: PostgresConnection
+  ) throws -> MirrorLedger {
+    try connection.transaction { connection in
+      let tables = MirrorTables(connection: connection, configuration: configuration)
+      let number = try tables.enter(again: again).number
+      for table in plan.tables { try enter(table, number, connection) }
+      try tables.make(plan, number)
+      // No program writes until the end of this transaction: the triggers capture all others.
+      for table in plan.tables { try noteLast(of: table, number, connection) }
+      return MirrorLedger(number: number)
+    }
+  }
+
+  private func enter(
+    _ table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
+  ) throws {
+    let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
+    _ = try connection.query(
+      .once(
+        """
+        INSERT INTO ferry_mirror.adopted(mirror, tab, total, space_column, space_value)
+        VALUES ($1, $2, \(sql.estimate), $3, $4) ON CONFLICT DO NOTHING
+        """),
+      [
+        .int8(number), .text(table.name.text), .text(table.adoption?.space?.name),
+        .text(table.adoption?.space?.value),
+      ])
+  }
+
+  private func noteLast(
+    of table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
+  ) throws {
+    let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)
+    _ = try connection.query(
+      .once(
+        """
+        UPDATE ferry_mirror.adopted SET last = (\(sql.lastKey)),
+          done = NOT EXISTS (SELECT FROM \(sql.target))
+        WHERE mirror = $1 AND tab = $2 AND last IS NULL AND NOT done
+        """), [.int8(number), .text(table.name.text)])
+  }
+}
