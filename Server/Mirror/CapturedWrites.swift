@@ -85,6 +85,8 @@ struct CapturedWrites: Sendable {
 struct ReadWrites: Sendable {
   /// The turn of the file that has taken them.
   var turn: Int64
+  /// The last step of that file that has ended.
+  var ended: Int64 = 0
   /// The last one of each transaction.
   var marks: [(transaction: String, tries: Int64, id: Int64)] = []
   /// Those before them that were put off.

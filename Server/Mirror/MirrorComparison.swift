@@ -23,6 +23,7 @@ struct MirrorComparison: Sendable {
         let key = try table.values(ofKey: difference.key)
         try parts.file.note(table, key, database)
       }
+      _ = try parts.file.beginTurn(database)
     }
     return found
   }
@@ -32,6 +33,7 @@ struct MirrorComparison: Sendable {
   ) throws -> [Mirror.Difference] {
     let source = try parts.sides.openFile()
     return try connection.transaction { connection in
+      try connection.execute("SET LOCAL statement_timeout = 0")
       try connection.execute(sql.makeCopy)
       try MirrorCopy(connection, sql).fill { body in
         try parts.file.rows(of: place, source, body)
@@ -42,7 +44,9 @@ struct MirrorComparison: Sendable {
           table: sql.table.name, key: try row.array(0, of: String.self).map { $0 ?? "" },
           isInTable: try row.bool(1), isInSpace: try row.bool(2))
         let isCompanys = sql.table.adoption != nil && !difference.isInSpace
-        if side == .space || (side == .tables && isCompanys) {
+        // The next step deletes a row that the space has deleted.
+        let isDeleted = try isCompanys && parts.file.isNoted(sql.table, difference.key, source)
+        if side == .space || (side == .tables && isCompanys && !isDeleted) {
           try rewrite(try row.array(0, of: String.self), difference, sql, connection)
         }
         return difference

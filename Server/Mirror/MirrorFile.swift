@@ -212,6 +212,18 @@ struct MirrorFile: Sendable {
   /// Returns the turn of the last step that has begun.
   func turn(_ database: Database) throws -> Int64 { try integer("turn", database) }
 
+  /// Whether a row has changed since the last step.
+  func isNoted(
+    _ table: MirrorTable, _ key: [String?], _ connection: SQLiteConnection
+  ) throws -> Bool {
+    let conditions = table.key.map { "\(Self.quoted($0.name.text)) = ?" }
+    let found = try connection.first(
+      "SELECT 1 FROM \(Self.noted(table)) WHERE \(conditions.joined(separator: " AND "))",
+      SQLiteList(try table.values(ofKey: key))
+    ) { $0.int64(0) }
+    return found != nil
+  }
+
   /// Begins later steps after a turn.
   func skip(to turn: Int64, _ database: Database) throws {
     try database.execute("UPDATE \"mirror.turn\" SET turn = max(turn, ?)", [.integer(turn)])

@@ -196,6 +196,13 @@ package struct MirrorLedger: Sendable {
   func remove(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     guard !read.isEmpty else { return }
     try connection.transaction { connection in
+      let noted = try connection.query(
+        .once(
+          """
+          UPDATE ferry_mirror.mirrors SET turn = greatest(turn, $2)
+          WHERE number = $1 AND turn >= $3 RETURNING 1
+          """), [.int8(number), .int8(read.turn), .int8(read.ended)])
+      if noted.isEmpty { throw MirrorFault.restored }
       let marks: PostgresParameters = [
         .int8(number), .array(PostgresArray(read.marks.map { Optional($0.transaction) })),
         .array(PostgresArray(read.marks.map { Optional($0.tries) })),
@@ -213,9 +220,6 @@ package struct MirrorLedger: Sendable {
           USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
           WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
           """), marks)
-      _ = try connection.query(
-        .once("UPDATE ferry_mirror.mirrors SET turn = greatest(turn, $2) WHERE number = $1"),
-        [.int8(number), .int8(read.turn)])
       try note(read.unsent, connection)
     }
   }
@@ -350,7 +354,7 @@ package struct MirrorLedger: Sendable {
         WHERE number = $1 AND turn >= $4 RETURNING 1
         """), [.int8(number), .int8(turn), .int8(applied), .int8(ended)])
     guard noted.isEmpty else { return }
-    throw MirrorFault(description: "the tables lack former steps: they were restored")
+    throw MirrorFault.restored
   }
 
   /// Notes the last change of the space that the tables have, without a step.

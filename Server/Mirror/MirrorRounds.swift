@@ -210,8 +210,8 @@ package final class MirrorRounds: Sendable {
 
   // MARK: Preparing
 
-  /// The file that the tables have while their rows are adopted. A file that is rolled back meanwhile
-  /// cannot be recognised, since there are no steps, so that all rows are compared afterwards.
+  /// The file that the tables have while their rows are adopted. No comparison is possible meanwhile,
+  /// whatever happens to the real file, so that all rows are compared afterwards.
   private static let adoptingFile = "adopting"
 
   /// Returns the mirror's file for the present schema of the space.
@@ -267,12 +267,13 @@ package final class MirrorRounds: Sendable {
       }
       if isSetBack { try await replica.write { try file.skip(to: turn, $0) } }
     }
+    let present = try await replica.read { try file.turn($0) }
     try await pool.run { connection in
       _ = try connection.query(
         .once(
           "UPDATE ferry_mirror.mirrors SET file = $2, turn = greatest(turn, $3) WHERE number = $1"),
         [
-          .int8(ledger.number), .text(isAdopting ? Self.adoptingFile : identifier), .int8(ended),
+          .int8(ledger.number), .text(isAdopting ? Self.adoptingFile : identifier), .int8(present),
         ])
     }
     self.file.withLock { $0 = file }

@@ -144,5 +144,7 @@ struct MirrorRowWriter {
 
 extension MirrorFault {
   static let deleted = MirrorFault(description: "the space has deleted the record")
+  static let restored = MirrorFault(
+    description: "the tables lack former steps: they were restored")
   static let exchange = MirrorFault(description: "the values cannot be exchanged")
 }

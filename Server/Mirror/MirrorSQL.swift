@@ -260,8 +260,10 @@ struct MirrorSQL: Sendable {
   }
 
   /// Gives one column of each unique key another value, for rows that exchange theirs; `nil` if there
-  /// is nothing to vacate.
+  /// is nothing to vacate. Rows that others refer to by such a column keep it: they could lose them.
   var vacate: String? {
+    // The row could leave the condition.
+    if table.adoption?.condition != nil { return nil }
     var values: [Name: String] = [:]
     for unique in table.unique where unique.allSatisfy({ values[$0] == nil }) {
       let columns = table.columns.filter { unique.contains($0.name) }
@@ -277,9 +279,15 @@ struct MirrorSQL: Sendable {
     }
     if values.isEmpty { return nil }
     let sets = values.sorted { $0.key < $1.key }.map { "\(Self.quoted($0.text)) = \($1)" }
-    return "UPDATE \(target) t SET \(sets.joined(separator: ", ")) "
-      + "FROM \(source(keysOnly: true)) WHERE \(matches)"
-      + (table.adoption == nil ? "" : isShared(keyParameters))
+    return """
+      UPDATE \(target) t SET \(sets.joined(separator: ", "))
+      FROM \(source(keysOnly: true)) WHERE \(matches) AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a
+          ON a.attrelid = k.confrelid AND a.attnum = ANY(k.confkey)
+        WHERE k.contype = 'f' AND k.confrelid = \(Self.literal(target))::regclass
+          AND a.attname = ANY(\(list(values.keys.map { Self.literal($0.text) }))))
+      \(table.adoption == nil ? "" : isShared(keyParameters))
+      """
   }
 
   /// Names the table of the step's next statement. A delete of a parent may change rows of its own table

@@ -277,7 +277,7 @@ struct MirrorTaking {
 extension MirrorFile {
   /// Returns the writes that the file has, and that PostgreSQL may still keep.
   func read(_ database: Database) throws -> ReadWrites {
-    var found = ReadWrites(turn: try turn(database))
+    var found = ReadWrites(turn: try turn(database), ended: try ended(database))
     for row in try database.query("SELECT xid, tries, id FROM \"mirror.read\"") {
       guard case .text(let xid) = row["xid"], case .integer(let tries) = row["tries"],
         case .integer(let id) = row["id"]

@@ -12,6 +12,8 @@ struct MirrorLedgerTests {
   init() throws {
     connection = try PostgresConnection(url: try PostgresCluster.shared().createDatabase())
     try connection.execute(MirrorLedger.tables)
+    try connection.execute(
+      "INSERT INTO ferry_mirror.mirrors(name, space, schema) VALUES ('crm', 'demo', 'app')")
   }
 
   private func capture(_ count: Int) throws {
@@ -79,6 +81,22 @@ struct MirrorLedgerTests {
     }
     #expect(all == Array(1...60))
     #expect(Set(transactions).count == 30)
+  }
+
+  @Test("tables that were restored keep their captured writes until they are compared")
+  func restored() throws {
+    try capture(2)
+    let ledger = MirrorLedger(number: 1)
+    try connection.execute("UPDATE ferry_mirror.mirrors SET turn = 3")
+    var noted = try read(try ledger.captured(connection), puttingOff: [])
+    (noted.turn, noted.ended) = (9, 7)
+    #expect(throws: MirrorFault.self) { try ledger.remove(noted, connection) }
+    #expect(try ledger.captured(connection).writes.count == 2)
+    let turn = try connection.query(.once("SELECT turn FROM ferry_mirror.mirrors")).first?.int8(0)
+    #expect(turn == 3)
+    try connection.execute("UPDATE ferry_mirror.mirrors SET turn = 7")
+    try ledger.remove(noted, connection)
+    #expect(try ledger.captured(connection).writes.isEmpty)
   }
 
   @Test("a removed write settles the unsent row of its key, and only that")

@@ -159,6 +159,34 @@ struct MirrorAdoptionFaultTests {
     #expect(try await run.exitStatus() == .exited(0))
   }
 
+  @Test("a row that a device deletes during the adoption stays deleted")
+  func deletedMeanwhile() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE notes(id int PRIMARY KEY, body text);
+      INSERT INTO notes SELECT i, 'n' || i FROM generate_series(1, 9) i
+      """)
+    let stage = company.stage
+    let lock = try PostgresConnection(url: stage.database)
+    try lock.execute("BEGIN")
+    try lock.execute("SELECT FROM notes WHERE id = 9 FOR UPDATE")
+    let adopt = try company.start("notes")
+    try await eventually("the slices have come to the row") {
+      (try? stage.rows("SELECT place[1] FROM ferry_mirror.adopted")) == [["8"]]
+    }
+    try await stage.quiet()
+    adopt.send(SIGKILL)
+    _ = try await adopt.exitStatus()
+    try await company.join()
+    try await company.device.write("DELETE FROM notes WHERE id = 1")
+    try await company.device.exchange()
+    try lock.execute("COMMIT")
+    // It pulls the delete before the last slice.
+    try await stage.mirror(["verify", "crm"])
+    try await company.expectEqual(
+      "SELECT CAST(id AS text), body FROM notes ORDER BY notes.id", count: 8)
+  }
+
   @Test("keys of several columns and UUIDs come in several slices, and an empty table in none")
   func keys() async throws {
     let company = try await MirrorAdoptionTests.Company.make(

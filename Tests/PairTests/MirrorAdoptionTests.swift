@@ -110,6 +110,34 @@ struct MirrorAdoptionTests {
     #expect(try await run.exitStatus() == .exited(0))
   }
 
+  @Test("rows with a condition that exchange unique values keep theirs, and lose none")
+  func exchangeWithCondition() async throws {
+    let company = try await Company.make(
+      """
+      CREATE TABLE slots(id int PRIMARY KEY, code text UNIQUE);
+      INSERT INTO slots SELECT i, 'c' || i FROM generate_series(1, 3) i
+      """)
+    try await company.adopt("--table", "slots", "--where", "slots=code IS NOT NULL")
+    try await company.join()
+    try await company.device.write(
+      """
+      UPDATE slots SET code = 'x' || code WHERE id < 3;
+      UPDATE slots SET code = 'c' || (3 - id) WHERE id < 3
+      """)
+    try await company.device.exchange()
+    try await company.stage.mirror(["verify", "crm"])
+    #expect(
+      try company.stage.rows("SELECT id::text, code FROM slots ORDER BY id")
+        == [["1", "c1"], ["2", "c2"], ["3", "c3"]])
+    let status = try await company.stage.mirror(["status", "crm"])
+    #expect(status.output.contains("deferred   2 rows"), "\(status.output)")
+    try await company.device.exchange()
+    #expect(
+      try await company.device.rows("SELECT code FROM slots ORDER BY id") == [
+        ["c2"], ["c1"], ["c3"],
+      ])
+  }
+
   @Test("rows arrive with their types, and a device's edit changes its columns alone")
   func types() async throws {
     let company = try await Company.make(Self.typed)
