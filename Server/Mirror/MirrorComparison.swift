@@ -45,8 +45,10 @@ struct MirrorComparison: Sendable {
           isInTable: try row.bool(1), isInSpace: try row.bool(2))
         let isCompanys = sql.table.adoption != nil && !difference.isInSpace
         // The next step deletes a row that the space has deleted.
-        let isDeleted = try isCompanys && parts.file.isNoted(sql.table, difference.key, source)
-        if side == .space || (side == .tables && isCompanys && !isDeleted) {
+        let isLacking =
+          try side == .tables && isCompanys
+          && !parts.file.isNoted(sql.table, difference.key, source)
+        if side == .space || isLacking {
           try rewrite(try row.array(0, of: String.self), difference, sql, connection)
         }
         return difference

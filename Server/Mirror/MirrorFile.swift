@@ -216,9 +216,16 @@ struct MirrorFile: Sendable {
   func isNoted(
     _ table: MirrorTable, _ key: [String?], _ connection: SQLiteConnection
   ) throws -> Bool {
+    try has(table, key, in: Self.noted(table), connection)
+  }
+
+  /// Whether a table with a mirrored one's key has a row.
+  private func has(
+    _ table: MirrorTable, _ key: [String?], in name: String, _ connection: SQLiteConnection
+  ) throws -> Bool {
     let conditions = table.key.map { "\(Self.quoted($0.name.text)) = ?" }
     let found = try connection.first(
-      "SELECT 1 FROM \(Self.noted(table)) WHERE \(conditions.joined(separator: " AND "))",
+      "SELECT 1 FROM \(name) WHERE \(conditions.joined(separator: " AND "))",
       SQLiteList(try table.values(ofKey: key))
     ) { $0.int64(0) }
     return found != nil
@@ -281,14 +288,8 @@ struct MirrorFile: Sendable {
       entries.insert(operation.entry)
       // The row is here until the space's record is fetched, and gone then.
       if operation.isAwaited { awaited.insert(operation.entry) }
-      let conditions = table.key.map { "\(Self.quoted($0.name.text)) = ?" }
-      let here = try connection.first(
-        """
-        SELECT 1 FROM \(Self.quoted(table.name.text)) WHERE \(conditions.joined(separator: " AND "))
-        """, SQLiteList(try table.values(ofKey: key))
-      ) { $0.int64(0) }
       // It was written again.
-      if here != nil { continue }
+      if try has(table, key, in: Self.quoted(table.name.text), connection) { continue }
       rows.append(
         UnsentRow(
           table: operation.table, key: key,

@@ -115,34 +115,43 @@ struct MirrorAdoptionFaultTests {
     #expect(try await company.device.value("SELECT note FROM items WHERE id = 19999") == "last")
   }
 
-  @Test("a file that is rolled back during the adoption gets the rows that it has forgotten")
-  func rolledBack() async throws {
+  /// Returns a company with nine notes, and the connection that holds the last one until it commits.
+  private static func lockedNotes() async throws -> (
+    MirrorAdoptionTests.Company, PostgresConnection
+  ) {
     let company = try await MirrorAdoptionTests.Company.make(
       """
       CREATE TABLE notes(id int PRIMARY KEY, body text);
       INSERT INTO notes SELECT i, 'n' || i FROM generate_series(1, 9) i
       """)
-    let stage = company.stage
-    // The adoption waits at this row.
-    let lock = try PostgresConnection(url: stage.database)
+    let lock = try PostgresConnection(url: company.stage.database)
     try lock.execute("BEGIN")
     try lock.execute("SELECT FROM notes WHERE id = 9 FOR UPDATE")
-    func adoptOthers() async throws {
-      let adopt = try company.start("notes")
-      try await eventually("the slices have come to the row") {
-        (try? stage.rows("SELECT place[1] FROM ferry_mirror.adopted")) == [["8"]]
-      }
-      try await stage.quiet()
-      adopt.send(SIGKILL)
-      _ = try await adopt.exitStatus()
+    return (company, lock)
+  }
+
+  /// Adopts the notes up to the locked one, and is killed there.
+  private static func adoptUnlocked(_ company: MirrorAdoptionTests.Company) async throws {
+    let adopt = try company.start("notes")
+    try await eventually("the slices have come to the row") {
+      (try? company.stage.rows("SELECT place[1] FROM ferry_mirror.adopted")) == [["8"]]
     }
-    try await adoptOthers()
+    try await company.stage.quiet()
+    adopt.send(SIGKILL)
+    _ = try await adopt.exitStatus()
+  }
+
+  @Test("a file that is rolled back during the adoption gets the rows that it has forgotten")
+  func rolledBack() async throws {
+    let (company, lock) = try await Self.lockedNotes()
+    let stage = company.stage
+    try await Self.adoptUnlocked(company)
     let (folder, copy) = (
       stage.mirrors.url.appending(path: "crm"), stage.mirrors.url.appending(path: "copy")
     )
     try FileManager.default.copyItem(at: folder, to: copy)
     try stage.sql("DELETE FROM notes WHERE id = 1")
-    try await adoptOthers()
+    try await Self.adoptUnlocked(company)
     // The space has the row again, with the values that the copy knows.
     try await company.join()
     #expect(try await company.device.rows("SELECT id FROM notes WHERE id = 1") == [])
@@ -161,22 +170,9 @@ struct MirrorAdoptionFaultTests {
 
   @Test("a row that a device deletes during the adoption stays deleted")
   func deletedMeanwhile() async throws {
-    let company = try await MirrorAdoptionTests.Company.make(
-      """
-      CREATE TABLE notes(id int PRIMARY KEY, body text);
-      INSERT INTO notes SELECT i, 'n' || i FROM generate_series(1, 9) i
-      """)
+    let (company, lock) = try await Self.lockedNotes()
     let stage = company.stage
-    let lock = try PostgresConnection(url: stage.database)
-    try lock.execute("BEGIN")
-    try lock.execute("SELECT FROM notes WHERE id = 9 FOR UPDATE")
-    let adopt = try company.start("notes")
-    try await eventually("the slices have come to the row") {
-      (try? stage.rows("SELECT place[1] FROM ferry_mirror.adopted")) == [["8"]]
-    }
-    try await stage.quiet()
-    adopt.send(SIGKILL)
-    _ = try await adopt.exitStatus()
+    try await Self.adoptUnlocked(company)
     try await company.join()
     try await company.device.write("DELETE FROM notes WHERE id = 1")
     try await company.device.exchange()

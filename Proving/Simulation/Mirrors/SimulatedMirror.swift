@@ -227,23 +227,9 @@ final class SimulatedMirror: @unchecked Sendable {
       return "it has no tables yet"
     }
     do {
-      let captured =
-        try connection.query(
-          .once(
-            """
-            SELECT count(*) FROM ferry_mirror.captured c JOIN ferry_mirror.mirrors m ON m.number = c.mirror
-            WHERE m.name = $1
-            """), [.text(name)]
-        ).first?.int8(0) ?? 0
+      let captured = try count("captured", connection)
       if captured > 0 { return "\(captured) writes of programs are captured" }
-      let adopting =
-        try connection.query(
-          .once(
-            """
-            SELECT count(*) FROM ferry_mirror.adopted a JOIN ferry_mirror.mirrors m ON m.number = a.mirror
-            WHERE m.name = $1 AND NOT a.done
-            """), [.text(name)]
-        ).first?.int8(0) ?? 0
+      let adopting = try count("adopted", where: "NOT t.done", connection)
       if adopting > 0 { return "rows of \(adopting) tables are not adopted" }
       for table in plan.tables
       where try file.exists("SELECT 1 FROM \(quoted("mirror.changed.\(table.name)"))") {
@@ -260,32 +246,41 @@ final class SimulatedMirror: @unchecked Sendable {
     var evidence = MirrorSidesEvidence()
     (evidence.made, evidence.taken, evidence.rejected) = (made, taken, rejected)
     let connection = try connected()
-    for row in try connection.query(
-      .once(
-        """
-        SELECT d.tab, d.key[1] FROM ferry_mirror.deferred d
-        JOIN ferry_mirror.mirrors m ON m.number = d.mirror WHERE m.name = $1
-        """), [.text(name)])
-    {
-      evidence.deferred.insert(
-        RecordKey(table: Name(try row.text(0)), record: Name(try row.text(1))))
-    }
-    for row in try connection.query(
-      .once(
-        """
-        SELECT u.tab, u.key[1] FROM ferry_mirror.unsent u
-        JOIN ferry_mirror.mirrors m ON m.number = u.mirror WHERE m.name = $1
-        """), [.text(name)])
-    {
-      evidence.unsent.insert(
-        RecordKey(table: Name(try row.text(0)), record: Name(try row.text(1))))
-    }
+    evidence.deferred = try listed("deferred", connection)
+    evidence.unsent = try listed("unsent", connection)
     let refused = try file.rows("SELECT tbl, record FROM ferry_quarantine") {
       RecordKey(table: $0.name(0), record: $0.name(1))
     }
     evidence.rejected.formUnion(refused)
     for table in plan?.tables ?? [] { try read(table, connection, file, into: &evidence) }
     return evidence
+  }
+
+  /// Counts the mirror's entries in a table `t` of its ledger.
+  private func count(
+    _ table: String, where condition: String = "true", _ connection: PostgresConnection
+  ) throws -> Int64 {
+    try connection.query(
+      .once(
+        """
+        SELECT count(*) FROM ferry_mirror.\(table) t JOIN ferry_mirror.mirrors m ON m.number = t.mirror
+        WHERE m.name = $1 AND \(condition)
+        """), [.text(name)]
+    ).first?.int8(0) ?? 0
+  }
+
+  /// Returns the records that the mirror lists in a table of its ledger.
+  private func listed(
+    _ table: String, _ connection: PostgresConnection
+  ) throws -> Set<RecordKey> {
+    let rows = try connection.query(
+      .once(
+        """
+        SELECT t.tab, t.key[1] FROM ferry_mirror.\(table) t
+        JOIN ferry_mirror.mirrors m ON m.number = t.mirror WHERE m.name = $1
+        """), [.text(name)])
+    return Set(
+      try rows.map { RecordKey(table: Name(try $0.text(0)), record: Name(try $0.text(1))) })
   }
 
   private func read(
