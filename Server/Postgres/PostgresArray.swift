@@ -94,6 +94,11 @@ extension PostgresArray where Element == String {
 }
 
 extension PostgresArray where Element == [UInt8] {
+  // The generic one is not specialised for callers in other modules.
+  package mutating func append(bytes value: UnsafeRawBufferPointer) {
+    appendValue { $0.append(contentsOf: value) }
+  }
+
   package mutating func append(bytes value: some Collection<UInt8>) {
     appendValue { $0.append(contentsOf: value) }
   }

@@ -82,6 +82,7 @@ struct PolicyAlgebraTests {
       let read = try bytes.withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
       #expect(read == state)
       #expect(read.encoded() == bytes)
+      try state.expectStored()
       for cursor in 0..<max(state.wholeBelow, 0) { #expect(state.since(cursor) == state) }
     }
   }

@@ -94,7 +94,12 @@ struct RecordStatePropertyTests {
     }
   }
 
-  @Test("a device with a cursor below wholeBelow needs exactly the stored text", arguments: seeds)
+  @Test("a state is read back from its stored form, which is sent as its JSON", arguments: seeds)
+  func stored(seed: UInt64) throws {
+    for state in Self.history(seed: seed) { try state.expectStored() }
+  }
+
+  @Test("a device with a cursor below wholeBelow needs exactly the stored state", arguments: seeds)
   func wholeBelow(seed: UInt64) {
     for state in Self.history(seed: seed) {
       for cursor in 0..<max(state.wholeBelow, 0) { #expect(state.since(cursor) == state) }

@@ -269,6 +269,43 @@ extension StoreContract {
           "parts of one operation")
       }
     },
+    StoreContract("a history has the values of an insert, whatever happened to its record since") {
+      under in
+      try await under.withSpace { space in
+        var author = Author(1)
+        func expect(_ data: [String?], _ step: String) async throws {
+          for length in [Int64(1), 1_000] {
+            let entries = try await space.wholeHistory(of: .task("a"), by: length)
+            try require(
+              entries.map { $0.data.map { String(decoding: $0, as: UTF8.self) } }, is: data, step)
+          }
+        }
+        let (first, second) = (#"{"n":1,"title":"one"}"#, #"{"title":"two"}"#)
+        try await space.send(author.packet([author.insert("a", ["title": "one", "n": 1])]))
+        try await space.send(author.packet(inserting: ["b", "c"]))
+        try await expect([first], "an insert alone")
+        try await space.send(author.packet([author.update("a", ["title": "two"])]))
+        try await expect([second, first], "an update")
+        try await space.send(
+          author.packet([author.delete("a"), author.insert("a", ["title": "three"])]))
+        let third = #"{"title":"three"}"#
+        try await expect([third, nil, second, first], "a delete and an insert")
+        // Of one packet, to another record.
+        try await space.send(
+          author.packet([
+            author.insert("d", ["title": "one"]), author.delete("d"),
+            author.insert("e", ["title": "kept"]),
+          ]))
+        let deleted = try await space.wholeHistory(of: .task("d"), by: 1_000)
+        try require(
+          deleted.map { $0.data.map { String(decoding: $0, as: UTF8.self) } },
+          is: [nil, #"{"title":"one"}"#], "an insert and a delete at once")
+        let evidence = try await space.wholeHistory(of: .task("e"), by: 1_000)
+        try require(
+          evidence.first?.data.map { String(decoding: $0, as: UTF8.self) },
+          is: #"{"title":"kept"}"#, "an insert behind others")
+      }
+    },
     StoreContract("conflicts are listed once each, the last first, with the devices that lost") {
       under in
       try await under.withSpace { space in

@@ -9,13 +9,10 @@ import Testing
 struct DigestAnswerTests {
   static func fold(of sequences: [SequenceNumber]) throws -> DigestFold {
     var fold = DigestFold()
-    let state = RecordState().encoded()
+    let state = RecordState().stored()
     for sequence in sequences {
-      try Array("r\(sequence)".utf8).withUnsafeBytes { name in
-        try state.withUnsafeBytes {
-          try fold.add(sequence: sequence, table: name, record: name, state: $0)
-        }
-      }
+      let key = RecordKey(table: "r\(sequence)", record: "r\(sequence)")
+      try state.withUnsafeBytes { try fold.add(sequence: sequence, key, state: $0) }
     }
     return fold
   }

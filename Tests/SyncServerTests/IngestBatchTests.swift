@@ -140,7 +140,7 @@ struct IngestBatchTests {
   func bytes() throws {
     var maker = PacketMaker(1)
     var space = IngestSpace()
-    space.limits.batchBytes = 100
+    space.limits.batchBytes = 30
     _ = space.send(maker.packet("a"))
     #expect(
       space.send(maker.packet([try maker.batch(where: "true", [Column("w", 1)])])).word

@@ -105,12 +105,38 @@ struct IngestEffectsTests {
     _ = space.send(other.packet([other.operation(.update, "a", [Column("x", "old")])]))
     _ = space.send(maker.packet([maker.operation(.delete, "a")]))
     #expect(space.rows.map { $0.outcome != nil } == [false, true, false])
-    #expect(
-      space.rows.map { $0.data.map { String(decoding: $0, as: UTF8.self) } }
-        == ["{\"x\":\"new\"}", "{\"x\":\"old\"}", nil])
+    #expect(space.rows.map { $0.data.map(text) } == [nil, #"{"x":"old"}"#, nil])
     let outcome = space.history[space.rows[1].id]?.outcome
     #expect(outcome?.isOverruled == true && outcome?.conflicts.map(\.lost) == ["old"])
   }
+
+  @Test("the columns of an insert that creates a record are kept once")
+  func keptOnce() {
+    var (maker, other) = (PacketMaker(1), PacketMaker(2))
+    var space = IngestSpace()
+    func send(_ maker: inout PacketMaker, _ operations: [SyncOperation]) {
+      #expect(space.send(maker.packet(operations)).word == "applied")
+    }
+    send(&maker, [maker.operation(.insert, "a", [Column("x", 1), Column("y", 2)])])
+    send(&other, [other.operation(.update, "a", [Column("x", 3)])])
+    send(&maker, [maker.operation(.update, "a", [Column("y", 4)])])
+    // An update before its insert: the insert did not create all of the state.
+    send(&other, [other.operation(.update, "b", [Column("x", 5)])])
+    send(&maker, [maker.operation(.insert, "b", [Column("x", 6)])])
+    // Both in one packet.
+    send(
+      &maker, [maker.operation(.insert, "c", [Column("x", 7)]), maker.operation(.delete, "c")])
+    #expect(
+      space.rows.map { $0.data.map(text) } == [
+        nil, #"{"x":3}"#, #"{"y":4}"#, #"{"x":5}"#, #"{"x":6}"#, nil, nil,
+      ])
+    #expect(
+      space.rows.map { $0.former.map(text) } == [
+        nil, #"{"x":1,"y":2}"#, nil, nil, nil, nil, #"{"x":7}"#,
+      ])
+  }
+
+  private func text(_ json: [UInt8]) -> String { String(decoding: json, as: UTF8.self) }
 
   @Test("an operation without effect leaves no record behind")
   func emptyUpdate() {

@@ -119,7 +119,7 @@ struct IngestSpace {
   /// Shows a record as it is stored.
   private mutating func show(_ key: RecordKey, to matcher: inout BatchMatcher) {
     recordsShown += 1
-    records[key]?.encoded().withUnsafeBytes { try? matcher.take(key, $0) }
+    records[key]?.stored().withUnsafeBytes { try? matcher.take(key, $0) }
   }
 
   private func load(_ packets: [Packet], into context: inout IngestContext) {
@@ -156,7 +156,7 @@ struct IngestSpace {
     }
     for row in effects.records {
       records[row.key] = row.state.withUnsafeBytes {
-        try? RecordState(decoding: $0, limits: .standard)
+        try? RecordState(stored: $0, limits: .standard)
       }
     }
     rows += effects.operations

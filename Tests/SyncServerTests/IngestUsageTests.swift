@@ -46,7 +46,7 @@ struct IngestUsageTests {
       let space = Self.busySpace(UInt64(seed))
       let living = space.records.values.filter(\.isAlive)
       #expect(space.total.records == Int64(living.count), "seed \(seed)")
-      let bytes = living.reduce(0) { $0 + $1.encoded().count }
+      let bytes = living.reduce(0) { $0 + $1.stored().count }
       #expect(space.total.bytes == Int64(bytes), "seed \(seed)")
       for member in Self.members {
         let usage = space.usage[member] ?? Usage()

@@ -21,7 +21,7 @@ struct MissionChangeTests {
 
   private func state(_ effects: IngestEffects) throws -> RecordState {
     let row = try #require(effects.records.first)
-    return try row.state.withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
+    return try row.state.withUnsafeBytes { try RecordState(stored: $0, limits: .standard) }
   }
 
   @Test("a mission takes the next sequence as an operation of the server")

@@ -34,7 +34,7 @@ struct PageBuilderTests {
         sequence: sequence)
       let state = RecordState(
         inserted: SequencedStamp(stamp: stamp, sequence: sequence), columns: [column])
-      changes.append((sequence, state.encoded()))
+      changes.append((sequence, state.stored()))
     }
 
     private mutating func add(notice sequence: SequenceNumber) {
@@ -55,14 +55,12 @@ struct PageBuilderTests {
       var page = PageBuilder(request, notices: feed)
       for change in changes.filter({ $0.sequence > received }).prefix(read) {
         guard page.hasRoom, page.admits(change.sequence) else { break }
-        let record = Array("r\(change.sequence)".utf8)
+        let record = StoredRecordName("r\(change.sequence)")
         try Array("t".utf8).withUnsafeBytes { table in
-          try record.withUnsafeBytes { record in
-            try change.state.withUnsafeBytes { state in
-              _ = try page.add(
-                sequence: change.sequence, table: table, record: record, state: state,
-                wholeBelow: change.sequence)
-            }
+          try change.state.withUnsafeBytes { state in
+            _ = try page.add(
+              sequence: change.sequence, table: table, record: record, state: state,
+              wholeBelow: change.sequence)
           }
         }
       }

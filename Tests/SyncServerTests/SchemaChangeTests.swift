@@ -20,7 +20,7 @@ struct SchemaChangeTests {
 
   private func record(_ decision: SchemaChange.Decision) throws -> RecordState {
     let row = try #require(decision.effects.records.first)
-    return try row.state.withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
+    return try row.state.withUnsafeBytes { try RecordState(stored: $0, limits: .standard) }
   }
 
   @Test("a schema takes the next sequence as an operation of the server")

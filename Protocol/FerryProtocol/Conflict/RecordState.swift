@@ -76,6 +76,16 @@ package struct RecordState: Sendable, Equatable {
     return inserted.stamp > deleted.stamp
   }
 
+  /// The insert that made all of the record, if nothing has changed or touched it since.
+  package var soleInsert: SequencedStamp? {
+    guard deleted == nil, let inserted, inserted.origin == inserted.sequence else { return nil }
+    let isSole = columns.allSatisfy {
+      $0.sequence == inserted.sequence && $0.origin == inserted.origin && $0.shared == 0
+        && $0.stamp == inserted.stamp
+    }
+    return isSole ? inserted : nil
+  }
+
   /// The last place in the order at which anything of this record changed.
   package var sequence: SequenceNumber {
     var newest = max(inserted?.sequence ?? 0, deleted?.sequence ?? 0)

@@ -62,6 +62,14 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
     (high, low) = halves
   }
 
+  /// Parses the 36-character form in lower case; `nil` for anything that ``description`` does not
+  /// return.
+  package init?(lowercase bytes: UnsafeRawBufferPointer) {
+    // 0x41 to 0x46 are A to F.
+    guard bytes.count == 36, !bytes.contains(where: { $0 & 0xF8 == 0x40 }) else { return nil }
+    self.init(utf8: bytes.bindMemory(to: UInt8.self))
+  }
+
   /// Creates the sixteen bytes in network order; `nil` for any other count.
   package init?(bytes: UnsafeRawBufferPointer) {
     guard bytes.count == 16 else { return nil }

@@ -26,35 +26,35 @@ extension JSONWriter {
     endObject()
   }
 
-  /// Writes one change, whose state is JSON already.
+  /// Writes one change from a server's row, without reading its values.
+  ///
+  /// - Throws: `MalformedMessage` if the state is damaged; the output is then useless.
   package mutating func change(
-    sequence: SequenceNumber, table: UnsafeBufferPointer<UInt8>,
-    record: UnsafeBufferPointer<UInt8>, state: UnsafeRawBufferPointer
-  ) {
-    object { json in
-      json.changeHead(sequence, table, record)
-      json.raw(state)
-    }
+    sequence: SequenceNumber, table: UnsafeBufferPointer<UInt8>, record: StoredRecordName,
+    state: UnsafeRawBufferPointer
+  ) throws(MalformedMessage) {
+    beginObject()
+    changeHead(sequence, table, record)
+    try self.state(stored: state)
+    endObject()
   }
 
   package mutating func change(_ change: Change) {
     var table = change.key.table.text
-    var record = change.key.record.text
     object { json in
-      table.withUTF8 { table in record.withUTF8 { json.changeHead(change.sequence, table, $0) } }
+      table.withUTF8 { json.changeHead(change.sequence, $0, .text(change.key.record)) }
       json.state(change.state)
     }
   }
 
   private mutating func changeHead(
-    _ sequence: SequenceNumber, _ table: UnsafeBufferPointer<UInt8>,
-    _ record: UnsafeBufferPointer<UInt8>
+    _ sequence: SequenceNumber, _ table: UnsafeBufferPointer<UInt8>, _ record: StoredRecordName
   ) {
     member("sequence", digits: sequence)
     key("table")
     string(utf8: table)
     key("record")
-    string(utf8: record)
+    string(record)
     key("writes")
   }
 }

@@ -1,9 +1,8 @@
 // A record's state in JSON is the list of its remaining writes, oldest place in the order first.
-// Each has its sequence, its stamp and the columns that no later write has overwritten. The server
-// stores exactly this text and, for a device that needs all of it, sends it unread (SPEC.md §5).
+// Each has its sequence, its stamp and the columns that no later write has overwritten (SPEC.md §5).
 
 extension RecordState {
-  /// Returns the state as in the store and on the wire.
+  /// Returns the state as on the wire.
   package func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 160 + columns.count * 32)
     json.state(self)
@@ -43,7 +42,7 @@ extension RecordState {
 }
 
 /// The place of a write in the list, with the facts that its parts share.
-private struct WriteKey: Hashable, Comparable {
+struct WriteKey: Hashable, Comparable {
   let sequence: SequenceNumber
   let stamp: Stamp
   let origin: SequenceNumber
@@ -55,34 +54,42 @@ private struct WriteKey: Hashable, Comparable {
   }
 }
 
+extension RecordState {
+  /// The writes that remain, in their order.
+  var writeKeys: [WriteKey] {
+    if let inserted, deleted == nil {
+      let key = WriteKey(inserted)
+      if columns.allSatisfy({ WriteKey($0) == key }) { return [key] }
+    }
+    var keys = Set(columns.map { WriteKey($0) })
+    if let inserted { keys.insert(WriteKey(inserted)) }
+    if let deleted { keys.insert(WriteKey(deleted)) }
+    return keys.sorted()
+  }
+
+  /// Returns whether a write inserts or deletes the record; `nil` if it only sets columns.
+  func kind(of key: WriteKey) -> OperationKind? {
+    if let deleted, key == WriteKey(deleted) { return .delete }
+    if let inserted, key == WriteKey(inserted) { return .insert }
+    return nil
+  }
+}
+
 extension JSONWriter {
   package mutating func state(_ state: RecordState) {
-    let keys = writeKeys(of: state)
+    let keys = state.writeKeys
     array(of: keys) { json, key in
       json.object { json in
-        if let deleted = state.deleted, key == WriteKey(deleted) {
-          return json.writeMembers(key, kind: .delete)
-        }
-        let inserts = state.inserted.map { WriteKey($0) == key } ?? false
-        json.writeMembers(key, kind: inserts ? .insert : nil)
+        let kind = state.kind(of: key)
+        json.writeMembers(key, kind: kind)
+        if kind == .delete { return }
         json.key("data")
         json.columns(of: state, in: key, isOnly: keys.count == 1)
       }
     }
   }
 
-  private func writeKeys(of state: RecordState) -> [WriteKey] {
-    if let inserted = state.inserted, state.deleted == nil {
-      let key = WriteKey(inserted)
-      if state.columns.allSatisfy({ WriteKey($0) == key }) { return [key] }
-    }
-    var keys = Set(state.columns.map { WriteKey($0) })
-    if let inserted = state.inserted { keys.insert(WriteKey(inserted)) }
-    if let deleted = state.deleted { keys.insert(WriteKey(deleted)) }
-    return keys.sorted()
-  }
-
-  private mutating func writeMembers(_ key: WriteKey, kind: OperationKind?) {
+  mutating func writeMembers(_ key: WriteKey, kind: OperationKind?) {
     member("sequence", digits: key.sequence)
     member("time", key.stamp.time)
     member("device", key.stamp.device.value)
@@ -91,7 +98,8 @@ extension JSONWriter {
     member("kind", ifPresent: kind?.rawValue)
   }
 
-  private mutating func columns(of state: RecordState, in key: WriteKey, isOnly: Bool) {
+  /// Writes the columns that this write has left.
+  mutating func columns(of state: RecordState, in key: WriteKey, isOnly: Bool) {
     object { json in
       for column in state.columns where isOnly || WriteKey(column) == key {
         json.key(named: column.name)

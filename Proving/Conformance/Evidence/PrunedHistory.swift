@@ -1,6 +1,7 @@
 import FerryPostgres
 import FerryProtocol
 import FerrySQLite
+import FerryStoredValues
 
 /// A record that did not exist and that the server forgot: its tombstone was pruned.
 package struct ForgottenRecord: Sendable, Equatable {
@@ -18,7 +19,8 @@ package struct ForgottenRecord: Sendable, Equatable {
 /// tables as well.
 package enum PrunedHistory {
   private static let columns = """
-    space, sequence, id, device, tbl, record, kind, time, base, data, times, outcome, marks
+    space, sequence, id, device, tbl, record, kind, time, base, data, times, outcome, marks,
+    former
     """
 
   /// Creates missing tables and triggers. The store's own tables have to exist.
@@ -27,11 +29,11 @@ package enum PrunedHistory {
       try connection.execute(
         """
         CREATE TABLE IF NOT EXISTS pruned_operations(
-          space INTEGER, sequence INTEGER, id BLOB, device BLOB, tbl TEXT, record TEXT,
+          space INTEGER, sequence INTEGER, id BLOB, device BLOB, tbl TEXT, record,
           kind INTEGER, time INTEGER, base INTEGER, data TEXT, times TEXT, outcome TEXT, marks TEXT,
-          head INTEGER, PRIMARY KEY(space, sequence)) WITHOUT ROWID;
+          former TEXT, head INTEGER, PRIMARY KEY(space, sequence)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS forgotten_records(
-          space INTEGER, tbl TEXT, record TEXT, head INTEGER);
+          space INTEGER, tbl TEXT, record, head INTEGER);
         CREATE TRIGGER IF NOT EXISTS keep_operations BEFORE DELETE ON operations BEGIN
           INSERT INTO pruned_operations(\(columns), head)
           SELECT \(columns), (SELECT head FROM spaces WHERE id = OLD.space) FROM operations
@@ -47,13 +49,13 @@ package enum PrunedHistory {
 
   /// Does the same in PostgreSQL. Blocks.
   package static func keep(in connection: PostgresConnection) throws {
-    let values = columns.split(separator: ", ").map { "OLD.\($0)" }.joined(separator: ", ")
+    let values = columns.split { ", \n".contains($0) }.map { "OLD.\($0)" }.joined(separator: ", ")
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS pruned_operations AS
         SELECT \(columns), base AS head FROM operations WHERE false;
       CREATE TABLE IF NOT EXISTS forgotten_records(
-        space bigint, tbl text COLLATE "C", record text COLLATE "C", head bigint);
+        space bigint, tbl text COLLATE "C", record bytea, head bigint);
       CREATE OR REPLACE FUNCTION keep_operation() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO pruned_operations
           VALUES (\(values), (SELECT head FROM spaces WHERE id = OLD.space));
@@ -98,7 +100,7 @@ package enum PrunedHistory {
       space
     ) { row in
       ForgottenRecord(
-        key: RecordKey(table: row.text(0), record: row.text(1)), head: row.int64(2))
+        key: RecordKey(table: row.name(0), record: row.recordName(1).name), head: row.int64(2))
     }
   }
 
@@ -111,8 +113,7 @@ package enum PrunedHistory {
         SELECT tbl, record, head FROM forgotten_records WHERE space = $1 ORDER BY head, tbl, record
         """), [.int8(space)]
     ).map { row in
-      ForgottenRecord(
-        key: RecordKey(table: try row.text(0), record: try row.text(1)), head: try row.int8(2))
+      ForgottenRecord(key: try row.recordKey(0, 1), head: try row.int8(2))
     }
   }
 }

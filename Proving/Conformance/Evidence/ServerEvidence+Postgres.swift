@@ -27,7 +27,7 @@ extension ServerEvidence {
         .once(
           """
           SELECT sequence, id, device, tbl, record, kind, "time", base, data, times, outcome,
-            marks, head
+            marks, head, former
           FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = $1 ORDER BY sequence
           """), [.int8(id)])
       evidence.history = try operations.map { try entry($0) }
@@ -35,9 +35,10 @@ extension ServerEvidence {
       let records = try connection.query(
         .once("SELECT tbl, record, state FROM records WHERE space = $1"), [.int8(id)])
       for row in records {
-        let key = RecordKey(table: try row.text(0), record: try row.text(1))
+        let key = try row.recordKey(0, 1)
         evidence.records[key] = try row.bytes(2) { try StoredText.state($0) }
       }
+      evidence.findColumns()
       return evidence
     }
   }
@@ -49,14 +50,25 @@ extension ServerEvidence {
     let kind = try StoredText.kind(Int64(try row.int2(5)))
     var entry = HistoryEntry(
       sequence: try row.int8(0), id: OperationID(id), device: DeviceID(device),
-      key: RecordKey(table: try row.text(3), record: try row.text(4)),
+      key: try row.recordKey(3, 4),
       kind: kind, time: StoredText.time(try row.int8(6)), base: try row.int8(7),
       columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredText.columns($0, of: kind) },
       columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredText.times($0) },
       outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) },
       increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredText.increments($0) })
     entry.prunedAt = row.isNull(12) ? nil : try row.int8(12)
+    entry.isKeptElsewhere = kind == .insert && row.isNull(8)
+    entry.former = row.isNull(13) ? nil : try row.bytes(13) { try StoredText.columns($0) }
     return entry
+  }
+}
+
+extension PostgresRow {
+  /// Reads a table's name and a record's identifier from a server's table.
+  func recordKey(_ table: Int, _ record: Int) throws -> RecordKey {
+    RecordKey(
+      table: Name(try text(table)),
+      record: try bytes(record) { StoredRecordName(bytes: $0) }.name)
   }
 }
 

@@ -1,5 +1,6 @@
 import FerryProtocol
 import FerrySQLite
+import FerryStoredValues
 
 extension ServerEvidence {
   /// Reads one space of the embedded store's file in one snapshot. The read joins the caller's
@@ -38,15 +39,16 @@ extension ServerEvidence {
     evidence.history = try connection.rows(
       """
       SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome,
-        marks, head
+        marks, head, former
       FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = ? ORDER BY sequence
       """, id
     ) { try entry($0) }
     if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
     try connection.forEach("SELECT tbl, record, state FROM records WHERE space = ?", id) { row in
-      let key = RecordKey(table: row.text(0), record: row.text(1))
-      evidence.records[key] = try StoredText.state(row.textBytes(2))
+      let key = RecordKey(table: row.name(0), record: row.recordName(1).name)
+      evidence.records[key] = try StoredText.state(row.blobBytes(2))
     }
+    evidence.findColumns()
     return evidence
   }
 
@@ -56,13 +58,15 @@ extension ServerEvidence {
     let kind = try StoredText.kind(row.int64(5))
     var entry = HistoryEntry(
       sequence: row.int64(0), id: OperationID(id), device: DeviceID(device),
-      key: RecordKey(table: row.text(3), record: row.text(4)),
+      key: RecordKey(table: row.name(3), record: row.recordName(4).name),
       kind: kind, time: StoredText.time(row.int64(6)), base: row.int64(7),
       columns: row.isNull(8) ? [] : try StoredText.columns(row.textBytes(8), of: kind),
       columnTimes: row.isNull(9) ? [:] : try StoredText.times(row.textBytes(9)),
       outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)),
       increments: row.isNull(11) ? [] : try StoredText.increments(row.textBytes(11)))
     entry.prunedAt = row.optionalInt64(12)
+    entry.isKeptElsewhere = kind == .insert && row.isNull(8)
+    entry.former = row.isNull(13) ? nil : try StoredText.columns(row.textBytes(13))
     return entry
   }
 }

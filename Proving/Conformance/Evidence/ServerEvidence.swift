@@ -16,6 +16,10 @@ package struct HistoryEntry: Sendable, Equatable {
   package var outcome: Outcome
   /// Columns whose value is added to the present value.
   package var increments: Set<Name>
+  /// Whether the server keeps its columns elsewhere: it is an insert that created its record.
+  package var isKeptElsewhere = false
+  /// The columns of such an insert of the same record, which this operation was the next to change.
+  package var former: [Column]?
   /// The head at which it was pruned; `nil` while the server has it.
   package var prunedAt: SequenceNumber?
 
@@ -60,5 +64,23 @@ package struct ServerEvidence: Sendable {
     self.history = history
     self.records = records
     self.buffered = buffered
+  }
+
+  /// Gives inserts that created their record the columns that the server keeps elsewhere: with the
+  /// next operation on the record, or with the record.
+  mutating func findColumns() {
+    var latest: [RecordKey: Int] = [:]
+    for index in history.indices {
+      let key = history[index].key
+      if let former = history[index].former, let place = latest.removeValue(forKey: key) {
+        history[place].columns = former
+      }
+      if history[index].isKeptElsewhere { latest[key] = index }
+    }
+    for (key, place) in latest {
+      guard let state = records[key], state.soleInsert?.sequence == history[place].sequence
+      else { continue }
+      history[place].columns = state.columns.map { Column($0.name, $0.value) }
+    }
   }
 }

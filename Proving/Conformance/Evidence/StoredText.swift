@@ -61,8 +61,8 @@ enum StoredText {
     return outcome
   }
 
-  static func state(_ text: UnsafeRawBufferPointer) throws -> RecordState {
-    try RecordState(decoding: text, limits: limits)
+  static func state(_ bytes: UnsafeRawBufferPointer) throws -> RecordState {
+    try RecordState(stored: bytes, limits: limits)
   }
 
   /// Reads the columns of an operation. Those of a batch's own row are in the rows of its effects.

@@ -134,12 +134,9 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
         let row = "space = (SELECT id FROM space_names WHERE name = ?) AND tbl = ? AND record = ?"
         let key = operation.key
         let found = try connection.first(
-          "SELECT state FROM records WHERE \(row)", space, key.table, key.record
-        ) { row in
-          try row.textBytes(0).withMemoryRebound(to: UInt8.self) {
-            try RecordState(decoding: UnsafeRawBufferPointer($0), limits: limits)
-          }
-        }
+          "SELECT state FROM records WHERE \(row)", space, key.table,
+          StoredRecordName(key.record)
+        ) { try RecordState(stored: $0.blobBytes(0), limits: limits) }
         guard let found else { return }
         var state = found
         change(&state, operation)
@@ -148,8 +145,7 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
           """
           UPDATE records SET state = ?4 WHERE space = (SELECT id FROM space_names WHERE name = ?1)
             AND tbl = ?2 AND record = ?3
-          """, space, key.table, key.record,
-          String(decoding: state.encoded(), as: UTF8.self))
+          """, space, key.table, StoredRecordName(key.record), state.stored())
       }
     }
   }

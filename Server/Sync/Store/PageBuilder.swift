@@ -45,11 +45,11 @@ struct PageBuilder {
     }
   }
 
-  /// Adds the parts of one record that the device lacks, with the notices of its place. The state
-  /// is copied unread if the device needs all of it. Returns whether the page contains any of it.
+  /// Adds the parts of one record that the device lacks, with the notices of its place. The
+  /// values are copied unread if the device needs all of them. Returns whether the page contains any of it.
   @discardableResult
   mutating func add(
-    sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer,
+    sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: StoredRecordName,
     state: UnsafeRawBufferPointer, wholeBelow: SequenceNumber
   ) throws(MalformedMessage) -> Bool {
     last = sequence
@@ -58,18 +58,16 @@ struct PageBuilder {
     if applied < wholeBelow {
       count += 1
       changes.element()
-      changes.change(
-        sequence: sequence, table: table.bindMemory(to: UInt8.self),
-        record: record.bindMemory(to: UInt8.self), state: state)
+      try changes.change(
+        sequence: sequence, table: table.bindMemory(to: UInt8.self), record: record, state: state)
       return true
     }
-    let stored = try RecordState(decoding: state, limits: .stored)
+    let stored = try RecordState(stored: state, limits: .stored)
     guard let part = stored.since(applied) else { return false }
     count += 1
     changes.element()
     let key = RecordKey(
-      table: String(decoding: table, as: UTF8.self), record: String(decoding: record, as: UTF8.self)
-    )
+      table: Name(String(decoding: table, as: UTF8.self)), record: record.name)
     changes.change(Change(sequence: sequence, key: key, state: part))
     return true
   }

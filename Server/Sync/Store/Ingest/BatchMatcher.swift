@@ -145,7 +145,7 @@ package struct BatchMatcher: Sendable, Equatable {
     guard let indices = searchesOfTable[table], indices.contains(where: { isLive($0) }) else {
       return
     }
-    let decoded = try RecordState(decoding: state, limits: .stored)
+    let decoded = try RecordState(stored: state, limits: .stored)
     var payer: Int?
     for index in indices where isLive(index) {
       let packet = searches[index].packet

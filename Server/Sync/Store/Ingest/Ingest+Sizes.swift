@@ -2,16 +2,16 @@ import FerryProtocol
 
 /// A record's size before a packet changes it.
 struct RecordMeasure: Equatable {
-  /// The bytes of its state's JSON, hidden columns included.
+  /// The bytes of its state as it is stored, hidden columns included.
   var bytes = 0
   var columns = 0
   var isAlive = false
 
   init() {}
 
-  /// - Parameter bytes: The bytes of the state's JSON, if they are known already.
+  /// - Parameter bytes: The bytes of the state as it is stored, if they are known already.
   init(_ state: RecordState, bytes: Int? = nil) {
-    self.bytes = bytes ?? state.encoded().count
+    self.bytes = bytes ?? state.stored().count
     columns = state.columns.count
     isAlive = state.isAlive
   }
@@ -29,7 +29,7 @@ extension Ingest {
   /// can always be applied.
   mutating func noteWriter(_ operation: SyncOperation, named batch: OperationID?, at index: Int) {
     if operation.kind == .delete { return }
-    let bytes = operation.columns.reduce(0) { $0 + $1.name.utf8.count + $1.value.byteCount }
+    let bytes = operation.columnBytes
     if let writer = records[index].writer, writer.bytes >= bytes { return }
     records[index].writer = (operation.named(batch), bytes)
   }
@@ -43,7 +43,7 @@ extension Ingest {
     var (bytes, count) = (Int64(0), Int64(0))
     for index in touched {
       let (state, before) = (records[index].state, records[index].measure)
-      let encoded = state.encoded()
+      let encoded = state.stored()
       let after = RecordMeasure(state, bytes: encoded.count)
       if let refusal = refusal(of: records[index], after) { refusals.append(refusal) }
       bytes += after.livingBytes - before.livingBytes
@@ -72,8 +72,7 @@ extension Ingest {
     if after.bytes > limits.recordStateBytes, after.bytes > before.bytes {
       return Refusal(
         writer.operation, .recordTooLarge,
-        "the record would have \(after.bytes) bytes as JSON; \(limits.recordStateBytes) are allowed"
-      )
+        "the record would have \(after.bytes) bytes; \(limits.recordStateBytes) are allowed")
     }
     return nil
   }
@@ -98,10 +97,18 @@ extension Ingest {
   }
 }
 
+extension SyncOperation {
+  /// The bytes of its columns' names and values.
+  var columnBytes: Int {
+    columns.reduce(0) { $0 + $1.name.utf8.count + $1.value.byteCount }
+  }
+}
+
 extension IngestEffects.OperationRow {
-  /// The bytes of its texts and the rest besides numbers.
+  /// The bytes of its texts and the rest besides numbers, wherever they are kept.
   fileprivate var byteCount: Int64 {
     Int64(
-      (data?.count ?? 0) + (times?.count ?? 0) + (outcome?.count ?? 0) + (marks?.count ?? 0))
+      (data?.count ?? 0) + omittedBytes + (times?.count ?? 0) + (outcome?.count ?? 0)
+        + (marks?.count ?? 0))
   }
 }

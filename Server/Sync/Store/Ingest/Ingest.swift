@@ -32,7 +32,7 @@ package struct Ingest {
     var measure: RecordMeasure
     /// The packet's operation that wrote most to it; `nil` while it only deletes.
     var writer: (operation: SyncOperation, bytes: Int)?
-    /// Its JSON; `nil` while it changes.
+    /// Its stored form; `nil` while it changes.
     var encoded: [UInt8]?
   }
 
@@ -82,7 +82,7 @@ package struct Ingest {
     for record in records where !record.isNew || record.state != RecordState() {
       let row = IngestEffects.RecordRow(
         key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
-        isDead: !record.state.isAlive, state: record.encoded ?? record.state.encoded(),
+        isDead: !record.state.isAlive, state: record.encoded ?? record.state.stored(),
         isNew: record.isNew)
       effects.records.append(row)
     }
@@ -169,6 +169,11 @@ package struct Ingest {
     let sequence = effects.space.place(operation.id, at: time, base: operation.base)
     let index = touch(operation.key)
     claims.note(operation.named(batch), before: records[index].state)
+    let former = records[index].state.soleInsert.map { _ in records[index].state.encodedColumns() }
+    let creates =
+      operation.kind == .insert && records[index].state == RecordState()
+      && operation.increments.isEmpty && operation.originals.isEmpty
+      && operation.columnTimes.isEmpty
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence,
       rules: context.schema?.rules(for: operation.key.table) ?? .standard)
@@ -177,13 +182,17 @@ package struct Ingest {
     let historyHash = effects.space.historyHash
     known[operation.id] = KnownOperation(
       sequence: sequence, device: device, outcome: outcome, historyHash: historyHash)
+    // The record's state has the columns of the insert that created it.
+    let isKeptByRecord = creates && records[index].state.soleInsert != nil
     effects.operations.append(
       IngestEffects.OperationRow(
         id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
         key: operation.key, kind: operation.kind, time: time, base: operation.base,
-        data: operation.kind == .delete ? nil : operation.encodedColumns(),
+        data: operation.kind == .delete || isKeptByRecord ? nil : operation.encodedColumns(),
+        former: former,
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
-        outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks()))
+        outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks(),
+        omittedBytes: isKeptByRecord ? operation.columnBytes : 0))
   }
 
   /// Returns the time under which an operation enters: see ``SpaceState/admit(_:until:)``.

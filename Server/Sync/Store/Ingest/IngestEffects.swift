@@ -14,8 +14,12 @@ package struct IngestEffects: Sendable, Equatable {
     /// As it was clamped.
     package let time: HybridTimestamp
     package let base: SequenceNumber
-    /// Columns as JSON; `nil` for a delete. For a batch: its effect, predicate and columns.
+    /// Columns as JSON. For a batch: its effect, predicate and columns. `nil` for a delete, and
+    /// for an insert that created the record: its columns are the record's state. The next
+    /// operation on the record has them as ``former``.
     package let data: [UInt8]?
+    /// The record's columns before the operation as JSON, if they are those of such an insert.
+    package var former: [UInt8]?
     /// Columns written before `time`, as JSON; `nil` when there are none.
     package let times: [UInt8]?
     /// As JSON; `nil` when the operation was applied and nothing lost.
@@ -23,6 +27,8 @@ package struct IngestEffects: Sendable, Equatable {
     /// The columns that are increments, and the former values of texts, as JSON; `nil` if there are
     /// none.
     package var marks: [UInt8]?
+    /// The bytes of columns that ``data`` leaves out.
+    package var omittedBytes = 0
   }
 
   /// A record's merged state.
@@ -33,7 +39,7 @@ package struct IngestEffects: Sendable, Equatable {
     package let wholeBelow: SequenceNumber
     /// Whether it is a tombstone: readers do not get the record, and it may be pruned.
     package let isDead: Bool
-    /// The state's JSON.
+    /// The state in its stored form.
     package let state: [UInt8]
     /// Whether the store has no row of it yet.
     package let isNew: Bool

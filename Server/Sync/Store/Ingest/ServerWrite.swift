@@ -37,6 +37,6 @@ extension IngestEffects {
     records.append(
       RecordRow(
         key: key, sequence: sequence, wholeBelow: state.wholeBelow, isDead: !state.isAlive,
-        state: state.encoded(), isNew: record == nil))
+        state: state.stored(), isNew: record == nil))
   }
 }

@@ -17,6 +17,15 @@ extension Limits {
   }()
 }
 
+extension RecordState {
+  /// Returns the columns as an operation's are stored.
+  func encodedColumns() -> [UInt8] {
+    var json = JSONWriter(capacity: 16 + columns.count * 32)
+    json.columns(columns.map { Column($0.name, $0.value) })
+    return json.finish()
+  }
+}
+
 extension SyncOperation {
   func encodedColumns() -> [UInt8] {
     var json = JSONWriter(capacity: 16 + columns.count * 32)

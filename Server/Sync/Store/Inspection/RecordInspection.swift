@@ -11,12 +11,12 @@ extension PlainStore {
     return try await plain(.reading) { connection in
       let sizes = try connection.rows(
         RecordInspection.sizes,
-        [.integer(space), .text(table.text), .text(start.text), .integer(Int64(limit))]
-      ) { (Name(try $0.text(0)), try $0.integer(1)) }
+        [.integer(space), .text(table.text), .record(start), .integer(Int64(limit))]
+      ) { (try $0.recordName(0).name, try $0.integer(1)) }
       guard let end = sizes.fitting(characters) else { return [] }
       return try connection.rows(
         RecordInspection.states,
-        [.integer(space), .text(table.text), .text(start.text), .text(end.text)]
+        [.integer(space), .text(table.text), .record(start), .record(end)]
       ) { try ListedRecord($0) }
     }
   }
@@ -27,7 +27,7 @@ extension PlainStore {
     try await plain(.reading) { connection in
       try connection.rows(
         RecordInspection.one,
-        [.integer(space), .text(key.table.text), .text(key.record.text)]
+        [.integer(space), .text(key.table.text), .record(key.record)]
       ) { try ListedRecord($0) }.first
     }
   }
@@ -113,21 +113,38 @@ private enum RecordInspection {
     """)
 }
 
+/// The operations on a record. The columns of an insert that created it are with the next operation,
+/// as `former`; if there is none, they are the record's state.
 private enum HistoryInspection {
   private static func rows(_ connection: any PlainConnection) -> String {
     """
-    FROM operations WHERE space = $1 AND \(type(of: connection).sequenceSpace) = $1
-      AND sequence >= $2 AND sequence <= $3 AND tbl = $4 AND record = $5
+    FROM operations AS o WHERE space = $1 AND \(type(of: connection).sequenceSpace) = $1
+      AND sequence >= $4 AND sequence <= $5 AND tbl = $2 AND record = $3
     ORDER BY sequence DESC
     """
   }
+
+  private static let data = """
+    coalesce(o.data, CASE WHEN o.kind = 0 THEN (
+      SELECT former FROM operations AS next
+      WHERE next.space = $1 AND next.tbl = $2 AND next.record = $3 AND next.former IS NOT NULL
+        AND next.sequence > o.sequence
+      ORDER BY next.sequence LIMIT 1
+    ) END)
+    """
+
+  private static let state = """
+    CASE WHEN o.kind = 0 AND o.data IS NULL THEN (
+      SELECT state FROM records AS r WHERE r.space = $1 AND r.tbl = $2 AND r.record = $3
+    ) END
+    """
 
   static func sizes(_ connection: any PlainConnection) -> PlainStatement {
     PlainStatement(
       "inspect_history_sizes",
       """
-      SELECT sequence,
-        CAST(coalesce(length(data), 0) + coalesce(length(outcome), 0) AS bigint)
+      SELECT sequence, CAST(coalesce(length(\(data)), length(\(state)), 0)
+        + coalesce(length(outcome), 0) AS bigint)
       \(rows(connection)) LIMIT $6
       """)
   }
@@ -135,15 +152,18 @@ private enum HistoryInspection {
   static func entries(_ connection: any PlainConnection) -> PlainStatement {
     PlainStatement(
       "inspect_history",
-      "SELECT id, sequence, device, kind, time, base, data, outcome \(rows(connection))")
+      """
+      SELECT id, sequence, device, kind, time, base, \(data), outcome, \(state)
+      \(rows(connection))
+      """)
   }
 
   static func values(
     _ key: RecordKey, _ space: Int64, _ stretch: ClosedRange<SequenceNumber>
   ) -> [PlainValue] {
     [
-      .integer(space), .integer(stretch.lowerBound), .integer(stretch.upperBound),
-      .text(key.table.text), .text(key.record.text),
+      .integer(space), .text(key.table.text), .record(key.record),
+      .integer(stretch.lowerBound), .integer(stretch.upperBound),
     ]
   }
 }
@@ -169,9 +189,9 @@ private enum ConflictInspection {
 
 extension ListedRecord {
   fileprivate init(_ row: any PlainRow) throws {
-    record = Name(try row.text(0))
+    record = try row.recordName(0).name
     sequence = try row.integer(1)
-    state = try row.bytes(2).withUnsafeBytes { try RecordState(decoding: $0, limits: .stored) }
+    state = try row.bytes(2).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
   }
 }
 
@@ -181,10 +201,16 @@ extension HistoryEntry {
     let code = try row.integer(3)
     guard let kind = OperationKind.allCases.first(where: { Int64($0.storedCode) == code })
     else { return nil }
+    let sequence = try row.integer(1)
+    var data = row.isNull(6) ? nil : try row.bytes(6)
+    if data == nil, !row.isNull(8) {
+      let state = try row.bytes(8).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
+      if state.soleInsert?.sequence == sequence { data = state.encodedColumns() }
+    }
     self.init(
-      id: OperationID(id), sequence: try row.integer(1), device: DeviceID(device), kind: kind,
+      id: OperationID(id), sequence: sequence, device: DeviceID(device), kind: kind,
       time: HybridTimestamp(rawValue: UInt64(bitPattern: try row.integer(4))),
-      base: try row.integer(5), data: row.isNull(6) ? nil : try row.bytes(6),
+      base: try row.integer(5), data: data,
       outcome: row.isNull(7) ? nil : try row.bytes(7))
   }
 }

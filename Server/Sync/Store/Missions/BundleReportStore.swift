@@ -145,9 +145,9 @@ struct BundleReports {
   ) throws -> Bool {
     let mission = report.bundle.mission
     let found = try connection.rows(
-      Self.known, [.integer(space), .text(MissionRecord.table.text), .text(mission.value)]
+      Self.known, [.integer(space), .text(MissionRecord.table.text), .record(Name(mission.value))]
     ) { row in
-      try row.bytes(0).withUnsafeBytes { try RecordState(decoding: $0, limits: .stored) }
+      try row.bytes(0).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
     }.first
     let record = MissionRecord(mission, stored: found)
     return record?.bundle != nil && record?.manifest == report.manifest

@@ -7,9 +7,9 @@ extension PlainStore {
       try connection.rows(
         MissionQueries.list, [.integer(space), .text(MissionRecord.table.text)]
       ) { row -> MissionRecord? in
-        guard let id = MissionID(try row.text(0)) else { return nil }
+        guard let id = MissionID(try row.recordName(0).name.text) else { return nil }
         let state = try row.bytes(1).withUnsafeBytes {
-          try RecordState(decoding: $0, limits: .stored)
+          try RecordState(stored: $0, limits: .stored)
         }
         return MissionRecord(id, stored: state)
       }.compactMap { $0 }

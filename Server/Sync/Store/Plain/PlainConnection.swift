@@ -17,6 +17,8 @@ enum PlainValue: Sendable {
   case integer(Int64?)
   case text(String?)
   case bytes([UInt8])
+  /// A record's identifier as `records` and `operations` have it.
+  case record(Name)
   /// A `uuid` in PostgreSQL, its sixteen bytes in SQLite.
   case uuid(UniqueID)
 }
@@ -27,6 +29,8 @@ protocol PlainRow {
   func integer(_ column: Int) throws -> Int64
   func text(_ column: Int) throws -> String
   func bytes(_ column: Int) throws -> [UInt8]
+  /// Returns a record's identifier from `records` or `operations`.
+  func recordName(_ column: Int) throws -> StoredRecordName
 }
 
 extension PlainRow {

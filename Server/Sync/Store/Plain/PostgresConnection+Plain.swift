@@ -53,6 +53,7 @@ extension PostgresParameters {
       case .integer(let value): append(value)
       case .text(let value): append(value)
       case .bytes(let value): append(bytes: value)
+      case .record(let value): append(record: value)
       case .uuid(let value): append(uuidBytes: value.bytes)
       }
     }

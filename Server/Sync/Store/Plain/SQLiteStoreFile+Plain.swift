@@ -1,5 +1,6 @@
 import FerryProtocol
 import FerrySQLite
+import FerryStoredValues
 
 extension SQLiteStoreFile: PlainConnection {
   static var sequenceSpace: String { "space" }
@@ -46,6 +47,7 @@ private struct SQLitePlainRow: PlainRow {
   func integer(_ column: Int) -> Int64 { row.int64(Int32(column)) }
   func text(_ column: Int) -> String { row.text(Int32(column)) }
   func bytes(_ column: Int) -> [UInt8] { row.blob(Int32(column)) }
+  func recordName(_ column: Int) -> StoredRecordName { row.recordName(Int32(column)) }
 }
 
 extension PlainValue: SQLiteBindable {
@@ -54,6 +56,7 @@ extension PlainValue: SQLiteBindable {
     case .integer(let value): parameters.append(value)
     case .text(let value): parameters.append(value)
     case .bytes(let value): parameters.append(value)
+    case .record(let value): parameters.append(StoredRecordName(value))
     case .uuid(let value): parameters.append(value)
     }
   }

@@ -108,13 +108,8 @@ struct PostgresDigestFold {
       ])
     for row in rows {
       let sequence = try row.int8(0)
-      try row.bytes(1) { table in
-        try row.bytes(2) { record in
-          try row.bytes(3) { state in
-            try fold.add(sequence: sequence, table: table, record: record, state: state)
-          }
-        }
-      }
+      let key = RecordKey(table: try row.name(1), record: try row.recordName(2).name)
+      try row.bytes(3) { try fold.add(sequence: sequence, key, state: $0) }
     }
     return fold
   }

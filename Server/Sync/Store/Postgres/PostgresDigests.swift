@@ -135,7 +135,26 @@ extension PostgresArray<Int64> {
   }
 }
 
+extension PostgresArray<[UInt8]> {
+  /// Appends a record's identifier as `records` and `operations` have it.
+  mutating func append(record: Name) {
+    StoredRecordName(record).withBytes { append(bytes: $0) }
+  }
+}
+
+extension PostgresParameters {
+  /// Appends a record's identifier as `records` and `operations` have it.
+  mutating func append(record: Name) {
+    StoredRecordName(record).withBytes { append(bytes: $0) }
+  }
+}
+
 extension PostgresRow {
+  /// Returns a record's identifier from `records` or `operations`.
+  func recordName(_ column: Int) throws -> StoredRecordName {
+    try bytes(column) { StoredRecordName(bytes: $0) }
+  }
+
   /// Returns a name that was stored as text.
   func name(_ column: Int) throws(PostgresError) -> Name { Name(try text(column)) }
 

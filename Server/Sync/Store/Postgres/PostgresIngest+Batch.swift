@@ -32,15 +32,15 @@ extension PostgresIngest {
       try place(of: operation, on: connection)
     } changed: { head, revise in
       for row in try connection.query(Self.changed, [.int8(space), .int8(head)]) {
-        let key = RecordKey(table: try row.name(0), record: try row.name(1))
+        let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
         try row.bytes(2) { try revise(key, $0) }
       }
     } load: { keys, context in
       for row in try Self.states(of: keys, in: space, on: connection) {
-        let key = RecordKey(table: try row.name(0), record: try row.name(1))
+        let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
         context.records[key] = try row.bytes(2) {
           context.recordBytes[key] = $0.count
-          return try RecordState(decoding: $0, limits: .stored)
+          return try RecordState(stored: $0, limits: .stored)
         }
       }
     }
@@ -67,16 +67,17 @@ extension PostgresIngest {
     case .done: return
     case .keys(let keys):
       for row in try states(of: keys, in: space, on: connection) {
-        let key = RecordKey(table: try row.name(0), record: try row.name(1))
+        let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
         try row.bytes(2) { try matcher.take(key, $0) }
       }
       matcher.advance()
     case .page(let table, let after):
-      let page = try connection.query(
-        tablePage, [.int8(space), .text(table.text), .text(after.text)])
+      var parameters: PostgresParameters = [.int8(space), .text(table.text)]
+      parameters.append(record: after)
+      let page = try connection.query(tablePage, parameters)
       var last: Name?
       for row in page where !matcher.isSliceFull {
-        let record = try row.name(0)
+        let record = try row.recordName(0).name
         try row.bytes(1) { try matcher.take(RecordKey(table: table, record: record), $0) }
         last = record
       }
@@ -88,10 +89,10 @@ extension PostgresIngest {
     of keys: [RecordKey], in space: Int64, on connection: PostgresConnection
   ) throws -> PostgresRows {
     var tables = PostgresArray<String>(reserving: keys.count)
-    var records = PostgresArray<String>(reserving: keys.count)
+    var records = PostgresArray<[UInt8]>(reserving: keys.count)
     for key in keys {
       tables.append(utf8: key.table.utf8)
-      records.append(utf8: key.record.utf8)
+      records.append(record: key.record)
     }
     return try connection.query(
       Self.records, [.int8(space), .array(tables), .array(records), .int8(.max)])

@@ -88,7 +88,7 @@ struct PostgresIngest {
     SELECT found.tbl, found.record, CASE
       WHEN sum(octet_length(found.state)) OVER (ROWS UNBOUNDED PRECEDING) <= $4::bigint
       THEN found.state END
-    FROM unnest($2::text[], $3::text[]) AS wanted(tbl, record)
+    FROM unnest($2::text[], $3::bytea[]) AS wanted(tbl, record)
     CROSS JOIN LATERAL (
       SELECT r.tbl, r.record, r.state FROM records AS r
       WHERE r.space = $1 AND r.tbl = wanted.tbl AND r.record = wanted.record OFFSET 0
@@ -156,7 +156,7 @@ struct PostgresIngest {
     var ids = PostgresArray<UUID>(reserving: count)
     for anchor in anchors { ids.append(high: anchor.value.high, low: anchor.value.low) }
     var tables = PostgresArray<String>()
-    var records = PostgresArray<String>()
+    var records = PostgresArray<[UInt8]>()
     var wanted = Set<RecordKey>()
     for packet in packets {
       if let dependency = packet.dependency {
@@ -166,7 +166,7 @@ struct PostgresIngest {
         ids.append(high: operation.id.value.high, low: operation.id.value.low)
         guard wanted.insert(operation.key).inserted else { continue }
         tables.append(utf8: operation.key.table.utf8)
-        records.append(utf8: operation.key.record.utf8)
+        records.append(record: operation.key.record)
       }
     }
     pipeline.add(Self.known, [.int8(space), .array(ids)])
@@ -190,10 +190,10 @@ struct PostgresIngest {
     for row in records {
       if row.isNull(2) { context.lacksStates = true }
       guard !context.lacksStates else { return }
-      let key = RecordKey(table: try row.name(0), record: try row.name(1))
+      let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
       context.records[key] = try row.bytes(2) {
         context.recordBytes[key] = $0.count
-        return try RecordState(decoding: $0, limits: .stored)
+        return try RecordState(stored: $0, limits: .stored)
       }
     }
   }

@@ -46,11 +46,11 @@ struct PostgresIngestWrites {
     "operations_save",
     """
     INSERT INTO operations(space, id, sequence, device, tbl, record, kind, "time", base, data,
-      times, outcome, history_hash, marks)
+      times, outcome, history_hash, marks, former)
     SELECT s.id, u.* FROM spaces AS s
-    CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[],
+    CROSS JOIN unnest($2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::bytea[],
       $7::smallint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-      $13::bigint[], $14::text[]) AS u
+      $13::bigint[], $14::text[], $15::text[]) AS u
     WHERE s.id = $1
     """)
 
@@ -62,21 +62,22 @@ struct PostgresIngestWrites {
     var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var devices = PostgresArray<UUID>(reserving: count, valueBytes: count * 16)
     var tables = PostgresArray<String>(reserving: count, valueBytes: count * 16)
-    var records = PostgresArray<String>(reserving: count, valueBytes: count * 36)
+    var records = PostgresArray<[UInt8]>(reserving: count, valueBytes: count * 17)
     var kinds = PostgresArray<Int16>(reserving: count, valueBytes: count * 2)
     var times = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var bases = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
-    var data = PostgresArray<String>(reserving: count, valueBytes: count * 128)
+    var data = PostgresArray<String>(reserving: count, valueBytes: count * 16)
     var columnTimes = PostgresArray<String>(reserving: count)
     var outcomes = PostgresArray<String>(reserving: count)
     var historyHashes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var marks = PostgresArray<String>(reserving: count)
+    var former = PostgresArray<String>(reserving: count)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
       sequences.append(row.sequence)
       devices.append(high: row.device.value.high, low: row.device.value.low)
       tables.append(utf8: row.key.table.utf8)
-      records.append(utf8: row.key.record.utf8)
+      records.append(record: row.key.record)
       kinds.append(row.kind.storedCode)
       times.append(Int64(bitPattern: row.time.rawValue))
       bases.append(row.base)
@@ -85,6 +86,7 @@ struct PostgresIngestWrites {
       outcomes.append(utf8OrNull: row.outcome)
       historyHashes.append(Int64(bitPattern: row.historyHash))
       marks.append(utf8OrNull: row.marks)
+      former.append(utf8OrNull: row.former)
     }
     pipeline.add(
       Self.operations,
@@ -92,6 +94,7 @@ struct PostgresIngestWrites {
         .int8(space), .array(ids), .array(sequences), .array(devices), .array(tables),
         .array(records), .array(kinds), .array(times), .array(bases), .array(data),
         .array(columnTimes), .array(outcomes), .array(historyHashes), .array(marks),
+        .array(former),
       ])
   }
 
@@ -100,7 +103,7 @@ struct PostgresIngestWrites {
     """
     INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
     SELECT s.id, u.* FROM spaces AS s
-    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+    CROSS JOIN unnest($2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[],
       $7::boolean[]) AS u
     WHERE s.id = $1
     """)
@@ -110,7 +113,7 @@ struct PostgresIngestWrites {
     """
     INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
     SELECT s.id, u.* FROM spaces AS s
-    CROSS JOIN unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[],
+    CROSS JOIN unnest($2::text[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[],
       $7::boolean[]) AS u
     WHERE s.id = $1
     ON CONFLICT (space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
@@ -124,17 +127,17 @@ struct PostgresIngestWrites {
     if rows.isEmpty { return }
     let count = rows.count
     var tables = PostgresArray<String>(reserving: count, valueBytes: count * 16)
-    var records = PostgresArray<String>(reserving: count, valueBytes: count * 36)
+    var records = PostgresArray<[UInt8]>(reserving: count, valueBytes: count * 17)
     var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var wholes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
-    var states = PostgresArray<String>(reserving: count, valueBytes: count * 256)
+    var states = PostgresArray<[UInt8]>(reserving: count, valueBytes: count * 256)
     var dead = PostgresArray<Bool>(reserving: count, valueBytes: count)
     for row in rows {
       tables.append(utf8: row.key.table.utf8)
-      records.append(utf8: row.key.record.utf8)
+      records.append(record: row.key.record)
       sequences.append(row.sequence)
       wholes.append(row.wholeBelow)
-      states.append(utf8: row.state)
+      row.state.withUnsafeBytes { states.append(bytes: $0) }
       dead.append(row.isDead)
     }
     pipeline.add(

@@ -13,7 +13,7 @@ struct PostgresMissions {
     """
     SELECT coalesce((SELECT version FROM missions WHERE space = $1 AND mission = $2), 0),
       (SELECT state FROM records
-        WHERE space = $1 AND tbl = '\(MissionRecord.table)' AND record = $2)
+        WHERE space = $1 AND tbl = '\(MissionRecord.table)' AND record = $3)
     """)
 
   func mission(_ id: MissionID, on connection: PostgresConnection) throws -> StoredMission? {
@@ -25,12 +25,14 @@ struct PostgresMissions {
   private func stored(
     _ id: MissionID, on connection: PostgresConnection
   ) throws -> (last: Int64, state: RecordState?) {
-    let row = try connection.query(Self.record, [.int8(space), .text(id.value)])[0]
+    var parameters: PostgresParameters = [.int8(space), .text(id.value)]
+    parameters.append(record: Name(id.value))
+    let row = try connection.query(Self.record, parameters)[0]
     return (try row.int8(0), row.isNull(1) ? nil : try row.bytes(1, Self.state))
   }
 
   private static func state(_ bytes: UnsafeRawBufferPointer) throws -> RecordState {
-    try RecordState(decoding: bytes, limits: .stored)
+    try RecordState(stored: bytes, limits: .stored)
   }
 
   // MARK: Changes

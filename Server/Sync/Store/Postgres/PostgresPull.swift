@@ -119,13 +119,11 @@ struct PostgresPull {
       let sequence = try row.int8(0)
       guard page.admits(sequence) else { break }
       let wholeBelow = try row.int8(4)
+      let record = try row.recordName(2)
       try row.bytes(1) { table in
-        try row.bytes(2) { record in
-          try row.bytes(3) { state in
-            _ = try page.add(
-              sequence: sequence, table: table, record: record, state: state,
-              wholeBelow: wholeBelow)
-          }
+        try row.bytes(3) { state in
+          _ = try page.add(
+            sequence: sequence, table: table, record: record, state: state, wholeBelow: wholeBelow)
         }
       }
     }

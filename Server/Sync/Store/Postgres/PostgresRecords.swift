@@ -21,7 +21,7 @@ struct PostgresRecords {
       FROM (
         SELECT wanted.place, wanted.tbl, wanted.record, found.sequence, found.state,
           found.whole_below, coalesce(octet_length(found.state), 0) AS bytes
-        FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS wanted(tbl, record, place)
+        FROM unnest($2::text[], $3::bytea[]) WITH ORDINALITY AS wanted(tbl, record, place)
         LEFT JOIN LATERAL (
           SELECT r.sequence, r.state, r.whole_below FROM records AS r
           WHERE r.space = $1 AND r.tbl = wanted.tbl AND r.record = wanted.record OFFSET 0
@@ -32,10 +32,10 @@ struct PostgresRecords {
 
   func run(on connection: PostgresConnection) throws -> Result<[UInt8], Problem> {
     var tables = PostgresArray<String>(reserving: keys.count, valueBytes: keys.count * 16)
-    var records = PostgresArray<String>(reserving: keys.count, valueBytes: keys.count * 36)
+    var records = PostgresArray<[UInt8]>(reserving: keys.count, valueBytes: keys.count * 17)
     for key in keys {
       tables.append(utf8: key.table.utf8)
-      records.append(utf8: key.record.utf8)
+      records.append(record: key.record)
     }
     let results = try connection.transaction(.snapshot) { connection in
       try connection.pipeline { pipeline in
@@ -61,7 +61,7 @@ struct PostgresRecords {
       guard page.hasRoomForRecord else { break }
       let isThere = row.isNull(2) ? false : try add(row, to: &page)
       if !isThere {
-        page.addAbsent(RecordKey(table: try row.name(0), record: try row.name(1)))
+        page.addAbsent(RecordKey(table: try row.name(0), record: try row.recordName(1).name))
       }
     }
     return page.finishRecords(epoch: epoch, head: head, now: now)
@@ -70,13 +70,11 @@ struct PostgresRecords {
   /// Returns whether the record exists or has existed for a reader.
   private func add(_ row: PostgresRow, to page: inout PageBuilder) throws -> Bool {
     let (sequence, wholeBelow) = (try row.int8(2), try row.int8(4))
+    let record = try row.recordName(1)
     return try row.bytes(0) { table in
-      try row.bytes(1) { record in
-        try row.bytes(3) { state in
-          try page.add(
-            sequence: sequence, table: table, record: record, state: state,
-            wholeBelow: wholeBelow)
-        }
+      try row.bytes(3) { state in
+        try page.add(
+          sequence: sequence, table: table, record: record, state: state, wholeBelow: wholeBelow)
       }
     }
   }

@@ -28,7 +28,7 @@ struct PostgresSchemaChange {
     in space: Int64, on connection: PostgresConnection
   ) throws -> RecordState? {
     try connection.query(read, [.int8(space)]).first.map { row in
-      try row.bytes(0) { try RecordState(decoding: $0, limits: .stored) }
+      try row.bytes(0) { try RecordState(stored: $0, limits: .stored) }
     }
   }
 
@@ -121,12 +121,13 @@ struct PostgresSchemaChange {
     at table: SchemaAudit.Table, after record: Name, _ audit: inout SchemaAudit,
     on connection: PostgresConnection
   ) throws -> Name? {
-    let records = try connection.query(
-      Self.list, [.int8(space), .text(table.name.text), .text(record.text), .int8(Self.chunk)]
-    ).map { row in
+    var parameters: PostgresParameters = [.int8(space), .text(table.name.text)]
+    parameters.append(record: record)
+    parameters.append(Self.chunk)
+    let records = try connection.query(Self.list, parameters).map { row in
       (
-        id: try row.name(0),
-        state: try row.bytes(1) { try RecordState(decoding: $0, limits: .stored) }
+        id: try row.recordName(0).name,
+        state: try row.bytes(1) { try RecordState(stored: $0, limits: .stored) }
       )
     }
     var holders = try PostgresClaims.holders(

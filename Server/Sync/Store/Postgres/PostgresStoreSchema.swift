@@ -29,34 +29,41 @@ enum PostgresStoreSchema {
       name_changes bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50);
     -- `marks`: values that are increments, and the former values of texts.
+    -- `data` is null for an insert that created its record: the record's state has its columns until
+    -- another operation changes the record, which then has them as `former`.
+    -- The columns are in an order that needs no padding.
     CREATE TABLE operations(
       space bigint NOT NULL,
-      id uuid NOT NULL,
       sequence bigint NOT NULL,
-      device uuid NOT NULL,
-      tbl text COLLATE "C" NOT NULL,
-      record text COLLATE "C" NOT NULL,
-      kind smallint NOT NULL,
       "time" bigint NOT NULL,
       base bigint NOT NULL,
+      history_hash bigint NOT NULL,
+      id uuid NOT NULL,
+      device uuid NOT NULL,
+      kind smallint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      record bytea NOT NULL,
       data text,
       times text,
       outcome text,
       marks text,
-      history_hash bigint,
+      former text,
       PRIMARY KEY(space, id)
     );
     -- By an expression, so that only the pruner's statements can use them: without statistics a
     -- planner may take them for a look-up by identifier, and read all of a space for each.
     CREATE INDEX operations_by_sequence ON operations((space + 0), sequence);
+    CREATE INDEX operations_former ON operations(space, tbl, record, sequence)
+      WHERE former IS NOT NULL;
+    -- `record`: `StoredRecordName`. `state`: `RecordState.stored()`.
     CREATE TABLE records(
       space bigint NOT NULL,
-      tbl text COLLATE "C" NOT NULL,
-      record text COLLATE "C" NOT NULL,
       sequence bigint NOT NULL,
       whole_below bigint NOT NULL,
-      state text NOT NULL,
       dead boolean NOT NULL DEFAULT false,
+      tbl text COLLATE "C" NOT NULL,
+      record bytea NOT NULL,
+      state bytea NOT NULL,
       PRIMARY KEY(space, tbl, record)
     );
     CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);

@@ -14,7 +14,7 @@ extension SQLiteStoreFile {
       try connection.forEach(
         "SELECT tbl, record, state FROM records WHERE space = ? AND sequence > ?", space, head
       ) { row in
-        try revise(RecordKey(table: row.name(0), record: row.name(1)), row.textBytes(2))
+        try revise(RecordKey(table: row.name(0), record: row.recordName(1).name), row.blobBytes(2))
       }
     } load: { keys, context in
       for key in keys { try loadRecord(key, in: space, into: &context) }
@@ -29,8 +29,8 @@ extension SQLiteStoreFile {
       let find = try connection.statement(
         "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
       for key in keys {
-        try find.forEach(space, key.table, key.record) { row in
-          try matcher.take(key, row.textBytes(0))
+        try find.forEach(space, key.table, StoredRecordName(key.record)) { row in
+          try matcher.take(key, row.blobBytes(0))
         }
       }
       matcher.advance()
@@ -41,12 +41,12 @@ extension SQLiteStoreFile {
         ORDER BY record
         """)
       defer { rows.reset() }
-      rows.bind(space, table, after)
+      rows.bind(space, table, StoredRecordName(after))
       var last: Name?
       while !matcher.isSliceFull {
         guard try rows.step() else { return matcher.advance() }
-        let record = rows.name(0)
-        try matcher.take(RecordKey(table: table, record: record), rows.textBytes(1))
+        let record = rows.recordName(0).name
+        try matcher.take(RecordKey(table: table, record: record), rows.blobBytes(1))
         last = record
       }
       matcher.advance(to: last)

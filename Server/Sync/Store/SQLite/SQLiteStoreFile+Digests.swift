@@ -101,8 +101,8 @@ extension SQLiteStoreFile {
     var fold = DigestFold()
     while fold.hasRoom, try rows.step() {
       try fold.add(
-        sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
-        state: rows.textBytes(3))
+        sequence: rows.int64(0),
+        RecordKey(table: rows.name(1), record: rows.recordName(2).name), state: rows.blobBytes(3))
     }
     return fold
   }

@@ -186,8 +186,8 @@ extension SQLiteStoreFile {
   func record(_ key: RecordKey, in space: Int64) throws -> RecordState? {
     try connection.first(
       "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?", space, key.table,
-      key.record
-    ) { try RecordState(decoding: $0.textBytes(0), limits: .stored) }
+      StoredRecordName(key.record)
+    ) { try RecordState(stored: $0.blobBytes(0), limits: .stored) }
   }
 
   /// - Parameter room: Bytes that the state may have; a larger one is left out.
@@ -196,11 +196,11 @@ extension SQLiteStoreFile {
   ) throws {
     let found = try connection.first(
       "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?", space, key.table,
-      key.record
+      StoredRecordName(key.record)
     ) { row -> (RecordState, Int)? in
-      let bytes = row.textBytes(0)
+      let bytes = row.blobBytes(0)
       if bytes.count > room { return nil }
-      return (try RecordState(decoding: bytes, limits: .stored), bytes.count)
+      return (try RecordState(stored: bytes, limits: .stored), bytes.count)
     }
     switch found {
     case .some(.some(let (state, bytes))):
@@ -239,7 +239,8 @@ extension SQLiteStoreFile {
     let insert = try connection.statement(
       """
       INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome, history_hash, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        times, outcome, history_hash, marks, former)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
     for row in operations { try insert.run(space, row) }
   }
@@ -296,7 +297,7 @@ extension IngestEffects.OperationRow: SQLiteBindable {
     parameters.append(sequence)
     parameters.append(device)
     parameters.append(key.table)
-    parameters.append(key.record)
+    parameters.append(StoredRecordName(key.record))
     parameters.append(Int64(kind.storedCode))
     parameters.append(time.rawValue)
     parameters.append(base)
@@ -305,6 +306,7 @@ extension IngestEffects.OperationRow: SQLiteBindable {
     parameters.append(outcome.map(SQLiteText.init))
     parameters.append(historyHash)
     parameters.append(marks.map(SQLiteText.init))
+    parameters.append(former.map(SQLiteText.init))
   }
 }
 
@@ -313,10 +315,10 @@ extension IngestEffects.RecordRow: SQLiteBindable {
   @usableFromInline
   package func bind(to parameters: inout SQLiteParameters) {
     parameters.append(key.table)
-    parameters.append(key.record)
+    parameters.append(StoredRecordName(key.record))
     parameters.append(sequence)
     parameters.append(wholeBelow)
-    parameters.append(SQLiteText(state))
+    parameters.append(state)
     parameters.append(isDead)
   }
 }

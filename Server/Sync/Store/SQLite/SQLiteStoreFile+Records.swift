@@ -1,5 +1,6 @@
 import FerryProtocol
 import FerrySQLite
+import FerryStoredValues
 
 extension SQLiteStoreFile {
   /// Returns the whole state of these records, from one snapshot.
@@ -31,11 +32,11 @@ extension SQLiteStoreFile {
       """
       SELECT sequence, tbl, record, state, whole_below FROM records
       WHERE space = ? AND tbl = ? AND record = ?
-      """, space, key.table, key.record
+      """, space, key.table, StoredRecordName(key.record)
     ) { row in
       try page.add(
-        sequence: row.int64(0), table: row.textBytes(1), record: row.textBytes(2),
-        state: row.textBytes(3), wholeBelow: row.int64(4))
+        sequence: row.int64(0), table: row.textBytes(1), record: row.recordName(2),
+        state: row.blobBytes(3), wholeBelow: row.int64(4))
     } ?? false
   }
 }

@@ -69,8 +69,8 @@ extension SQLiteStoreFile {
     defer { rows.reset() }
     rows.bind(space, table.name)
     while try rows.step() {
-      let state = try RecordState(decoding: rows.textBytes(1), limits: .stored)
-      let claims = try audit.look(at: rows.name(0), state, of: table) {
+      let state = try RecordState(stored: rows.blobBytes(1), limits: .stored)
+      let claims = try audit.look(at: rows.recordName(0).name, state, of: table) {
         try holder(of: $0, in: space)
       }
       try saveClaims(claims, in: space)

@@ -70,8 +70,8 @@ package final class SQLiteStoreFile {
       rows.bind(space, page.last)
       while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
         try page.add(
-          sequence: rows.int64(0), table: rows.textBytes(1), record: rows.textBytes(2),
-          state: rows.textBytes(3), wholeBelow: rows.int64(4))
+          sequence: rows.int64(0), table: rows.textBytes(1), record: rows.recordName(2),
+          state: rows.blobBytes(3), wholeBelow: rows.int64(4))
       }
       return .success(
         page.finish(

@@ -25,6 +25,8 @@ enum SQLiteStoreSchema {
       timeline INTEGER,
       name_changes INTEGER NOT NULL DEFAULT 0
     );
+    -- `data` is null for an insert that created its record: the record's state has its columns until
+    -- another operation changes the record, which then has them as `former`.
     -- `marks`: values that are increments, and the former values of texts.
     CREATE TABLE operations(
       space INTEGER NOT NULL,
@@ -32,7 +34,7 @@ enum SQLiteStoreSchema {
       sequence INTEGER NOT NULL,
       device BLOB NOT NULL,
       tbl TEXT NOT NULL,
-      record TEXT NOT NULL,
+      record NOT NULL,
       kind INTEGER NOT NULL,
       time INTEGER NOT NULL,
       base INTEGER NOT NULL,
@@ -40,17 +42,21 @@ enum SQLiteStoreSchema {
       times TEXT,
       outcome TEXT,
       marks TEXT,
-      history_hash INTEGER,
+      former TEXT,
+      history_hash INTEGER NOT NULL,
       PRIMARY KEY(space, id)
     ) WITHOUT ROWID;
     CREATE INDEX operations_by_sequence ON operations(space, sequence);
+    CREATE INDEX operations_former ON operations(space, tbl, record, sequence)
+      WHERE former IS NOT NULL;
+    -- `record`: `StoredRecordName`. `state`: `RecordState.stored()`.
     CREATE TABLE records(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
-      record TEXT NOT NULL,
+      record NOT NULL,
       sequence INTEGER NOT NULL,
       whole_below INTEGER NOT NULL,
-      state TEXT NOT NULL,
+      state BLOB NOT NULL,
       dead INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY(space, tbl, record)
     );

@@ -73,16 +73,12 @@ package struct DigestFold {
 
   /// Adds a record in the order of sequences.
   mutating func add(
-    sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer,
-    state: UnsafeRawBufferPointer
+    sequence: SequenceNumber, _ key: RecordKey, state: UnsafeRawBufferPointer
   ) throws(MalformedMessage) {
-    let key = RecordKey(
-      table: String(decoding: table, as: UTF8.self), record: String(decoding: record, as: UTF8.self)
-    )
-    let stored = try RecordState(decoding: state, limits: .stored)
+    let stored = try RecordState(stored: state, limits: .stored)
     items.append(
       Item(
-        key: key, leaf: DigestNode.leaf(of: record),
+        key: key, leaf: key.record.withBytes { DigestNode.leaf(of: $0) },
         digest: Digest(of: key, stored, with: &hasher)))
     byteCount += state.count
     last = sequence
