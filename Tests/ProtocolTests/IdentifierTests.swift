@@ -53,6 +53,30 @@ struct IdentifierTests {
     }
   }
 
+  @Test("one byte that is no hexadecimal digit makes a text no UUID, at any place")
+  func digits() {
+    let id = UniqueID(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210)
+    let text = Array(id.description.utf8)
+    for place in text.indices {
+      for byte in UInt8.min...UInt8.max {
+        var changed = text
+        changed[place] = byte
+        let scalar = Unicode.Scalar(byte)
+        let isDigit = scalar.properties.isASCIIHexDigit
+        let isHyphen = text[place] == 0x2D
+        let read = changed.withUnsafeBufferPointer { UniqueID(utf8: $0) }
+        guard isHyphen ? byte == 0x2D : isDigit else {
+          #expect(read == nil, "\(byte) at \(place)")
+          continue
+        }
+        let expected = String(decoding: changed, as: UTF8.self).lowercased()
+        #expect(read?.description == expected)
+        let isLower = expected.utf8.elementsEqual(changed)
+        #expect((changed.withUnsafeBytes { UniqueID(lowercase: $0) } != nil) == isLower)
+      }
+    }
+  }
+
   @Test(
     "a text or byte string that is not a UUID is refused",
     arguments: [

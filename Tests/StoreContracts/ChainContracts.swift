@@ -53,6 +53,43 @@ extension StoreContract {
         try require(try await space.head(), is: 3, "the head")
       }
     },
+    StoreContract("entries that look new and are there already are found") { under in
+      try await under.withSpace { space in
+        var (first, second) = (Author(1), Author(2))
+        second.wall += 5
+        let id = UniqueID(timestamp: HybridTimestamp(milliseconds: first.wall), random: 1)
+        let record = id.description
+        let packet = first.packet([first.insert(record, ["title": "first", "n": 1])])
+        try await space.send(packet)
+        // Another device inserts a record under the same identifier, beside a new one.
+        let receipt = try await space.receipt(
+          for: second.packet([
+            second.insert(record, ["title": "second"]), second.insert("other", ["n": 2]),
+          ]))
+        try require(
+          receipt.outcomes[0].conflicts.map(\.lost), is: [.text("first")],
+          "what the insert replaced")
+        let merged: [Name: Value] = ["title": "second", "n": 1]
+        let before = try await space.everything()
+        try require(before.records[.task(record)], is: merged, "the merged record")
+        // A copy of the first device has its operation under another identity.
+        var copy = packet
+        copy.device = Author(3).device
+        try require(
+          try await space.receipt(for: copy).status, is: .duplicate, "the copy's status")
+        // A packet with an operation that is there and one that is not.
+        var third = Author(4)
+        third.wall += 9
+        let mixed = third.packet([third.insert("last", ["n": 3]), packet.operations[0]])
+        let mixedReceipt = try await space.receipt(for: mixed)
+        try require(mixedReceipt.status, is: .applied, "the status of the mixed packet")
+        let after = try await space.everything()
+        try require(
+          after.changes.count, is: before.changes.count + 1, "records after the mixed packet")
+        try require(after.records[.task(record)], is: merged, "the record after it")
+        try require(try await space.head(), is: 4, "the head")
+      }
+    },
     StoreContract("a new packet that occurs twice in one transaction is applied once") { under in
       try await under.withSpace { space in
         var author = Author(1)

@@ -1,8 +1,11 @@
 import FerryProtocol
-import FerrySyncServer
+import Testing
+
+@testable import FerrySyncServer
 
 /// A space in memory behind the ingest machine: the smallest possible store. It gives the machine
-/// only the data that a store would load for it.
+/// only the data that a store would load for it, and expects of each batch that a quick decision
+/// is the thorough one (``IngestLookUps``).
 struct IngestSpace {
   var state = SpaceState(epoch: Epoch(7))
   private(set) var chains: [DeviceID: DeviceChain] = [:]
@@ -24,6 +27,8 @@ struct IngestSpace {
   private(set) var usage: [Principal: Usage] = [:]
   private(set) var total = Usage()
   var quotas = Quotas.standard
+  /// Batches that could be decided quickly.
+  private(set) var quickDecisions = 0
   /// Records that batch operations looked at.
   private(set) var recordsShown = 0
   var schema: SpaceSchema?
@@ -43,8 +48,39 @@ struct IngestSpace {
   /// Sends packets of several principals in one transaction.
   mutating func send(_ incoming: [IncomingPacket]) -> [IngestResult] {
     let packets = incoming.map(\.packet)
+    let quick = quickly(incoming)
+    let effects = decide(incoming, in: context(for: packets))
+    if let quick {
+      #expect(quick == effects)
+      quickDecisions += 1
+    }
+    save(effects)
+    return effects.results
+  }
+
+  /// Returns the effects of a quick decision that takes every insert for that of a new record;
+  /// `nil` if there is none, or a unique key would refuse them.
+  private func quickly(_ incoming: [IncomingPacket]) -> IngestEffects? {
+    let packets = incoming.map(\.packet)
+    let lookUps = IngestLookUps(packets, isThorough: false) { $0.kind == .insert }
     var context = context(for: packets)
-    let effects = Ingest.decide(incoming, in: &context) { need, context in
+    context.known = [:]
+    context.records = context.records.filter { lookUps.records.contains($0.key) }
+    guard lookUps.suffice(for: packets, in: context) else { return nil }
+    var copy = self
+    let effects = copy.decide(incoming, in: context)
+    guard lookUps.suffice(for: effects),
+      effects.operations.allSatisfy({ history[$0.id] == nil }),
+      effects.records.allSatisfy({ !$0.isNew || records[$0.key] == nil })
+    else { return nil }
+    return effects
+  }
+
+  private mutating func decide(
+    _ incoming: [IncomingPacket], in loaded: IngestContext
+  ) -> IngestEffects {
+    var context = loaded
+    return Ingest.decide(incoming, in: &context) { need, context in
       switch need {
       case .bodies(let keys):
         for key in keys {
@@ -58,8 +94,6 @@ struct IngestSpace {
       case .matches(let matcher): match(matcher, &context)
       }
     }
-    save(effects)
-    return effects.results
   }
 
   mutating func send(_ packet: Packet, role: Role = .writer) -> IngestResult {

@@ -11,7 +11,7 @@ struct IngestUsageTests {
   /// Returns a space after packets of three principals with two devices each: complete, early,
   /// merged in one transaction, of inserts, updates and deletes.
   private static func busySpace(_ seed: UInt64) -> IngestSpace {
-    var random = SeededNumbers(seed)
+    var random = SeededGenerator(seed: seed)
     var space = IngestSpace()
     var makers = (0..<6).map { PacketMaker(UInt64($0) + 1) }
     var held: [IncomingPacket] = []
@@ -119,20 +119,5 @@ struct IngestUsageTests {
       other.operation(.update, "b", column("b", 1_500)), other.operation(.delete, "b"),
     ])
     #expect(space.send(whole).word == "applied")
-  }
-}
-
-/// SplitMix64 (Steele, Lea, Flood, 2014).
-private struct SeededNumbers {
-  private var state: UInt64
-
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func below(_ bound: Int) -> Int {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return Int((mixed ^ mixed >> 31) % UInt64(bound))
   }
 }

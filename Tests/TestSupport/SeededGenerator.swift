@@ -13,6 +13,9 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
+  /// Returns a number from 0 up to `bound`, which is not included.
+  package mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(bound)) }
+
   /// Returns `true` in `part` of `whole` cases.
   package mutating func chance(_ part: Int, of whole: Int) -> Bool {
     Int.random(in: 0..<whole, using: &self) < part

@@ -42,32 +42,34 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
 
   /// Parses the 36-character form from UTF-8 bytes.
   package init?(utf8 bytes: UnsafeBufferPointer<UInt8>) {
-    guard bytes.count == 36 else { return nil }
-    var halves: (UInt64, UInt64) = (0, 0)
-    var digits = 0
-    for index in 0..<36 {
-      let byte = bytes[index]
-      if index == 8 || index == 13 || index == 18 || index == 23 {
-        guard byte == 0x2D else { return nil }
-        continue
-      }
-      guard let digit = hexValue(byte) else { return nil }
-      if digits < 16 {
-        halves.0 = halves.0 << 4 | UInt64(digit)
-      } else {
-        halves.1 = halves.1 << 4 | UInt64(digit)
-      }
-      digits += 1
+    if let id = UniqueID(lowercase: UnsafeRawBufferPointer(bytes)) {
+      self = id
+      return
     }
-    (high, low) = halves
+    guard bytes.count == 36 else { return nil }
+    let lower = bytes.map { (0x41...0x46).contains($0) ? $0 | 0x20 : $0 }
+    let id = lower.withUnsafeBytes { UniqueID(lowercase: $0) }
+    guard let id else { return nil }
+    self = id
   }
 
   /// Parses the 36-character form in lower case; `nil` for anything that ``description`` does not
   /// return.
   package init?(lowercase bytes: UnsafeRawBufferPointer) {
-    // 0x41 to 0x46 are A to F.
-    guard bytes.count == 36, !bytes.contains(where: { $0 & 0xF8 == 0x40 }) else { return nil }
-    self.init(utf8: bytes.bindMemory(to: UInt8.self))
+    guard bytes.count == 36, bytes[8] == 0x2D, bytes[13] == 0x2D, bytes[18] == 0x2D,
+      bytes[23] == 0x2D
+    else { return nil }
+    func eight(_ first: Int, _ second: Int) -> UInt64? {
+      let halves = (
+        UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: first, as: UInt32.self)),
+        UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: second, as: UInt32.self))
+      )
+      return hexValue(digits: UInt64(halves.0) << 32 | UInt64(halves.1))
+    }
+    guard let first = eight(0, 4), let second = eight(9, 14), let third = eight(19, 24),
+      let fourth = eight(28, 32)
+    else { return nil }
+    self.init(high: first << 32 | second, low: third << 32 | fourth)
   }
 
   /// Creates the sixteen bytes in network order; `nil` for any other count.
@@ -127,6 +129,24 @@ func writeHex(
 package func hexDigit(_ value: UInt64) -> UInt8 {
   let nibble = UInt8(truncatingIfNeeded: value & 0xF)
   return nibble < 10 ? 0x30 + nibble : 0x57 + nibble
+}
+
+/// Returns the value of eight hexadecimal digits in lower case, one a byte, the first one in the
+/// highest byte; `nil` for any other bytes.
+@inline(__always)
+private func hexValue(digits: UInt64) -> UInt64? {
+  let ones: UInt64 = 0x0101_0101_0101_0101
+  // Only letters have bit 6: `a` is 0x61. No sum carries into the next byte.
+  let letters = digits >> 6 & ones
+  let values = (digits & (0x0F * ones)) &+ letters &* 9
+  // The digits of these values. They differ if a byte is neither a digit nor a letter from `a` on.
+  let isWritten = values &+ 0x30 * ones &+ letters &* 0x27 == digits
+  // Values below 10 are digits and others are letters, and none is above 15.
+  let isInRange = (values &+ 6 * ones) >> 4 & ones == letters && values & (0xF0 * ones) == 0
+  guard isWritten, isInRange else { return nil }
+  let pairs = (values | values >> 4) & 0x00FF_00FF_00FF_00FF
+  let fours = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF
+  return (fours | fours >> 16) & 0xFFFF_FFFF
 }
 
 /// Returns the value of one hexadecimal digit in either case.

@@ -24,17 +24,31 @@ public struct SyncOperation: Sendable, Equatable {
   public var time: HybridTimestamp
   /// The columns written; empty for a delete.
   public var columns: [Column]
-  /// The times of columns that were written before ``time``. Operations on one record are merged
-  /// before they are sent, and each column keeps its own time.
-  public var columnTimes: [Name: HybridTimestamp]
   /// The newest change its author had seen: later changes in the space are concurrent with it.
   public var base: SequenceNumber
+  private var box: RareBox?
+
+  /// The times of columns that were written before ``time``. Operations on one record are merged
+  /// before they are sent, and each column keeps its own time.
+  public var columnTimes: [Name: HybridTimestamp] {
+    get { rare?.columnTimes ?? [:] }
+    set { change { $0.columnTimes = newValue } }
+  }
   /// Columns of an update whose integer is added to the present value and does not replace it.
-  public var increments: Set<Name>
+  public var increments: Set<Name> {
+    get { rare?.increments ?? [] }
+    set { change { $0.increments = newValue } }
+  }
   /// The former values in the author's row, for columns of an update that are merged as text.
-  public var originals: [Column]
+  public var originals: [Column] {
+    get { rare?.originals ?? [] }
+    set { change { $0.originals = newValue } }
+  }
   /// The effect and the predicate of a batch; `nil` for all other kinds.
-  public var batch: Batch?
+  public var batch: Batch? {
+    get { rare?.batch }
+    set { change { $0.batch = newValue } }
+  }
 
   /// Creates an operation from its parts.
   public init(
@@ -47,16 +61,40 @@ public struct SyncOperation: Sendable, Equatable {
     self.kind = kind
     self.time = time
     self.columns = columns
-    self.columnTimes = columnTimes
     self.base = base
-    self.increments = increments
-    self.originals = originals
+    let parts = Rare(columnTimes: columnTimes, increments: increments, originals: originals)
+    box = parts.isEmpty ? nil : .parts(parts)
+  }
+
+  private var rare: Rare? { if case .parts(let parts) = box { parts } else { nil } }
+
+  private mutating func change(_ change: (inout Rare) -> Void) {
+    var parts = rare ?? Rare()
+    change(&parts)
+    box = parts.isEmpty ? nil : .parts(parts)
   }
 
   /// Returns the time at which `column` was written.
   package func time(of column: Name) -> HybridTimestamp {
-    columnTimes.isEmpty ? time : columnTimes[column] ?? time
+    rare?.columnTimes[column] ?? time
   }
+}
+
+extension SyncOperation {
+  /// The parts that few operations have.
+  private struct Rare: Sendable, Equatable {
+    var columnTimes: [Name: HybridTimestamp] = [:]
+    var increments: Set<Name> = []
+    var originals: [Column] = []
+    var batch: Batch?
+
+    var isEmpty: Bool {
+      columnTimes.isEmpty && increments.isEmpty && originals.isEmpty && batch == nil
+    }
+  }
+
+  /// Rare parts in one reference: a copy of any other operation has none to count.
+  private indirect enum RareBox: Sendable, Equatable { case parts(Rare) }
 }
 
 /// Operations of one device that the server applies whole, exactly once and in the order of the

@@ -3,7 +3,7 @@ import FerryProtocol
 import Foundation
 
 /// One batch of packets in one transaction: lock and load in one round trip, decide, write and
-/// commit in another.
+/// commit in another. See ``IngestLookUps`` for batches that need more.
 struct PostgresIngest {
   let space: Int64
   let limits: Limits
@@ -19,34 +19,58 @@ struct PostgresIngest {
     _ packets: [IncomingPacket], _ matches: BatchMatches, on connection: PostgresConnection
   ) throws -> IngestAttempt {
     do {
-      return try apply(packets, matches, on: connection)
+      do {
+        return try apply(packets, matches, isThorough: false, on: connection)
+      } catch let error as PostgresError where error.sqlState == "23505" {
+        // A unique key: an operation or a record exists that was taken for new.
+        return try apply(packets, matches, isThorough: true, on: connection)
+      }
     } catch let wanted as BatchesToMatch {
       return .needsMatches(wanted)
     }
   }
 
   private func apply(
-    _ packets: [IncomingPacket], _ matches: BatchMatches, on connection: PostgresConnection
+    _ packets: [IncomingPacket], _ matches: BatchMatches, isThorough: Bool,
+    on connection: PostgresConnection
   ) throws -> IngestAttempt {
     let (before, effects) = try connection.transaction { connection in
-      var context = try load(packets, on: connection)
-      let before = context.space.head
-      let effects = try Ingest.decide(packets, in: &context) { need, context in
-        switch need {
-        case .bodies(let keys):
-          try loadBodies(keys, for: packets.count, into: &context, on: connection)
-        case .holders(let claims):
-          for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
-            context.holders[claim] = record
-          }
-        case .matches(let matcher): try match(matcher, matches, &context, on: connection)
-        }
+      var lookUps = IngestLookUps(packets.map(\.packet), isThorough: isThorough)
+      let loaded = try load(packets, lookUps, on: connection)
+      var effects: IngestEffects?
+      if lookUps.suffice(for: packets.map(\.packet), in: loaded) {
+        effects = try decide(packets, matches, in: loaded, on: connection)
       }
+      if effects.map({ !lookUps.suffice(for: $0) }) ?? true {
+        lookUps = IngestLookUps(packets.map(\.packet), isThorough: true)
+        var context = loaded
+        try load(lookUps, for: packets.count, into: &context, on: connection)
+        effects = try decide(packets, matches, in: context, on: connection)
+      }
+      guard let effects else { preconditionFailure("a thorough decision has effects") }
       try save(effects, on: connection)
-      return (before, effects)
+      return (loaded.space.head, effects)
     }
     timelines.note(effects.space, of: space)
     return .done(before: before, effects.batch)
+  }
+
+  private func decide(
+    _ packets: [IncomingPacket], _ matches: BatchMatches, in loaded: IngestContext,
+    on connection: PostgresConnection
+  ) throws -> IngestEffects {
+    var context = loaded
+    return try Ingest.decide(packets, in: &context) { need, context in
+      switch need {
+      case .bodies(let keys):
+        try loadBodies(keys, for: packets.count, into: &context, on: connection)
+      case .holders(let claims):
+        for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
+          context.holders[claim] = record
+        }
+      case .matches(let matcher): try match(matcher, matches, &context, on: connection)
+      }
+    }
   }
 
   // MARK: Loading
@@ -106,11 +130,11 @@ struct PostgresIngest {
     """)
 
   private func load(
-    _ incoming: [IncomingPacket], on connection: PostgresConnection
+    _ incoming: [IncomingPacket], _ lookUps: IngestLookUps, on connection: PostgresConnection
   ) throws -> IngestContext {
-    let packets = incoming.map(\.packet)
+    let anchors = incoming.compactMap { $0.cursor?.anchor?.operation }
     var devices = PostgresArray<UUID>()
-    for device in Set(packets.map(\.device)) {
+    for device in Set(incoming.map(\.packet.device)) {
       devices.append(high: device.value.high, low: device.value.low)
     }
     let results = try connection.pipeline { pipeline in
@@ -118,8 +142,7 @@ struct PostgresIngest {
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
       pipeline.add(Self.buffered, [.int8(space), .array(devices)])
       PostgresUsage.addLookUp(of: incoming.map(\.principal), in: space, to: &pipeline)
-      addLookUps(
-        packets, anchors: incoming.compactMap { $0.cursor?.anchor?.operation }, to: &pipeline)
+      add(lookUps, anchors: anchors, to: &pipeline)
     }
     let state = try spaceTimelines.state(results[0])
     var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
@@ -129,7 +152,7 @@ struct PostgresIngest {
     for row in results[1] { try take(device: row, into: &context) }
     context.buffered = try results[2].compactMap { try BufferedPacket($0) }
     try PostgresUsage.take(results[3], into: &context)
-    try take(results[4], results[5], into: &context)
+    try take(results[4...], lookUps, anchors: anchors, into: &context)
     try context.refuseIfStatesLack(incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) },
@@ -148,53 +171,74 @@ struct PostgresIngest {
     }
   }
 
-  /// Looks up the entries of the history and of the records for these packets.
-  private func addLookUps(
-    _ packets: [Packet], anchors: [OperationID] = [], to pipeline: inout PostgresPipeline
+  /// Adds the statements that have anything to look up.
+  private func add(
+    _ lookUps: IngestLookUps, anchors: [OperationID] = [], to pipeline: inout PostgresPipeline
   ) {
-    let count = packets.reduce(anchors.count) { $0 + $1.operations.count + 1 }
-    var ids = PostgresArray<UUID>(reserving: count)
-    for anchor in anchors { ids.append(high: anchor.value.high, low: anchor.value.low) }
-    var tables = PostgresArray<String>()
-    var records = PostgresArray<[UInt8]>()
-    var wanted = Set<RecordKey>()
-    for packet in packets {
-      if let dependency = packet.dependency {
-        ids.append(high: dependency.value.high, low: dependency.value.low)
-      }
-      for operation in packet.operations {
-        ids.append(high: operation.id.value.high, low: operation.id.value.low)
-        guard wanted.insert(operation.key).inserted else { continue }
-        tables.append(utf8: operation.key.table.utf8)
-        records.append(record: operation.key.record)
-      }
+    let operations = anchors + lookUps.operations
+    if !operations.isEmpty {
+      var ids = PostgresArray<UUID>(reserving: operations.count)
+      for id in operations { ids.append(high: id.value.high, low: id.value.low) }
+      pipeline.add(Self.known, [.int8(space), .array(ids)])
     }
-    pipeline.add(Self.known, [.int8(space), .array(ids)])
-    let room = Int64(limits.packetStateBytes)
-    pipeline.add(Self.records, [.int8(space), .array(tables), .array(records), .int8(room)])
+    if !lookUps.records.isEmpty {
+      var tables = PostgresArray<String>()
+      var records = PostgresArray<[UInt8]>()
+      for key in lookUps.records {
+        tables.append(utf8: key.table.utf8)
+        records.append(record: key.record)
+      }
+      let room = Int64(limits.packetStateBytes)
+      pipeline.add(Self.records, [.int8(space), .array(tables), .array(records), .int8(room)])
+    }
   }
 
-  private func take(
-    _ known: PostgresRows, _ records: PostgresRows, into context: inout IngestContext
+  /// Looks up more for a context that was loaded.
+  ///
+  /// - Parameter incoming: The packets of the batch.
+  private func load(
+    _ lookUps: IngestLookUps, for incoming: Int, into context: inout IngestContext,
+    on connection: PostgresConnection
   ) throws {
-    for row in known {
-      guard let id = OperationID(uuidBytes: try row.uuidBytes(0)),
-        let device = DeviceID(uuidBytes: try row.uuidBytes(2))
-      else { continue }
-      let outcome =
-        row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
-      context.known[id] = KnownOperation(
-        sequence: try row.int8(1), device: device, outcome: outcome,
-        historyHash: UInt64(bitPattern: try row.int8(4)))
+    let results = try connection.pipeline { add(lookUps, to: &$0) }
+    try take(results[...], lookUps, into: &context)
+    try context.refuseIfStatesLack(incoming)
+  }
+
+  /// Takes the results of the statements that ``add(_:anchors:to:)`` has added.
+  private func take(
+    _ results: ArraySlice<PostgresRows>, _ lookUps: IngestLookUps, anchors: [OperationID] = [],
+    into context: inout IngestContext
+  ) throws {
+    var results = results
+    if !anchors.isEmpty || !lookUps.operations.isEmpty {
+      for row in results.removeFirst() { try take(known: row, into: &context) }
     }
-    for row in records {
-      if row.isNull(2) { context.lacksStates = true }
-      guard !context.lacksStates else { return }
-      let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
-      context.records[key] = try row.bytes(2) {
-        context.recordBytes[key] = $0.count
-        return try RecordState(stored: $0, limits: .stored)
+    if !lookUps.records.isEmpty {
+      for row in results.removeFirst() where !context.lacksStates {
+        try take(record: row, into: &context)
       }
+    }
+  }
+
+  private func take(known row: PostgresRow, into context: inout IngestContext) throws {
+    guard let id = OperationID(uuidBytes: try row.uuidBytes(0)),
+      let device = DeviceID(uuidBytes: try row.uuidBytes(2))
+    else { return }
+    let outcome =
+      row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
+    context.known[id] = KnownOperation(
+      sequence: try row.int8(1), device: device, outcome: outcome,
+      historyHash: UInt64(bitPattern: try row.int8(4)))
+  }
+
+  private func take(record row: PostgresRow, into context: inout IngestContext) throws {
+    context.lacksStates = row.isNull(2)
+    if context.lacksStates { return }
+    let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
+    context.records[key] = try row.bytes(2) {
+      context.recordBytes[key] = $0.count
+      return try RecordState(stored: $0, limits: .stored)
     }
   }
 
@@ -222,9 +266,8 @@ struct PostgresIngest {
     guard bodies.count == keys.count else {
       throw StoreError.failed("a buffered packet is missing")
     }
-    let results = try connection.pipeline { addLookUps(bodies, to: &$0) }
-    try take(results[0], results[1], into: &context)
-    try context.refuseIfStatesLack(incoming)
+    try load(
+      IngestLookUps(bodies, isThorough: true), for: incoming, into: &context, on: connection)
   }
 
   // MARK: Saving

@@ -1,0 +1,83 @@
+import FerryProtocol
+
+/// The entries of the history and the records that a batch is decided with, for a store whose look-ups
+/// cost as much as its writes; pure.
+///
+/// Most packets continue their device's chain, so their operations are new, and so are the records
+/// that these insert under new identifiers. Such entries are not looked up at first: a *quick*
+/// decision takes them for absent. If one exists after all, its row cannot be written a second time:
+/// the database refuses the transaction, and the batch is decided again *thoroughly*. The same happens
+/// if a quick decision is more than the plain application of all packets, since a refusal writes no
+/// row that could fail.
+///
+///     var lookUps = IngestLookUps(packets, isThorough: false)
+///     // load lookUps.records, the chains and the anchors …
+///     if !lookUps.suffice(for: packets, in: context) { lookUps = .init(packets, isThorough: true) }
+struct IngestLookUps {
+  let isThorough: Bool
+  private(set) var operations: [OperationID] = []
+  /// Each once.
+  private(set) var records: [RecordKey] = []
+
+  /// The difference between an identifier's time and its insert's up to which the record is taken
+  /// for new, in milliseconds.
+  private static let freshness: Int64 = 60_000
+
+  /// - Parameters:
+  ///   - isThorough: Whether everything is looked up.
+  ///   - isFresh: Returns whether the record of an operation is taken for new otherwise.
+  init(
+    _ packets: [Packet], isThorough: Bool,
+    isFresh: (SyncOperation) -> Bool = IngestLookUps.isFresh
+  ) {
+    self.isThorough = isThorough
+    let count = packets.reduce(0) { $0 + $1.operations.count + 1 }
+    var wanted = Set<RecordKey>()
+    if isThorough {
+      operations.reserveCapacity(count)
+      wanted.reserveCapacity(count)
+    }
+    for packet in packets {
+      if isThorough, let dependency = packet.dependency { operations.append(dependency) }
+      for operation in packet.operations {
+        if isThorough { operations.append(operation.id) }
+        if !isThorough && isFresh(operation) { continue }
+        if wanted.insert(operation.key).inserted { records.append(operation.key) }
+      }
+    }
+  }
+
+  /// Returns whether the record of an operation is most likely not there yet: it is inserted under
+  /// a UUID of version 7 of about the same time (RFC 9562 §5.7).
+  static func isFresh(_ operation: SyncOperation) -> Bool {
+    guard operation.kind == .insert,
+      let id = operation.key.record.withBytes({ UniqueID(lowercase: $0) }), id.version == 7
+    else { return false }
+    let (distance, overflows) = id.timestamp.milliseconds.subtractingReportingOverflow(
+      operation.time.milliseconds)
+    return !overflows && distance.magnitude <= Self.freshness.magnitude
+  }
+
+  /// Returns whether a decision may begin: the look-ups are thorough, or each packet continues its
+  /// device's chain and none waits.
+  func suffice(for packets: [Packet], in context: IngestContext) -> Bool {
+    if isThorough { return true }
+    guard context.buffered.isEmpty else { return false }
+    var tails: [DeviceID: OperationID] = [:]
+    for packet in packets {
+      guard packet.dependency == tails[packet.device] ?? context.chains[packet.device]?.tail
+      else { return false }
+      tails[packet.device] = packet.tail
+    }
+    return true
+  }
+
+  /// Returns whether a decision may be written.
+  func suffice(for effects: IngestEffects) -> Bool {
+    isThorough
+      || effects.results.allSatisfy { result in
+        guard case .accepted(let receipt, _) = result else { return false }
+        return receipt.status == .applied
+      }
+  }
+}

@@ -1,0 +1,99 @@
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncServer
+
+/// Batches that are decided without looking for entries that are most likely not there.
+@Suite(.hangLimit)
+struct IngestLookUpsTests {
+  @Test("a quick decision is the thorough one, or a unique key refuses it")
+  func equal() {
+    // ``IngestSpace`` compares them.
+    let quick = (0..<40).map { Self.busySpace(UInt64($0)).quickDecisions }
+    #expect(quick.allSatisfy { $0 > 0 } && quick.reduce(0, +) > 200)
+  }
+
+  /// Returns a space after packets of four devices that lose answers, send packets again, late,
+  /// under another device and together, and that write the same records.
+  private static func busySpace(_ seed: UInt64) -> IngestSpace {
+    var random = SeededGenerator(seed: seed)
+    var space = IngestSpace()
+    var makers = (0..<4).map { PacketMaker(UInt64($0) + 1) }
+    var sent: [Packet] = []
+    for _ in 0..<80 {
+      var batch: [Packet] = []
+      for _ in 0..<(1 + random.below(3)) {
+        let device = random.below(4)
+        let again = sent.isEmpty ? nil : sent[random.below(sent.count)]
+        if let again, random.below(6) == 0 {
+          var copy = again
+          // A copy of a device has its operations under another identity.
+          if random.below(2) == 0 {
+            (copy.device, copy.dependency) = (makers[device].device, makers[device].tail)
+          }
+          batch.append(copy)
+          continue
+        }
+        let packet = makers[device].packet(
+          (0..<(1 + random.below(3))).map { _ in
+            let kind: OperationKind = [.insert, .insert, .update, .delete][random.below(4)]
+            let columns = kind == .delete ? [] : [Column("c\(random.below(2))", "x")]
+            return makers[device].operation(kind, "r\(random.below(40))", columns)
+          }, continues: random.below(8) == 0)
+        sent.append(packet)
+        if random.below(8) > 0 { batch.append(packet) }
+      }
+      _ = space.send(batch)
+    }
+    return space
+  }
+
+  private static func insert(_ record: String, at milliseconds: Int64) -> SyncOperation {
+    SyncOperation(
+      id: OperationID(UniqueID(high: 7, low: 7)),
+      key: RecordKey(table: "t", record: Name(record)), kind: .insert,
+      time: HybridTimestamp(milliseconds: milliseconds))
+  }
+
+  @Test("a record is taken for new if its identifier was made with its insert")
+  func fresh() {
+    let now: Int64 = 1_800_000_000_000
+    let id = UniqueID(timestamp: HybridTimestamp(milliseconds: now), random: 1).description
+    for (distance, isFresh) in [
+      (Int64(0), true), (60_000, true), (-60_000, true), (60_001, false), (-60_001, false),
+    ] {
+      #expect(IngestLookUps.isFresh(Self.insert(id, at: now + distance)) == isFresh)
+    }
+    #expect(!IngestLookUps.isFresh(Self.insert(id.uppercased(), at: now)))
+    #expect(!IngestLookUps.isFresh(Self.insert("home", at: now)))
+    // Version 4 (RFC 9562 §5.4) has no time.
+    let other = id.prefix(14) + "4" + id.dropFirst(15)
+    #expect(!IngestLookUps.isFresh(Self.insert(String(other), at: now)))
+    var update = Self.insert(id, at: now)
+    update.kind = .update
+    #expect(!IngestLookUps.isFresh(update))
+    #expect(!IngestLookUps.isFresh(Self.insert("ffffffff-ffff-7fff-bfff-ffffffffffff", at: 0)))
+  }
+
+  @Test("a quick look-up asks for no operation, and for records that may be there")
+  func keys() {
+    let now: Int64 = 1_800_000_000_000
+    let id = UniqueID(timestamp: HybridTimestamp(milliseconds: now), random: 1).description
+    var (maker, other) = (PacketMaker(1), PacketMaker(2))
+    let packets = [
+      Packet(
+        device: maker.device, dependency: other.operation().id,
+        operations: [
+          Self.insert(id, at: now), Self.insert("home", at: now), Self.insert("home", at: now),
+        ]),
+      maker.packet("a"),
+    ]
+    let quick = IngestLookUps(packets, isThorough: false)
+    #expect(quick.operations.isEmpty)
+    #expect(quick.records.map(\.record) == ["home", "a"])
+    let thorough = IngestLookUps(packets, isThorough: true)
+    #expect(thorough.operations.count == 5)
+    #expect(thorough.records.map(\.record) == [Name(id), "home", "a"])
+  }
+}
