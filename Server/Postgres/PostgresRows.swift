@@ -26,6 +26,9 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
     return PostgresRow(rows: self, index: Int32(position))
   }
 
+  /// The memory that the result takes, in bytes: more than its values.
+  package var byteCount: Int { PQresultMemorySize(result) }
+
   /// Rows that an INSERT, UPDATE, DELETE or SELECT touched; 0 for other commands.
   package var affected: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 

@@ -69,6 +69,9 @@ package struct RecordState: Sendable, Equatable {
     self.columns = columns
   }
 
+  /// Whether nothing has been written.
+  package var isEmpty: Bool { inserted == nil && deleted == nil && columns.isEmpty }
+
   /// Whether the record exists for a reader.
   package var isAlive: Bool {
     guard let inserted else { return false }
@@ -189,6 +192,7 @@ package struct RecordState: Sendable, Equatable {
     _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber, _ rules: TableRules,
     _ outcome: inout Outcome
   ) {
+    if columns.isEmpty && deleted == nil { return fill(operation, stamp, sequence) }
     let isPlain = rules.isPlain && operation.increments.isEmpty
     var hasErased = false
     for column in operation.columns {
@@ -212,6 +216,22 @@ package struct RecordState: Sendable, Equatable {
     }
     // No value replaces an erased column: only the whole record removes it from the author's table.
     if hasErased && isAlive { touchAll(sequence) }
+  }
+
+  /// Writes the columns of a record that has none: each is there as it was written.
+  private mutating func fill(
+    _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber
+  ) {
+    let written = operation.columns
+    let order = written.ascendingOrder
+    columns.reserveCapacity(written.count)
+    for index in written.indices {
+      let column = written[order?[index] ?? index]
+      columns.append(
+        ColumnState(
+          name: column.name, value: column.value,
+          stamp: operation.stamp(of: column.name, within: stamp), sequence: sequence))
+    }
   }
 
   /// Has a record that came to life sent whole, and a dead one as its tombstone.
@@ -240,7 +260,18 @@ extension SyncOperation {
   /// Returns the stamp of an insert, which is as old as its oldest column. Updates may have been
   /// merged into it: a delete in between erases all of it or nothing.
   func insertStamp(within stamp: Stamp) -> Stamp {
-    columns.map { self.stamp(of: $0.name, within: stamp) }.min() ?? stamp
+    if hasOneTime {
+      return columns.isEmpty ? stamp : Stamp(time: min(time, stamp.time), device: stamp.device)
+    }
+    return columns.map { self.stamp(of: $0.name, within: stamp) }.min() ?? stamp
+  }
+}
+
+extension [Column] {
+  /// The places of the columns in the order of their names; `nil` if they are in it already.
+  fileprivate var ascendingOrder: [Int]? {
+    let ascend = indices.dropFirst().allSatisfy { self[$0 - 1].name < self[$0].name }
+    return ascend ? nil : indices.sorted { self[$0].name < self[$1].name }
   }
 }
 

@@ -34,9 +34,10 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   }
 
   package func appendText(to text: inout [UInt8]) {
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 16) { characters in
-      writeHex(rawValue, digits: 16, at: 0, in: characters)
-      text.append(contentsOf: UnsafeBufferPointer(characters))
+    withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { room in
+      guard var end = room.baseAddress else { return }
+      end.append(hex: rawValue)
+      text.append(contentsOf: UnsafeRawBufferPointer(room))
     }
   }
 

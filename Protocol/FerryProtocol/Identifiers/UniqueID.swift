@@ -93,69 +93,14 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   }
 
   package func appendText(to text: inout [UInt8]) {
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 36) { characters in
-      writeHex(high >> 32, digits: 8, at: 0, in: characters)
-      characters[8] = 0x2D
-      writeHex(high >> 16, digits: 4, at: 9, in: characters)
-      characters[13] = 0x2D
-      writeHex(high, digits: 4, at: 14, in: characters)
-      characters[18] = 0x2D
-      writeHex(low >> 48, digits: 4, at: 19, in: characters)
-      characters[23] = 0x2D
-      writeHex(low, digits: 12, at: 24, in: characters)
-      text.append(contentsOf: UnsafeBufferPointer(characters))
+    withUnsafeTemporaryAllocation(byteCount: 36, alignment: 8) { room in
+      guard var end = room.baseAddress else { return }
+      end.append(self)
+      text.append(contentsOf: UnsafeRawBufferPointer(room))
     }
   }
 
   public static func < (left: UniqueID, right: UniqueID) -> Bool {
     (left.high, left.low) < (right.high, right.low)
-  }
-}
-
-/// Writes the low `digits` hexadecimal digits of `value`.
-@inline(__always)
-func writeHex(
-  _ value: UInt64, digits: Int, at start: Int, in characters: UnsafeMutableBufferPointer<UInt8>
-) {
-  var rest = value
-  for index in stride(from: start + digits - 1, through: start, by: -1) {
-    characters[index] = hexDigit(rest)
-    rest >>= 4
-  }
-}
-
-/// Returns the digit for the low four bits of `value`.
-@inline(__always)
-package func hexDigit(_ value: UInt64) -> UInt8 {
-  let nibble = UInt8(truncatingIfNeeded: value & 0xF)
-  return nibble < 10 ? 0x30 + nibble : 0x57 + nibble
-}
-
-/// Returns the value of eight hexadecimal digits in lower case, one a byte, the first one in the
-/// highest byte; `nil` for any other bytes.
-@inline(__always)
-private func hexValue(digits: UInt64) -> UInt64? {
-  let ones: UInt64 = 0x0101_0101_0101_0101
-  // Only letters have bit 6: `a` is 0x61. No sum carries into the next byte.
-  let letters = digits >> 6 & ones
-  let values = (digits & (0x0F * ones)) &+ letters &* 9
-  // The digits of these values. They differ if a byte is neither a digit nor a letter from `a` on.
-  let isWritten = values &+ 0x30 * ones &+ letters &* 0x27 == digits
-  // Values below 10 are digits and others are letters, and none is above 15.
-  let isInRange = (values &+ 6 * ones) >> 4 & ones == letters && values & (0xF0 * ones) == 0
-  guard isWritten, isInRange else { return nil }
-  let pairs = (values | values >> 4) & 0x00FF_00FF_00FF_00FF
-  let fours = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF
-  return (fours | fours >> 16) & 0xFFFF_FFFF
-}
-
-/// Returns the value of one hexadecimal digit in either case.
-@inline(__always)
-package func hexValue(_ byte: UInt8) -> UInt8? {
-  switch byte {
-  case 0x30...0x39: byte - 0x30
-  case 0x61...0x66: byte - 0x57
-  case 0x41...0x46: byte - 0x37
-  default: nil
   }
 }

@@ -149,14 +149,6 @@ extension JSONWriter {
   }
 }
 
-extension UnsafeMutableRawPointer {
-  @inline(__always)
-  fileprivate mutating func append(_ byte: UInt8) {
-    storeBytes(of: byte, as: UInt8.self)
-    self += 1
-  }
-}
-
 extension String: JSONWritable {
   package func write(to json: inout JSONWriter) { json.string(self) }
 }

@@ -41,6 +41,20 @@ package struct JSONWriter {
   /// Appends bytes that are JSON already.
   package mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
 
+  /// Appends up to 256 bytes that `write` puts at a pointer, which it moves to their end.
+  @inline(__always)
+  mutating func block(_ write: (inout UnsafeMutableRawPointer) -> Void) {
+    withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { room in
+      guard let start = room.baseAddress else { return }
+      var end = start
+      write(&end)
+      raw(UnsafeRawBufferPointer(start: start, count: end - start))
+    }
+  }
+
+  /// Puts bytes that are JSON already before everything else.
+  package mutating func prepend(_ json: [UInt8]) { bytes.insert(contentsOf: json, at: 0) }
+
   /// Appends a byte of the structure.
   @inline(__always)
   mutating func byte(_ byte: UInt8) { bytes.append(byte) }

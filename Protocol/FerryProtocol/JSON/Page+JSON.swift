@@ -50,12 +50,24 @@ extension JSONWriter {
   private mutating func changeHead(
     _ sequence: SequenceNumber, _ table: UnsafeBufferPointer<UInt8>, _ record: StoredRecordName
   ) {
-    member("sequence", digits: sequence)
-    key("table")
+    block { text in
+      text.append(#""sequence":""#)
+      text.append(decimal: sequence)
+      text.append(#"","table":"#)
+    }
     string(utf8: table)
-    key("record")
-    string(record)
-    key("writes")
+    switch record {
+    case .uuid(let id):
+      block { text in
+        text.append(#","record":""#)
+        text.append(id)
+        text.append(#"","writes":"#)
+      }
+    case .text(let name):
+      key("record")
+      string(name)
+      key("writes")
+    }
   }
 }
 

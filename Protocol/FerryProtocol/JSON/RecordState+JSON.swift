@@ -79,23 +79,36 @@ extension JSONWriter {
   package mutating func state(_ state: RecordState) {
     let keys = state.writeKeys
     array(of: keys) { json, key in
-      json.object { json in
-        let kind = state.kind(of: key)
-        json.writeMembers(key, kind: kind)
-        if kind == .delete { return }
-        json.key("data")
-        json.columns(of: state, in: key, isOnly: keys.count == 1)
-      }
+      let kind = state.kind(of: key)
+      json.beginWrite(key, kind: kind)
+      if kind != .delete { json.columns(of: state, in: key, isOnly: keys.count == 1) }
+      json.endObject()
     }
   }
 
-  mutating func writeMembers(_ key: WriteKey, kind: OperationKind?) {
-    member("sequence", digits: key.sequence)
-    member("time", key.stamp.time)
-    member("device", key.stamp.device.value)
-    if key.origin != key.sequence { member("origin", digits: key.origin) }
-    if key.shared != 0 { member("shared", digits: key.shared) }
-    member("kind", ifPresent: kind?.rawValue)
+  /// Writes the head of a write. Its columns follow unless it is a delete, then ``endObject()``.
+  mutating func beginWrite(_ key: WriteKey, kind: OperationKind?) {
+    block { text in
+      text.append(#"{"sequence":""#)
+      text.append(decimal: key.sequence)
+      text.append(#"","time":""#)
+      text.append(hex: key.stamp.time.rawValue)
+      text.append(#"","device":""#)
+      text.append(key.stamp.device.value)
+      if key.origin != key.sequence {
+        text.append(#"","origin":""#)
+        text.append(decimal: key.origin)
+      }
+      if key.shared != 0 {
+        text.append(#"","shared":""#)
+        text.append(decimal: key.shared)
+      }
+      switch kind {
+      case .delete: text.append(#"","kind":"delete""#)
+      case .insert: text.append(#"","kind":"insert","data":"#)
+      case .update, .batch, nil: text.append(#"","data":"#)
+      }
+    }
   }
 
   /// Writes the columns that this write has left.

@@ -75,12 +75,8 @@ extension JSONWriter {
     beginArray()
     while let write = try writes.next() {
       element()
-      beginObject()
-      writeMembers(write.key, kind: write.kind == .update ? nil : write.kind)
-      if write.kind != .delete {
-        key("data")
-        raw(write.data)
-      }
+      beginWrite(write.key, kind: write.kind)
+      raw(write.data)
       endObject()
     }
     endArray()

@@ -74,6 +74,9 @@ public struct SyncOperation: Sendable, Equatable {
     box = parts.isEmpty ? nil : .parts(parts)
   }
 
+  /// Whether all columns were written at ``time``.
+  package var hasOneTime: Bool { box == nil || columnTimes.isEmpty }
+
   /// Returns the time at which `column` was written.
   package func time(of column: Name) -> HybridTimestamp {
     rare?.columnTimes[column] ?? time

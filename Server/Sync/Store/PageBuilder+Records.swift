@@ -19,14 +19,10 @@ extension PageBuilder {
 
   /// Returns the encoded answer. Its cursor asks from the start, so that sending it again skips
   /// nothing.
-  consuming func finishRecords(epoch: Epoch, head: SequenceNumber, now: Int64) -> [UInt8] {
-    var page = JSONWriter(capacity: changes.count + 512)
-    page.beginPage(
+  mutating func finishRecords(epoch: Epoch, head: SequenceNumber, now: Int64) -> [UInt8] {
+    whole(
       PageHead(
         epoch: epoch, head: head, cursor: Cursor(epoch: epoch, applied: 0), more: true,
         appliedTail: nil, serverTime: now, count: count))
-    page.raw(changes.finish())
-    page.endPage()
-    return page.finish()
   }
 }

@@ -13,7 +13,11 @@ struct PageBuilder {
   private var notices: NoticeFeed
   let request: PullRequest
 
-  init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed()) {
+  /// The bytes of a head, and of what an answer has besides its changes.
+  private static let headBytes = 1_024
+
+  /// - Parameter changeBytes: The bytes that the changes will take, if that is known about.
+  init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed(), changeBytes: Int? = nil) {
     self.request = request
     self.notices = notices
     // All pages of one list contain the changes after the same point. So a column edited before the
@@ -21,7 +25,8 @@ struct PageBuilder {
     applied = request.cursor?.applied ?? 0
     last = request.cursor?.received ?? 0
     // Most pages are small, and large ones grow in a few steps.
-    changes = JSONWriter(capacity: min(request.byteLimit, request.limit * 256, 64 << 10) + 1024)
+    let expected = changeBytes ?? min(request.limit * 256, 64 << 10)
+    changes = JSONWriter(capacity: min(request.byteLimit, expected) + Self.headBytes)
   }
 
   /// Whether another row may be added. There is always room for one.
@@ -77,7 +82,7 @@ struct PageBuilder {
   /// - Parameters:
   ///   - newest: the last changed record's sequence, from the same snapshot as all else.
   ///   - deviceName: the name of the asking device.
-  consuming func finish(
+  mutating func finish(
     _ space: SpaceSnapshot, newest: SequenceNumber, appliedTail: OperationID?,
     deviceName: DeviceName? = nil, now: Int64
   ) -> [UInt8] {
@@ -91,15 +96,21 @@ struct PageBuilder {
         epoch: epoch, applied: applied, received: last, anchor: space.anchor,
         began: applied == 0 ? began(space) : nil)
       : Cursor(epoch: epoch, applied: head, anchor: space.anchor)
-    var page = JSONWriter(capacity: changes.count + 512)
-    page.beginPage(
+    return whole(
       PageHead(
         epoch: epoch, head: head, cursor: cursor, more: more, appliedTail: appliedTail,
         serverTime: now, count: count, deviceName: deviceName, nameChanges: space.nameChanges),
       notices: notices.finish())
-    page.raw(changes.finish())
-    page.endPage()
-    return page.finish()
+  }
+
+  /// Returns the page with its head, which moves the changes: they are many, and a copy of them
+  /// would take new memory.
+  mutating func whole(_ head: PageHead, notices: [UInt8] = []) -> [UInt8] {
+    var start = JSONWriter(capacity: Self.headBytes + notices.count)
+    start.beginPage(head, notices: notices)
+    changes.prepend(start.finish())
+    changes.endPage()
+    return changes.bytes
   }
 
   /// Returns the head when the first page of this list from the start was read; `nil` if the cursor

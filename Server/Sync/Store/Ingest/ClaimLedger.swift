@@ -38,6 +38,9 @@ struct ClaimLedger {
     }
   }
 
+  /// Whether the table has unique keys.
+  func concerns(_ table: Name) -> Bool { schema?.tables[table]?.unique.isEmpty == false }
+
   /// Notes an operation that is about to change a record that looks like `before`.
   mutating func note(_ operation: SyncOperation, before: RecordState) {
     guard let unique = schema?.tables[operation.key.table]?.unique, !unique.isEmpty else { return }

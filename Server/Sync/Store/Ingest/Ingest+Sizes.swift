@@ -16,6 +16,18 @@ struct RecordMeasure: Equatable {
     isAlive = state.isAlive
   }
 
+  /// Returns the reason if a record is too large now; `nil` if it may be so large. One that was too
+  /// large before may become smaller.
+  func excess(over before: RecordMeasure, _ limits: Limits) -> String? {
+    if columns > limits.recordColumns, columns > before.columns {
+      return "the record would have \(columns) columns; \(limits.recordColumns) are allowed"
+    }
+    if bytes > limits.recordStateBytes, bytes > before.bytes {
+      return "the record would have \(bytes) bytes; \(limits.recordStateBytes) are allowed"
+    }
+    return nil
+  }
+
   /// The bytes that count for quotas: none while the record is deleted.
   var livingBytes: Int64 { isAlive ? Int64(bytes) : 0 }
 }
@@ -25,13 +37,10 @@ extension Ingest {
   /// The approximate bytes of each row of the history besides its values.
   private static let rowBytes: Int64 = 256
 
-  /// Remembers which operation of the packet wrote most to a record. A delete writes nothing: it
-  /// can always be applied.
-  mutating func noteWriter(_ operation: SyncOperation, named batch: OperationID?, at index: Int) {
-    if operation.kind == .delete { return }
-    let bytes = operation.columnBytes
+  /// Remembers which operation of the packet wrote most to a record.
+  mutating func noteWriter(_ operation: OperationID, of bytes: Int, at index: Int) {
     if let writer = records[index].writer, writer.bytes >= bytes { return }
-    records[index].writer = (operation.named(batch), bytes)
+    records[index].writer = (operation, bytes)
   }
 
   /// Ends a packet: measures the records that it touched, and charges its sender.
@@ -42,10 +51,17 @@ extension Ingest {
   mutating func settle(_ owner: Principal, operations: Int, notices: Int) {
     var (bytes, count) = (Int64(0), Int64(0))
     for index in touched {
-      let (state, before) = (records[index].state, records[index].measure)
-      let encoded = state.stored()
-      let after = RecordMeasure(state, bytes: encoded.count)
-      if let refusal = refusal(of: records[index], after) { refusals.append(refusal) }
+      let before = records[index].measure
+      let encoded = records[index].state.stored()
+      let after = RecordMeasure(records[index].state, bytes: encoded.count)
+      if let excess = after.excess(over: before, context.limits), let writer = records[index].writer
+      {
+        let key = records[index].key
+        refusals.append(
+          Refusal(
+            operation: writer.operation, code: .recordTooLarge, detail: excess, table: key.table,
+            record: key.record))
+      }
       bytes += after.livingBytes - before.livingBytes
       count += (after.isAlive ? 1 : 0) - (before.isAlive ? 1 : 0)
       records[index].measure = after
@@ -54,27 +70,11 @@ extension Ingest {
     }
     touched = []
     var written = Int64(0)
-    for row in effects.operations[operations...] { written += Self.rowBytes + row.byteCount }
+    for index in operations..<effects.operations.count {
+      written += Self.rowBytes + effects.operations[index].byteCount
+    }
     for row in effects.notices[notices...] { written += Self.rowBytes + Int64(row.body.count) }
     usage.charge(owner, bytes: bytes, records: count, written: written)
-  }
-
-  /// Refuses the operation that wrote most to a record that is too large now. One that was too
-  /// large before may become smaller.
-  private func refusal(of record: TouchedRecord, _ after: RecordMeasure) -> Refusal? {
-    guard let writer = record.writer else { return nil }
-    let (limits, before) = (context.limits, record.measure)
-    if after.columns > limits.recordColumns, after.columns > before.columns {
-      return Refusal(
-        writer.operation, .recordTooLarge,
-        "the record would have \(after.columns) columns; \(limits.recordColumns) are allowed")
-    }
-    if after.bytes > limits.recordStateBytes, after.bytes > before.bytes {
-      return Refusal(
-        writer.operation, .recordTooLarge,
-        "the record would have \(after.bytes) bytes; \(limits.recordStateBytes) are allowed")
-    }
-    return nil
   }
 
   // MARK: Devices and buffered packets

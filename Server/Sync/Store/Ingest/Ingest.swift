@@ -30,8 +30,9 @@ package struct Ingest {
     let isNew: Bool
     /// As it was before the packet under way.
     var measure: RecordMeasure
-    /// The packet's operation that wrote most to it; `nil` while it only deletes.
-    var writer: (operation: SyncOperation, bytes: Int)?
+    /// The packet's operation that wrote most to it, which a refusal names; `nil` while it only
+    /// deletes.
+    var writer: (operation: OperationID, bytes: Int)?
     /// Its stored form; `nil` while it changes.
     var encoded: [UInt8]?
   }
@@ -79,12 +80,9 @@ package struct Ingest {
     if !effects.refused.isEmpty || !effects.missingClaims.isEmpty { return effects }
     effects.claims = claims.rows
     // The state of an absent record that contains nothing leaves no row.
-    for record in records where !record.isNew || record.state != RecordState() {
-      let row = IngestEffects.RecordRow(
-        key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
-        isDead: !record.state.isAlive, state: record.encoded ?? record.state.stored(),
-        isNew: record.isNew)
-      effects.records.append(row)
+    effects.records.reserveCapacity(records.count)
+    for index in records.indices where !records[index].isNew || !records[index].state.isEmpty {
+      effects.records.append(IngestEffects.RecordRow(records[index]))
     }
     effects.buffered = plan.buffered.map { buffer($0) }
     (effects.usage, effects.total) = (usage.changed, usage.changedTotal)
@@ -100,11 +98,13 @@ package struct Ingest {
     let before = effects.space
     let rows = (effects.operations.count, effects.notices.count)
     let role = role(source)
-    for operation in packet.operations where known[operation.id] == nil {
-      if let refusal = check.refusal(of: operation, by: role) {
+    reserve(packet.operations.count)
+    // By index: a loop over the operations would copy each one.
+    for index in packet.operations.indices where known[packet.operations[index].id] == nil {
+      if let refusal = check.refusal(of: packet.operations[index], by: role) {
         refusals.append(refusal)
       } else {
-        apply(operation, of: packet.device)
+        apply(packet.operations[index], of: packet.device)
       }
     }
     settle(owner, operations: rows.0, notices: rows.1)
@@ -120,6 +120,16 @@ package struct Ingest {
     }
     receipts[source] = receipt
     if case .buffered = source { released[closer, default: []].append(receipt) }
+  }
+
+  /// Makes room for a packet with so many operations.
+  private mutating func reserve(_ count: Int) {
+    guard count > 8 else { return }
+    effects.operations.reserveCapacity(effects.operations.count + count)
+    records.reserveCapacity(records.count + count)
+    touched.reserveCapacity(count)
+    known.reserveCapacity(known.count + count)
+    recordIndex.reserveCapacity(recordIndex.count + count)
   }
 
   /// Returns the owner of a run, which is of one device.
@@ -167,23 +177,28 @@ package struct Ingest {
     if let batch = operation.batch { return expand(operation, batch, of: device) }
     let time = admitted(operation.time)
     let sequence = effects.space.place(operation.id, at: time, base: operation.base)
-    let index = touch(operation.key)
-    claims.note(operation.named(batch), before: records[index].state)
-    let former = records[index].state.soleInsert.map { _ in records[index].state.encodedColumns() }
-    let creates =
-      operation.kind == .insert && records[index].state == RecordState()
-      && operation.increments.isEmpty && operation.originals.isEmpty
-      && operation.columnTimes.isEmpty
+    let (index, isFirst) = touch(operation.key)
+    if claims.concerns(operation.key.table) {
+      claims.note(operation.named(batch), before: records[index].state)
+    }
+    // The state of a record that an insert creates has the columns of that insert, and no others.
+    let creates = isFirst && operation.kind == .insert && operation.isPlain
+    let former =
+      isFirst || records[index].state.soleInsert == nil
+      ? nil : records[index].state.encodedColumns()
+    let columnBytes = operation.kind == .delete ? 0 : operation.columnBytes
+    let rules = context.schema?.rules(for: operation.key.table) ?? .standard
     let outcome = records[index].state.merge(
-      operation, stamp: Stamp(time: time, device: device), sequence: sequence,
-      rules: context.schema?.rules(for: operation.key.table) ?? .standard)
-    noteWriter(operation, named: batch, at: index)
+      operation, stamp: Stamp(time: time, device: device), sequence: sequence, rules: rules)
+    // A delete can always be applied.
+    if operation.kind != .delete {
+      noteWriter(batch ?? operation.id, of: columnBytes, at: index)
+    }
     effects.notifyLosers(of: operation, outcome, at: sequence)
     let historyHash = effects.space.historyHash
     known[operation.id] = KnownOperation(
       sequence: sequence, device: device, outcome: outcome, historyHash: historyHash)
-    // The record's state has the columns of the insert that created it.
-    let isKeptByRecord = creates && records[index].state.soleInsert != nil
+    let isKeptByRecord = creates && (rules.isPlain || records[index].state.soleInsert != nil)
     effects.operations.append(
       IngestEffects.OperationRow(
         id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
@@ -192,7 +207,7 @@ package struct Ingest {
         former: former,
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
         outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks(),
-        omittedBytes: isKeptByRecord ? operation.columnBytes : 0))
+        omittedBytes: isKeptByRecord ? columnBytes : 0))
   }
 
   /// Returns the time under which an operation enters: see ``SpaceState/admit(_:until:)``.
@@ -202,23 +217,25 @@ package struct Ingest {
       time, until: HybridTimestamp(milliseconds: overflows ? .max : limit))
   }
 
-  private mutating func touch(_ key: RecordKey) -> Int {
-    if let index = recordIndex[key] {
+  /// Returns the record's place, and whether it has no state yet.
+  private mutating func touch(_ key: RecordKey) -> (Int, isFirst: Bool) {
+    let next = records.count
+    let index = recordIndex.place(of: key, orNew: next)
+    if index < next {
       if records[index].encoded != nil {
         records[index].encoded = nil
         touched.append(index)
       }
-      return index
+      return (index, false)
     }
     let existing = context.records[key]
-    recordIndex[key] = records.count
-    touched.append(records.count)
+    touched.append(next)
     records.append(
       TouchedRecord(
         key: key, state: existing ?? RecordState(), isNew: existing == nil,
         measure: existing.map { RecordMeasure($0, bytes: context.recordBytes[key]) }
           ?? RecordMeasure()))
-    return records.count - 1
+    return (next, existing == nil)
   }
 
   // MARK: Answering
@@ -281,5 +298,29 @@ package struct Ingest {
       key: BufferedKey(device: packet.device, tail: tail), dependency: packet.dependency,
       continues: packet.continues, byteCount: byteCount, role: packets[index].role)
     return IngestEffects.BufferedRow(packet: buffered, body: packet.encoded())
+  }
+}
+
+extension IngestEffects.RecordRow {
+  fileprivate init(_ record: borrowing Ingest.TouchedRecord) {
+    self.init(
+      key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
+      isDead: !record.state.isAlive, state: record.encoded ?? record.state.stored(),
+      isNew: record.isNew)
+  }
+}
+
+extension Dictionary<RecordKey, Int> {
+  /// Returns the place of a key; one that has none gets `next`.
+  fileprivate mutating func place(of key: RecordKey, orNew next: Int) -> Int {
+    func read(_ place: inout Int) -> Int { place }
+    return read(&self[key, default: next])
+  }
+}
+
+extension SyncOperation {
+  /// Whether its columns are just written.
+  fileprivate var isPlain: Bool {
+    hasOneTime && increments.isEmpty && originals.isEmpty
   }
 }

@@ -33,7 +33,7 @@ struct IngestPlanner {
   /// The number of devices that are new in this batch, by principal.
   private var claimed: [Principal: Int64] = [:]
   /// Operations that this batch brings into the history.
-  private var placed: [OperationID: DeviceID] = [:]
+  private let placed = PlacedOperations()
 
   init(_ context: IngestContext, _ packets: [IncomingPacket]) {
     self.context = context
@@ -201,7 +201,8 @@ struct IngestPlanner {
   /// Returns the device of the chain with which an operation came; `nil` if it is not in the
   /// history.
   func author(of id: OperationID) -> DeviceID? {
-    context.known[id]?.device ?? placed[id]
+    if let device = context.known[id]?.device { return device }
+    return placed.isEmpty ? nil : placed.device(of: id)
   }
 
   private func forked(_ device: DeviceID, _ dependency: OperationID?) -> Problem {
@@ -244,9 +245,7 @@ struct IngestPlanner {
       operations = context.bodies[key]?.operations ?? []
       if operations.isEmpty { plan.missing.append(key) }
     }
-    for operation in operations where author(of: operation.id) == nil {
-      placed[operation.id] = link.key.device
-    }
+    placed.add(operations, of: link.key.device)
     if (waiting[link.key.device]?.count ?? 0) > 1 {
       overtaken.formUnion(operations.lazy.map(\.id))
       overtaken.insert(link.key.tail)
@@ -372,5 +371,31 @@ struct IngestPlanner {
       \(limits.bufferedPackets) packets and \(limits.bufferedBytes) bytes. First send the packet \
       after the device's applied tail
       """)
+  }
+}
+
+/// Operations that a batch brings into the history. Most batches never ask for one, and nobody asks
+/// after the last packet: so they are indexed when one is asked for.
+private final class PlacedOperations {
+  private var devices: [OperationID: DeviceID] = [:]
+  private var added: [(operations: [SyncOperation], device: DeviceID)] = []
+
+  var isEmpty: Bool { devices.isEmpty && added.isEmpty }
+
+  func add(_ operations: [SyncOperation], of device: DeviceID) {
+    added.append((operations, device))
+  }
+
+  /// Returns the device of the chain with which an operation comes first; `nil` if none brings it.
+  func device(of id: OperationID) -> DeviceID? {
+    for (operations, device) in added {
+      devices.reserveCapacity(devices.count + operations.count)
+      for index in operations.indices {
+        let id = operations[index].id
+        if devices[id] == nil { devices[id] = device }
+      }
+    }
+    added = []
+    return devices[id]
   }
 }

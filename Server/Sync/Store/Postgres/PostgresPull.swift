@@ -114,7 +114,9 @@ struct PostgresPull {
   ) throws -> [UInt8] {
     let newest = state.isNull(2) ? 0 : try state.int8(2)
     let tail = state.isNull(3) ? nil : OperationID(uuidBytes: try state.uuidBytes(3))
-    var page = PageBuilder(request, notices: notices)
+    // The heads of a change and of its writes take some 220 bytes more than in the result.
+    var page = PageBuilder(
+      request, notices: notices, changeBytes: rows.count * 220 + rows.byteCount)
     for row in rows {
       let sequence = try row.int8(0)
       guard page.admits(sequence) else { break }
