@@ -13,7 +13,11 @@ struct MirrorAbsenceTests {
     try await stage.device.exchange()
     // One step that carries all.
     try await stage.mirror(["verify", "crm"])
-    try stage.sql("UPDATE app.tasks SET title = 'early', rank = 1 WHERE id = 'a'")
+    try stage.sql(
+      """
+      UPDATE app.tasks SET title = 'early', rank = 1 WHERE id = 'a';
+      UPDATE ferry_mirror.captured SET at = at - interval '1 minute'
+      """)
     try await stage.device.write("UPDATE tasks SET title = 'late' WHERE id = 'a'")
     try await stage.device.exchange()
     let run = try stage.run()
