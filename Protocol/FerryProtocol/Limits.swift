@@ -15,7 +15,8 @@ public struct Limits: Sendable, Equatable {
   public var operationBytes = 4 << 20
   /// Columns in one operation; SQLite's own default limit of a table is 2,000.
   public var columns = 1_000
-  /// Bytes of a record's state as it is sent. A delete is applied also if the state is larger then.
+  /// Bytes of a record's state as a server keeps it (``RecordState/stored()``); its JSON is larger.
+  /// A delete is applied also if the state is larger then.
   public var recordStateBytes = 8 << 20
   /// The most bytes of all records that one packet, or one transaction in several packets, writes
   /// to. They count as they are stored before it.
@@ -94,9 +95,9 @@ extension Limits {
   /// Bytes of a record's table and identifier in JSON: only identifiers need escapes.
   private var keyBytes: Int { 2 * nameBytes + 6 * recordBytes + 128 }
 
-  /// Bytes that a record's state may have above ``recordStateBytes``: places and stamps, which
-  /// deletes and writes that lost add to it.
-  package var recordStateSlack: Int { (recordColumns + 2) * 64 + 1_024 }
+  /// Bytes that a record's state may have above ``recordStateBytes`` when it is sent: places and
+  /// stamps, which deletes and writes that lost add to it, and which are longer in JSON.
+  package var recordStateSlack: Int { (recordColumns + 2) * (64 + 176) + 1_024 }
 
   /// Returns the bytes that a row's columns may have as JSON when a device writes them. The
   /// record's state then has room for the columns' places and stamps, each written by itself.

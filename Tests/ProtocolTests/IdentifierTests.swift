@@ -53,7 +53,7 @@ struct IdentifierTests {
     }
   }
 
-  @Test("one byte that is no hexadecimal digit makes a text no UUID, at any place")
+  @Test("a text with one invalid byte at any place is not a UUID")
   func digits() {
     let id = UniqueID(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210)
     let text = Array(id.description.utf8)

@@ -40,18 +40,18 @@ struct StoredStateTests {
     #expect(state.stored().count == 25 + 3 + #"{"a":1}"#.utf8.count)
   }
 
-  @Test("damaged states are refused or are other states, and nothing outside of them is read")
+  @Test("reading a damaged state never reads past its end")
   func damage() {
     let bytes = Self.state.stored()
-    for count in 0..<bytes.count {
+    for count in 1..<bytes.count {
       // Each state is in memory of its own, so that a read past its end is noticed.
-      Array(bytes[..<count]).readAsState()
+      #expect(!Array(bytes[..<count]).readAsState(), "\(count) bytes")
     }
     for index in bytes.indices {
       for bit in 0..<8 {
         var damaged = bytes
         damaged[index] ^= 1 << UInt8(bit)
-        damaged.readAsState()
+        _ = damaged.readAsState()
       }
     }
     #expect(throws: MalformedMessage.self) {
@@ -108,8 +108,8 @@ extension RecordState {
 }
 
 extension [UInt8] {
-  /// Reads the bytes as a state in both ways.
-  fileprivate func readAsState() {
+  /// Reads the bytes as a state in both ways. Returns whether they are one.
+  fileprivate func readAsState() -> Bool {
     let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
     defer { memory.deallocate() }
     memory.copyBytes(from: self)
@@ -117,7 +117,8 @@ extension [UInt8] {
     let state = try? RecordState(stored: bytes, limits: .standard)
     var json = JSONWriter()
     let isSent = (try? json.state(stored: bytes)) != nil
-    // Whatever can be read can be sent.
+    // Each state that can be read can be sent.
     #expect(state == nil || isSent)
+    return state != nil
   }
 }

@@ -53,7 +53,8 @@ extension StoreContract {
         try require(try await space.head(), is: 3, "the head")
       }
     },
-    StoreContract("entries that look new and are there already are found") { under in
+    StoreContract("existing records and operations are found even if their packet looks new") {
+      under in
       try await under.withSpace { space in
         var (first, second) = (Author(1), Author(2))
         second.wall += 5

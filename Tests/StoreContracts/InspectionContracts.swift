@@ -269,7 +269,7 @@ extension StoreContract {
           "parts of one operation")
       }
     },
-    StoreContract("a history has the values of an insert, whatever happened to its record since") {
+    StoreContract("a history has the values of an insert after later changes of its record") {
       under in
       try await under.withSpace { space in
         var author = Author(1)

@@ -1,7 +1,8 @@
 import FerryProtocol
-import FerrySyncServer
 import FerryTestSupport
 import Testing
+
+@testable import FerrySyncServer
 
 /// Packets that are buffered, refused and written, by the machine alone.
 @Suite(.hangLimit)
@@ -134,6 +135,32 @@ struct IngestEffectsTests {
       space.rows.map { $0.former.map(text) } == [
         nil, #"{"x":1,"y":2}"#, nil, nil, nil, nil, #"{"x":7}"#,
       ])
+  }
+
+  @Test("operations that change nothing do not copy the columns of an insert")
+  func changesNothing() {
+    var maker = PacketMaker(1)
+    var space = IngestSpace()
+    _ = space.send(maker.packet([maker.operation(.insert, "a", [Column("x", 1)])]))
+    _ = space.send(maker.packet((0..<5).map { _ in maker.operation(.update, "a") }))
+    _ = space.send(maker.packet([maker.operation(.update, "a", [Column("x", 2)])]))
+    #expect(
+      space.rows.map { $0.former.map(text) } == [nil, nil, nil, nil, nil, nil, #"{"x":1}"#])
+  }
+
+  @Test("a device whose entries were taken for new in vain is remembered, and no other")
+  func mistaken() {
+    let (first, second) = (PacketMaker(1).device, PacketMaker(2).device)
+    func packet(_ device: DeviceID) -> IncomingPacket {
+      IncomingPacket(Packet(device: device, dependency: nil, operations: []), byteCount: 1)
+    }
+    let devices = MistakenDevices()
+    #expect(!devices.concern([packet(first)], in: 1))
+    devices.note([packet(first)], in: 1)
+    #expect(devices.concern([packet(second), packet(first)], in: 1))
+    #expect(!devices.concern([packet(second)], in: 1) && !devices.concern([packet(first)], in: 2))
+    for number in 3..<10_003 { devices.note([packet(PacketMaker(UInt64(number)).device)], in: 1) }
+    #expect(!devices.concern([packet(first)], in: 1), "the memory is bounded")
   }
 
   private func text(_ json: [UInt8]) -> String { String(decoding: json, as: UTF8.self) }

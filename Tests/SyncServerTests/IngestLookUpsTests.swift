@@ -7,7 +7,7 @@ import Testing
 /// Batches that are decided without looking for entries that are most likely not there.
 @Suite(.hangLimit)
 struct IngestLookUpsTests {
-  @Test("a quick decision is the thorough one, or a unique key refuses it")
+  @Test("a quick decision equals the thorough one, or violates a unique key")
   func equal() {
     // ``IngestSpace`` compares them.
     let quick = (0..<40).map { Self.busySpace(UInt64($0)).quickDecisions }

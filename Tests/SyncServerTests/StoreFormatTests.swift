@@ -21,12 +21,12 @@ struct StoreFormatTests {
         Issue.record("\(error)")
         return
       }
-      #expect(reason.contains("its format is \(version), and this version needs format 1"))
+      #expect(reason.contains("its format is \(version), and this version needs format 2"))
     }
   }
 
   @Test(
-    "PostgreSQL: a store of another version is refused, and not changed", arguments: [0, 2, 12])
+    "PostgreSQL: a store of another version is refused, and not changed", arguments: [0, 1, 12])
   func postgres(version: Int) async throws {
     let url = try PostgresCluster.shared().createDatabase()
     await (try await PostgresStore(url: url)).close()
@@ -40,7 +40,7 @@ struct StoreFormatTests {
     #expect(try found[0].int8(0) == version && found[0].bool(1))
   }
 
-  @Test("SQLite: a store of another version is refused, and not changed", arguments: [2, 12])
+  @Test("SQLite: a store of another version is refused, and not changed", arguments: [1, 12])
   func embedded(version: Int) async throws {
     let directory = try TemporaryDirectory()
     await (try await SQLiteStore(directory: directory.url.path)).close()

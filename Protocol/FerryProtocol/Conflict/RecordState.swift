@@ -79,7 +79,8 @@ package struct RecordState: Sendable, Equatable {
     return inserted.stamp > deleted.stamp
   }
 
-  /// The insert that made all of the record, if nothing has changed or touched it since.
+  /// The insert that wrote all of the record; `nil` if another operation has changed or touched it
+  /// since.
   package var soleInsert: SequencedStamp? {
     guard deleted == nil, let inserted, inserted.origin == inserted.sequence else { return nil }
     let isSole = columns.allSatisfy {
@@ -218,7 +219,7 @@ package struct RecordState: Sendable, Equatable {
     if hasErased && isAlive { touchAll(sequence) }
   }
 
-  /// Writes the columns of a record that has none: each is there as it was written.
+  /// Writes the columns of a record that has none. Nothing is merged.
   private mutating func fill(
     _ operation: SyncOperation, _ stamp: Stamp, _ sequence: SequenceNumber
   ) {

@@ -1,4 +1,4 @@
-// Hexadecimal digits, one by one and eight at a time.
+// Texts of numbers and identifiers, and hexadecimal digits, one by one and eight at a time.
 
 /// Returns the digit for the low four bits of `value`.
 @inline(__always)
@@ -48,7 +48,7 @@ func hexDigits(_ value: UInt32) -> UInt64 {
   return values &+ 0x30 * ones &+ letters &* 0x27
 }
 
-// Short texts that are put at a pointer, which moves on. The memory has to have room for them.
+// Each method writes at the pointer and advances it. The caller guarantees the room.
 extension UnsafeMutableRawPointer {
   @inline(__always)
   mutating func append(_ byte: UInt8) {

@@ -29,8 +29,8 @@ extension RecordState {
     return RecordState(inserted: inserted, columns: fresh)
   }
 
-  /// A cursor below this needs the whole state, so the stored text can be sent as it is; 0 if it
-  /// never can.
+  /// A device with a cursor below this needs the whole state. The server then sends the stored
+  /// values without reading them. 0 if there is no such cursor.
   package var wholeBelow: SequenceNumber {
     guard isAlive, deleted == nil, let inserted else {
       return deleted != nil && inserted == nil && columns.isEmpty ? deleted?.sequence ?? 0 : 0

@@ -120,11 +120,13 @@ private struct StoredWrites {
   static let hasOrigin: UInt8 = 1 << 2
   static let hasShared: UInt8 = 1 << 3
   static let isLast: UInt8 = 1 << 4
+  private static let knownFlags: UInt8 = 0x1F
   /// Bytes of time and device.
   private static let stampBytes = 24
 
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
+  private var isAtEnd = false
 
   init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
@@ -136,11 +138,14 @@ private struct StoredWrites {
     }
   }
 
-  /// Returns the next write; `nil` after the last one.
+  /// Returns the next write; `nil` after the last one, or if there are no bytes.
   mutating func next() throws(MalformedMessage) -> StoredWrite? {
-    if position == bytes.count { return nil }
+    if isAtEnd || bytes.isEmpty { return nil }
+    guard position < bytes.count else { throw malformed() }
     let flags = bytes[position]
     position += 1
+    guard flags & ~Self.knownFlags == 0 else { throw malformed() }
+    isAtEnd = flags & Self.isLast != 0
     let kind: OperationKind =
       switch flags & 3 {
       case 0: .update
@@ -158,14 +163,13 @@ private struct StoredWrites {
     let shared = flags & Self.hasShared == 0 ? 0 : try integer()
     let key = WriteKey(sequence: sequence, stamp: stamp, origin: origin, shared: shared)
     let start = position
-    let isLast = flags & Self.isLast != 0
     if kind == .delete {
-      if isLast && position < bytes.count { throw malformed() }
+      if isAtEnd && position < bytes.count { throw malformed() }
       return StoredWrite(
         kind: kind, key: key, data: UnsafeRawBufferPointer(rebasing: bytes[start..<start]))
     }
-    let count = isLast ? bytes.count - start : Int(try integer())
-    let end = (isLast ? start : position).addingReportingOverflow(count)
+    let count = isAtEnd ? bytes.count - start : Int(try integer())
+    let end = (isAtEnd ? start : position).addingReportingOverflow(count)
     guard !end.overflow, end.partialValue <= bytes.count else { throw malformed() }
     let data = bytes[end.partialValue - count..<end.partialValue]
     position = end.partialValue

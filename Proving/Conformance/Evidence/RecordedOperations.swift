@@ -30,15 +30,15 @@ package enum RecordedOperations {
       return LocalOperation(
         id: OperationID(id), key: RecordKey(table: row.text(1), record: row.text(2)), kind: kind,
         columns: kind == .delete || row.isNull(4)
-          ? [] : try StoredText.columns(row.textBytes(4), of: kind),
+          ? [] : try StoredForm.columns(row.textBytes(4), of: kind),
         base: row.int64(5),
-        increments: row.isNull(6) ? [] : try StoredText.marks(row.textBytes(6)))
+        increments: row.isNull(6) ? [] : try StoredForm.marks(row.textBytes(6)))
     }
   }
 
   /// Returns the columns that a replica's file marked as increments, from the JSON that it keeps of
   /// them.
   package static func increments(marked text: UnsafeRawBufferPointer) throws -> Set<Name> {
-    try StoredText.marks(text)
+    try StoredForm.marks(text)
   }
 }

@@ -36,7 +36,7 @@ extension ServerEvidence {
         .once("SELECT tbl, record, state FROM records WHERE space = $1"), [.int8(id)])
       for row in records {
         let key = try row.recordKey(0, 1)
-        evidence.records[key] = try row.bytes(2) { try StoredText.state($0) }
+        evidence.records[key] = try row.bytes(2) { try StoredForm.state($0) }
       }
       evidence.findColumns()
       return evidence
@@ -47,18 +47,18 @@ extension ServerEvidence {
     guard let id = UniqueID(row, 1), let device = UniqueID(row, 2) else {
       throw UnreadableEvidence("the history contains a row without identifiers")
     }
-    let kind = try StoredText.kind(Int64(try row.int2(5)))
+    let kind = try StoredForm.kind(Int64(try row.int2(5)))
     var entry = HistoryEntry(
       sequence: try row.int8(0), id: OperationID(id), device: DeviceID(device),
       key: try row.recordKey(3, 4),
-      kind: kind, time: StoredText.time(try row.int8(6)), base: try row.int8(7),
-      columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredText.columns($0, of: kind) },
-      columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredText.times($0) },
-      outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredText.outcome($0) },
-      increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredText.increments($0) })
+      kind: kind, time: StoredForm.time(try row.int8(6)), base: try row.int8(7),
+      columns: row.isNull(8) ? [] : try row.bytes(8) { try StoredForm.columns($0, of: kind) },
+      columnTimes: row.isNull(9) ? [:] : try row.bytes(9) { try StoredForm.times($0) },
+      outcome: row.isNull(10) ? .applied : try row.bytes(10) { try StoredForm.outcome($0) },
+      increments: row.isNull(11) ? [] : try row.bytes(11) { try StoredForm.increments($0) })
     entry.prunedAt = row.isNull(12) ? nil : try row.int8(12)
-    entry.isKeptElsewhere = kind == .insert && row.isNull(8)
-    entry.former = row.isNull(13) ? nil : try row.bytes(13) { try StoredText.columns($0) }
+    entry.hasColumnsElsewhere = kind == .insert && row.isNull(8)
+    entry.former = row.isNull(13) ? nil : try row.bytes(13) { try StoredForm.columns($0) }
     return entry
   }
 }

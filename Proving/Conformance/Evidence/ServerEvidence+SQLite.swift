@@ -46,7 +46,7 @@ extension ServerEvidence {
     if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
     try connection.forEach("SELECT tbl, record, state FROM records WHERE space = ?", id) { row in
       let key = RecordKey(table: row.name(0), record: row.recordName(1).name)
-      evidence.records[key] = try StoredText.state(row.blobBytes(2))
+      evidence.records[key] = try StoredForm.state(row.blobBytes(2))
     }
     evidence.findColumns()
     return evidence
@@ -55,18 +55,18 @@ extension ServerEvidence {
   private static func entry(_ row: SQLiteStatement) throws -> HistoryEntry {
     guard let id = UniqueID(bytes: row.blobBytes(1)), let device = UniqueID(bytes: row.blobBytes(2))
     else { throw UnreadableEvidence("the history contains a row without identifiers") }
-    let kind = try StoredText.kind(row.int64(5))
+    let kind = try StoredForm.kind(row.int64(5))
     var entry = HistoryEntry(
       sequence: row.int64(0), id: OperationID(id), device: DeviceID(device),
       key: RecordKey(table: row.name(3), record: row.recordName(4).name),
-      kind: kind, time: StoredText.time(row.int64(6)), base: row.int64(7),
-      columns: row.isNull(8) ? [] : try StoredText.columns(row.textBytes(8), of: kind),
-      columnTimes: row.isNull(9) ? [:] : try StoredText.times(row.textBytes(9)),
-      outcome: row.isNull(10) ? .applied : try StoredText.outcome(row.textBytes(10)),
-      increments: row.isNull(11) ? [] : try StoredText.increments(row.textBytes(11)))
+      kind: kind, time: StoredForm.time(row.int64(6)), base: row.int64(7),
+      columns: row.isNull(8) ? [] : try StoredForm.columns(row.textBytes(8), of: kind),
+      columnTimes: row.isNull(9) ? [:] : try StoredForm.times(row.textBytes(9)),
+      outcome: row.isNull(10) ? .applied : try StoredForm.outcome(row.textBytes(10)),
+      increments: row.isNull(11) ? [] : try StoredForm.increments(row.textBytes(11)))
     entry.prunedAt = row.optionalInt64(12)
-    entry.isKeptElsewhere = kind == .insert && row.isNull(8)
-    entry.former = row.isNull(13) ? nil : try StoredText.columns(row.textBytes(13))
+    entry.hasColumnsElsewhere = kind == .insert && row.isNull(8)
+    entry.former = row.isNull(13) ? nil : try StoredForm.columns(row.textBytes(13))
     return entry
   }
 }

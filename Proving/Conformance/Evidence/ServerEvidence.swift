@@ -17,8 +17,8 @@ package struct HistoryEntry: Sendable, Equatable {
   /// Columns whose value is added to the present value.
   package var increments: Set<Name>
   /// Whether the server keeps its columns elsewhere: it is an insert that created its record.
-  package var isKeptElsewhere = false
-  /// The columns of such an insert of the same record, which this operation was the next to change.
+  package var hasColumnsElsewhere = false
+  /// The inserted columns of the record, if this is the first operation after such an insert.
   package var former: [Column]?
   /// The head at which it was pruned; `nil` while the server has it.
   package var prunedAt: SequenceNumber?
@@ -75,7 +75,7 @@ package struct ServerEvidence: Sendable {
       if let former = history[index].former, let place = latest.removeValue(forKey: key) {
         history[place].columns = former
       }
-      if history[index].isKeptElsewhere { latest[key] = index }
+      if history[index].hasColumnsElsewhere { latest[key] = index }
     }
     for (key, place) in latest {
       guard let state = records[key], state.soleInsert?.sequence == history[place].sequence

@@ -38,7 +38,7 @@ extension Benchmark {
           raw: Amount(raw, .bytes), target: .atMost(600),
           notes: [
             "\((packets * recordsPerPacket).grouped) records of five columns, with indexes and "
-              + "history, against a table of the same rows in SQLite"
+              + "history, against a table of rows of the same kind in SQLite"
           ]))
     }
     return measurements

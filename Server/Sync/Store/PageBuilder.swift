@@ -13,10 +13,10 @@ struct PageBuilder {
   private var notices: NoticeFeed
   let request: PullRequest
 
-  /// The bytes of a head, and of what an answer has besides its changes.
+  /// Bytes reserved for an answer's head and end.
   private static let headBytes = 1_024
 
-  /// - Parameter changeBytes: The bytes that the changes will take, if that is known about.
+  /// - Parameter changeBytes: An estimate of the bytes of all changes; `nil` if there is none.
   init(_ request: PullRequest, notices: NoticeFeed = NoticeFeed(), changeBytes: Int? = nil) {
     self.request = request
     self.notices = notices
@@ -50,8 +50,9 @@ struct PageBuilder {
     }
   }
 
-  /// Adds the parts of one record that the device lacks, with the notices of its place. The
-  /// values are copied unread if the device needs all of them. Returns whether the page contains any of it.
+  /// Adds the parts of one record that the device lacks, with the notices of its place. Copies the
+  /// values unread if the device needs all of them. Returns whether the page contains any part of
+  /// the record.
   @discardableResult
   mutating func add(
     sequence: SequenceNumber, table: UnsafeRawBufferPointer, record: StoredRecordName,

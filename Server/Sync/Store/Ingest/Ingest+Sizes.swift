@@ -52,8 +52,8 @@ extension Ingest {
     var (bytes, count) = (Int64(0), Int64(0))
     for index in touched {
       let before = records[index].measure
-      let encoded = records[index].state.stored()
-      let after = RecordMeasure(records[index].state, bytes: encoded.count)
+      let stored = records[index].state.stored()
+      let after = RecordMeasure(records[index].state, bytes: stored.count)
       if let excess = after.excess(over: before, context.limits), let writer = records[index].writer
       {
         let key = records[index].key
@@ -65,7 +65,7 @@ extension Ingest {
       bytes += after.livingBytes - before.livingBytes
       count += (after.isAlive ? 1 : 0) - (before.isAlive ? 1 : 0)
       records[index].measure = after
-      records[index].encoded = encoded
+      records[index].stored = stored
       records[index].writer = nil
     }
     touched = []

@@ -34,7 +34,7 @@ package struct Ingest {
     /// deletes.
     var writer: (operation: OperationID, bytes: Int)?
     /// Its stored form; `nil` while it changes.
-    var encoded: [UInt8]?
+    var stored: [UInt8]?
   }
 
   /// Decides which packets are applied, which wait and which are refused.
@@ -183,9 +183,8 @@ package struct Ingest {
     }
     // The state of a record that an insert creates has the columns of that insert, and no others.
     let creates = isFirst && operation.kind == .insert && operation.isPlain
-    let former =
-      isFirst || records[index].state.soleInsert == nil
-      ? nil : records[index].state.encodedColumns()
+    let created = isFirst ? nil : records[index].state.soleInsert
+    let columns = created == nil ? [] : records[index].state.columns
     let columnBytes = operation.kind == .delete ? 0 : operation.columnBytes
     let rules = context.schema?.rules(for: operation.key.table) ?? .standard
     let outcome = records[index].state.merge(
@@ -198,6 +197,10 @@ package struct Ingest {
     let historyHash = effects.space.historyHash
     known[operation.id] = KnownOperation(
       sequence: sequence, device: device, outcome: outcome, historyHash: historyHash)
+    // An operation that changes nothing leaves the columns to the next one.
+    let former =
+      created != nil && records[index].state.soleInsert != created
+      ? columns.encodedColumns() : nil
     let isKeptByRecord = creates && (rules.isPlain || records[index].state.soleInsert != nil)
     effects.operations.append(
       IngestEffects.OperationRow(
@@ -222,8 +225,8 @@ package struct Ingest {
     let next = records.count
     let index = recordIndex.place(of: key, orNew: next)
     if index < next {
-      if records[index].encoded != nil {
-        records[index].encoded = nil
+      if records[index].stored != nil {
+        records[index].stored = nil
         touched.append(index)
       }
       return (index, false)
@@ -305,7 +308,7 @@ extension IngestEffects.RecordRow {
   fileprivate init(_ record: borrowing Ingest.TouchedRecord) {
     self.init(
       key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
-      isDead: !record.state.isAlive, state: record.encoded ?? record.state.stored(),
+      isDead: !record.state.isAlive, state: record.stored ?? record.state.stored(),
       isNew: record.isNew)
   }
 }

@@ -1,14 +1,13 @@
 import FerryProtocol
 
-/// The entries of the history and the records that a batch is decided with, for a store whose look-ups
-/// cost as much as its writes; pure.
+/// The operations and records that are looked up before a batch is decided. A value without I/O.
 ///
 /// Most packets continue their device's chain, so their operations are new, and so are the records
 /// that these insert under new identifiers. Such entries are not looked up at first: a *quick*
 /// decision takes them for absent. If one exists after all, its row cannot be written a second time:
-/// the database refuses the transaction, and the batch is decided again *thoroughly*. The same happens
-/// if a quick decision is more than the plain application of all packets, since a refusal writes no
-/// row that could fail.
+/// the database refuses the transaction, and the batch is decided again *thoroughly*. The batch is
+/// also decided thoroughly if the quick decision does not apply every packet: a rejected or buffered
+/// packet inserts no row that could violate a key.
 ///
 ///     var lookUps = IngestLookUps(packets, isThorough: false)
 ///     // load lookUps.records, the chains and the anchors …

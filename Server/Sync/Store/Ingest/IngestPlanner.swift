@@ -373,29 +373,3 @@ struct IngestPlanner {
       """)
   }
 }
-
-/// Operations that a batch brings into the history. Most batches never ask for one, and nobody asks
-/// after the last packet: so they are indexed when one is asked for.
-private final class PlacedOperations {
-  private var devices: [OperationID: DeviceID] = [:]
-  private var added: [(operations: [SyncOperation], device: DeviceID)] = []
-
-  var isEmpty: Bool { devices.isEmpty && added.isEmpty }
-
-  func add(_ operations: [SyncOperation], of device: DeviceID) {
-    added.append((operations, device))
-  }
-
-  /// Returns the device of the chain with which an operation comes first; `nil` if none brings it.
-  func device(of id: OperationID) -> DeviceID? {
-    for (operations, device) in added {
-      devices.reserveCapacity(devices.count + operations.count)
-      for index in operations.indices {
-        let id = operations[index].id
-        if devices[id] == nil { devices[id] = device }
-      }
-    }
-    added = []
-    return devices[id]
-  }
-}

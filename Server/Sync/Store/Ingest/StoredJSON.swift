@@ -17,11 +17,11 @@ extension Limits {
   }()
 }
 
-extension RecordState {
-  /// Returns the columns as an operation's are stored.
+extension [ColumnState] {
+  /// Returns the columns as JSON, in the form of `operations.data`.
   func encodedColumns() -> [UInt8] {
-    var json = JSONWriter(capacity: 16 + columns.count * 32)
-    json.columns(columns.map { Column($0.name, $0.value) })
+    var json = JSONWriter(capacity: 16 + count * 32)
+    json.columns(map { Column($0.name, $0.value) })
     return json.finish()
   }
 }

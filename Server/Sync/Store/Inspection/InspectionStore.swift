@@ -37,8 +37,8 @@ package protocol InspectionStore: Sendable {
     in space: Int64, after table: Name?, limit: Int
   ) async throws(StoreError) -> [Name]
 
-  /// Returns records of a table, tombstones too, in the order of their identifiers: first those
-  /// that are no UUIDs.
+  /// Returns records of a table, tombstones too, by identifier: first those that are not
+  /// UUIDs, then UUIDs, each by their bytes.
   ///
   /// - Parameter characters: The states' length after which the list ends. The first record is
   ///   always in it.

@@ -113,8 +113,8 @@ private enum RecordInspection {
     """)
 }
 
-/// The operations on a record. The columns of an insert that created it are with the next operation,
-/// as `former`; if there is none, they are the record's state.
+/// The operations on a record. If an insert created it, the next operation has its columns as
+/// `former`. If there is no later operation, the record's state has them.
 private enum HistoryInspection {
   private static func rows(_ connection: any PlainConnection) -> String {
     """
@@ -205,7 +205,7 @@ extension HistoryEntry {
     var data = row.isNull(6) ? nil : try row.bytes(6)
     if data == nil, !row.isNull(8) {
       let state = try row.bytes(8).withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
-      if state.soleInsert?.sequence == sequence { data = state.encodedColumns() }
+      if state.soleInsert?.sequence == sequence { data = state.columns.encodedColumns() }
     }
     self.init(
       id: OperationID(id), sequence: sequence, device: DeviceID(device), kind: kind,

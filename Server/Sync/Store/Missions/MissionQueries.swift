@@ -12,7 +12,7 @@ extension PlainStore {
           try RecordState(stored: $0, limits: .stored)
         }
         return MissionRecord(id, stored: state)
-      }.compactMap { $0 }
+      }.compactMap { $0 }.sorted { $0.id < $1.id }
     }
   }
 
@@ -42,7 +42,7 @@ extension PlainStore {
 private enum MissionQueries {
   static let list = PlainStatement(
     "missions",
-    "SELECT record, state FROM records WHERE space = $1 AND tbl = $2 AND NOT dead ORDER BY record")
+    "SELECT record, state FROM records WHERE space = $1 AND tbl = $2 AND NOT dead")
   static let unpublished = PlainStatement(
     "mission_blobs_unpublished",
     """

@@ -2,8 +2,9 @@ import FerryPostgres
 import FerryProtocol
 import Foundation
 
-/// One batch of packets in one transaction: lock and load in one round trip, decide, write and
-/// commit in another. See ``IngestLookUps`` for batches that need more.
+/// Applies one batch of packets in one transaction and two round trips: lock and load; then write and
+/// commit. If a quick decision violates a unique key, a second transaction decides it thoroughly
+/// (``IngestLookUps``).
 struct PostgresIngest {
   let space: Int64
   let limits: Limits
@@ -11,6 +12,7 @@ struct PostgresIngest {
   let now: Int64
   let schemas: SchemaCache
   let timelines: OwnTimelines
+  let mistaken: MistakenDevices
 
   private var spaceTimelines: PostgresTimelines { PostgresTimelines(space: space, own: timelines) }
 
@@ -18,11 +20,16 @@ struct PostgresIngest {
   func run(
     _ packets: [IncomingPacket], _ matches: BatchMatches, on connection: PostgresConnection
   ) throws -> IngestAttempt {
+    // A failed transaction takes it from the connection.
+    let observer = connection.observer
     do {
       do {
-        return try apply(packets, matches, isThorough: false, on: connection)
+        let isThorough = mistaken.concern(packets, in: space)
+        return try apply(packets, matches, isThorough: isThorough, on: connection)
       } catch let error as PostgresError where error.sqlState == "23505" {
         // A unique key: an operation or a record exists that was taken for new.
+        mistaken.note(packets, in: space)
+        connection.observer = observer
         return try apply(packets, matches, isThorough: true, on: connection)
       }
     } catch let wanted as BatchesToMatch {

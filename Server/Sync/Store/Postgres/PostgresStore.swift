@@ -22,6 +22,7 @@ package final class PostgresStore: SyncStore {
   private let pool: PostgresPool
   /// A separate connection, so that a check shows the state of the database and not the load.
   private let checkPool: PostgresPool
+  private let mistaken = MistakenDevices()
   /// The address for connections that a hold keeps.
   private let holdURL: String
   /// For maintenance that needs a session of its own; the pool itself without a proxy.
@@ -207,7 +208,7 @@ package final class PostgresStore: SyncStore {
   ) async throws(StoreError) -> IngestBatch {
     let ingest = PostgresIngest(
       space: space, limits: limits, quotas: quotas, now: now, schemas: schemas,
-      timelines: timelines)
+      timelines: timelines, mistaken: mistaken)
     return try await IngestAttempt.repeated { [heads] matches async throws(StoreError) in
       try await run { connection in
         let attempt = try ingest.run(packets, matches, on: connection)

@@ -29,8 +29,9 @@ enum PostgresStoreSchema {
       name_changes bigint NOT NULL DEFAULT 0
     ) WITH (fillfactor = 50);
     -- `marks`: values that are increments, and the former values of texts.
-    -- `data` is null for an insert that created its record: the record's state has its columns until
-    -- another operation changes the record, which then has them as `former`.
+    -- `record`: `StoredRecordName`.
+    -- `data` is null for a delete, and for an insert that created its record. The record's state has
+    -- those columns. The next operation on the record stores them as `former`.
     -- The columns are in an order that needs no padding.
     CREATE TABLE operations(
       space bigint NOT NULL,

@@ -25,8 +25,9 @@ enum SQLiteStoreSchema {
       timeline INTEGER,
       name_changes INTEGER NOT NULL DEFAULT 0
     );
-    -- `data` is null for an insert that created its record: the record's state has its columns until
-    -- another operation changes the record, which then has them as `former`.
+    -- `record`: `StoredRecordName`.
+    -- `data` is null for a delete, and for an insert that created its record. The record's state has
+    -- those columns. The next operation on the record stores them as `former`.
     -- `marks`: values that are increments, and the former values of texts.
     CREATE TABLE operations(
       space INTEGER NOT NULL,

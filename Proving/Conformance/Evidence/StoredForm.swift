@@ -1,7 +1,8 @@
 import FerryProtocol
 
-/// Reads the JSON that both stores and replicas keep of operations.
-enum StoredText {
+/// Reads the stored forms of operations (JSON, in stores and replicas) and of record states
+/// (binary, in stores).
+enum StoredForm {
   /// It was checked when it came in, perhaps against other limits.
   static let limits: Limits = {
     var limits = Limits()

@@ -1,0 +1,31 @@
+import FerryProtocol
+import Synchronization
+
+/// Devices of which a quick decision was mistaken (``IngestLookUps``): their next batches are decided
+/// thoroughly, so that a device that repeats such packets does not have them written in vain.
+final class MistakenDevices: Sendable {
+  private struct Key: Hashable {
+    let space: Int64
+    let device: DeviceID
+  }
+
+  /// The devices that are remembered. When there are more, all are forgotten.
+  private static let limit = 10_000
+
+  private let devices = Mutex<Set<Key>>([])
+
+  func note(_ packets: [IncomingPacket], in space: Int64) {
+    devices.withLock { devices in
+      if devices.count >= Self.limit { devices = [] }
+      for packet in packets { devices.insert(Key(space: space, device: packet.packet.device)) }
+    }
+  }
+
+  /// Returns whether a packet is of such a device.
+  func concern(_ packets: [IncomingPacket], in space: Int64) -> Bool {
+    devices.withLock { devices in
+      if devices.isEmpty { return false }
+      return packets.contains { devices.contains(Key(space: space, device: $0.packet.device)) }
+    }
+  }
+}
