@@ -37,6 +37,14 @@ extension StoreContract {
         try require(try await space.known("tour")?.lastVersion, is: 3, "after a restart")
       }
     },
+    StoreContract("missions are listed by the bytes of their names") { under in
+      try await under.withSpace { space in
+        let names = ["0199c82c-0000-7000-8000-0000000000a1", "alpha", "zeta"]
+        for name in names.reversed() { try await space.publish(name, 1, blobs: [1]) }
+        let listed = try await space.store.missions(in: space.space.id)
+        try require(listed.map(\.id.value), is: names, "the list")
+      }
+    },
     StoreContract("a mission's next version is its last one plus one, even after a retraction") {
       under in
       try await under.withSpace { space in

@@ -1,3 +1,4 @@
+import FerryPostgres
 import FerryProtocol
 import FerryTestSupport
 import Testing
@@ -47,6 +48,49 @@ struct IngestLookUpsTests {
       _ = space.send(batch)
     }
     return space
+  }
+
+  @Test("a mistaken batch begins again once, observed as before, and its device is remembered")
+  func mistaken() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let store = try await PostgresStore(url: url)
+    let space = try await store.createSpace(try #require(SpaceName("quick")))
+    await store.close()
+    let now: Int64 = 1_800_000_000_000
+    let mistaken = MistakenDevices()
+    let ingest = PostgresIngest(
+      space: space.id, limits: .standard, quotas: .standard, now: now, schemas: SchemaCache(),
+      timelines: OwnTimelines(), mistaken: mistaken)
+    let connection = try PostgresConnection(url: url)
+    /// Returns the statements of each round trip, and the states of those that failed.
+    func send(_ packet: Packet) throws -> (trips: [[String]], faults: [String?]) {
+      var trips: [[String]] = []
+      var faults: [String?] = []
+      connection.observer = PostgresObserver(applicationName: "test") { statements in
+        trips.append(statements)
+        return { if let error = $0 { faults.append(error.sqlState) } }
+      }
+      defer { connection.observer = nil }
+      let attempt = try ingest.run(
+        [IncomingPacket(packet, byteCount: 1)], BatchMatches(), on: connection)
+      guard case .done(_, let batch) = attempt else {
+        Issue.record("the batch asks for matches")
+        return (trips, faults)
+      }
+      #expect(batch.results.map(\.word) == ["applied"])
+      return (trips, faults)
+    }
+    let id = UniqueID(timestamp: HybridTimestamp(milliseconds: now), random: 1).description
+    var (first, second) = (PacketMaker(1), PacketMaker(2))
+    let quick = try send(first.packet([first.operation(.insert, id)]))
+    #expect(quick.trips.count == 2 && quick.faults.isEmpty)
+    #expect(!quick.trips.joined().contains("known"))
+    let failed = try send(second.packet([second.operation(.insert, id)]))
+    #expect(failed.faults == ["23505"])
+    #expect(failed.trips.count == 4 && failed.trips[2].contains("known"))
+    let remembered = try send(second.packet([second.operation(.insert, id)]))
+    #expect(remembered.trips.count == 2 && remembered.faults.isEmpty)
+    #expect(remembered.trips[0].contains("known"))
   }
 
   private static func insert(_ record: String, at milliseconds: Int64) -> SyncOperation {

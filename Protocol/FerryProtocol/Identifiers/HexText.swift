@@ -63,9 +63,11 @@ extension UnsafeMutableRawPointer {
     self += text.utf8CodeUnitCount
   }
 
-  /// Appends the digits of a number that is not negative: 19 at most.
+  /// Appends the digits of a number, 20 at most with its sign.
   @inline(__always)
-  mutating func append(decimal value: Int64) {
+  mutating func append(decimal number: Int64) {
+    if number < 0 { append(0x2D as UInt8) }
+    let value = number.magnitude
     var count = 1
     var rest = value / 10
     while rest > 0 {

@@ -23,7 +23,7 @@ package enum StoredRecordName: Sendable {
   }
 
   /// The first byte of a UUID in a `bytea`.
-  package static let uuidMark: UInt8 = 0xFF
+  private static let uuidMark: UInt8 = 0xFF
 
   /// Reads the content of a `bytea`.
   package init(bytes: UnsafeRawBufferPointer) {

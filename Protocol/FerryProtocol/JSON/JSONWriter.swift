@@ -60,17 +60,7 @@ package struct JSONWriter {
   mutating func byte(_ byte: UInt8) { bytes.append(byte) }
 
   package mutating func number(_ value: Int64) {
-    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
-      var index = 20
-      var rest = value.magnitude
-      repeat {
-        index -= 1
-        digits[index] = UInt8(0x30 + rest % 10)
-        rest /= 10
-      } while rest > 0
-      if value < 0 { bytes.append(0x2D) }
-      bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[index...]))
-    }
+    block { $0.append(decimal: value) }
   }
 
   /// Appends a 64-bit integer as a string, since many JSON readers lose digits above 2^53.

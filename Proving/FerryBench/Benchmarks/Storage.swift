@@ -1,7 +1,7 @@
 import FerryLaboratory
 import FerryProtocol
 import FerrySQLite
-import Foundation
+import FerrySyncClient
 
 extension Benchmark {
   /// The disk that a record takes with the operation that inserted it, in each store.
@@ -55,7 +55,7 @@ extension Benchmark {
     try connection.transaction {
       let insert = try connection.statement("INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?)")
       for _ in 0..<rows {
-        let time = HybridTimestamp(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1_000))
+        let time = HybridTimestamp(milliseconds: SystemClock.milliseconds())
         let row = TaskRow(id: UniqueID(timestamp: time, random: random.next()), random: &random)
         try insert.run(row.id, row.title, row.notes, row.priority, row.done, row.due)
       }

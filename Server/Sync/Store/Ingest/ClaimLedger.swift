@@ -39,11 +39,14 @@ struct ClaimLedger {
   }
 
   /// Whether the table has unique keys.
-  func concerns(_ table: Name) -> Bool { schema?.tables[table]?.unique.isEmpty == false }
+  func concerns(_ table: Name) -> Bool { !unique(in: table).isEmpty }
+
+  private func unique(in table: Name) -> [[Name]] { schema?.tables[table]?.unique ?? [] }
 
   /// Notes an operation that is about to change a record that looks like `before`.
   mutating func note(_ operation: SyncOperation, before: RecordState) {
-    guard let unique = schema?.tables[operation.key.table]?.unique, !unique.isEmpty else { return }
+    let unique = unique(in: operation.key.table)
+    if unique.isEmpty { return }
     if let place = places[operation.key] {
       entries[place].operations.append(operation)
       return

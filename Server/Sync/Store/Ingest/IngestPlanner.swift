@@ -201,8 +201,7 @@ struct IngestPlanner {
   /// Returns the device of the chain with which an operation came; `nil` if it is not in the
   /// history.
   func author(of id: OperationID) -> DeviceID? {
-    if let device = context.known[id]?.device { return device }
-    return placed.isEmpty ? nil : placed.device(of: id)
+    context.known[id]?.device ?? placed.device(of: id)
   }
 
   private func forked(_ device: DeviceID, _ dependency: OperationID?) -> Problem {

@@ -6,8 +6,6 @@ final class PlacedOperations {
   private var devices: [OperationID: DeviceID] = [:]
   private var added: [(operations: [SyncOperation], device: DeviceID)] = []
 
-  var isEmpty: Bool { devices.isEmpty && added.isEmpty }
-
   func add(_ operations: [SyncOperation], of device: DeviceID) {
     added.append((operations, device))
   }

@@ -42,24 +42,30 @@ struct PostgresIngest {
     on connection: PostgresConnection
   ) throws -> IngestAttempt {
     let (before, effects) = try connection.transaction { connection in
-      var lookUps = IngestLookUps(packets.map(\.packet), isThorough: isThorough)
-      let loaded = try load(packets, lookUps, on: connection)
-      var effects: IngestEffects?
-      if lookUps.suffice(for: packets.map(\.packet), in: loaded) {
-        effects = try decide(packets, matches, in: loaded, on: connection)
-      }
-      if effects.map({ !lookUps.suffice(for: $0) }) ?? true {
-        lookUps = IngestLookUps(packets.map(\.packet), isThorough: true)
-        var context = loaded
-        try load(lookUps, for: packets.count, into: &context, on: connection)
-        effects = try decide(packets, matches, in: context, on: connection)
-      }
-      guard let effects else { preconditionFailure("a thorough decision has effects") }
+      let lookUps = IngestLookUps(packets.map(\.packet), isThorough: isThorough)
+      let context = try load(packets, lookUps, on: connection)
+      let effects = try decide(packets, matches, lookUps, in: context, on: connection)
       try save(effects, on: connection)
-      return (loaded.space.head, effects)
+      return (context.space.head, effects)
     }
     timelines.note(effects.space, of: space)
     return .done(before: before, effects.batch)
+  }
+
+  /// Decides with a context in which `lookUps` is loaded; if that does not suffice, thoroughly.
+  private func decide(
+    _ packets: [IncomingPacket], _ matches: BatchMatches, _ lookUps: IngestLookUps,
+    in loaded: IngestContext, on connection: PostgresConnection
+  ) throws -> IngestEffects {
+    if lookUps.suffice(for: packets.map(\.packet), in: loaded) {
+      let effects = try decide(packets, matches, in: loaded, on: connection)
+      if lookUps.suffice(for: effects) { return effects }
+    }
+    var context = loaded
+    try load(
+      IngestLookUps(packets.map(\.packet), isThorough: true), for: packets.count, into: &context,
+      on: connection)
+    return try decide(packets, matches, in: context, on: connection)
   }
 
   private func decide(
