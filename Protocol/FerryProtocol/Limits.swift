@@ -15,7 +15,7 @@ public struct Limits: Sendable, Equatable {
   public var operationBytes = 4 << 20
   /// Columns in one operation; SQLite's own default limit of a table is 2,000.
   public var columns = 1_000
-  /// Bytes of a record's state as a server keeps it (``RecordState/stored()``); its JSON is larger.
+  /// Bytes of the binary form in which a server keeps the state of a record; its JSON is larger.
   /// A delete is applied also if the state is larger then.
   public var recordStateBytes = 8 << 20
   /// The most bytes of all records that one packet, or one transaction in several packets, writes
