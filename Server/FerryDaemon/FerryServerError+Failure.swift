@@ -67,7 +67,7 @@ extension FerryServerError: CommandFailureConvertible {
         code: "two_stores")
     case .addressAlone:
       CommandFailure(
-        "--listen-url or --read-database is given without --database",
+        "--listen-url, --read-database or --worker-database is given without --database",
         why: "they are further addresses of the database that --database names",
         next: "add --database, or leave them out", status: .usage, code: "address_alone")
     case .noHome:

@@ -22,6 +22,12 @@ enum StoreOptions {
         server has confirmed.
         """, environment: "FERRY_READ_DATABASE"),
     OptionSpec(
+      "worker-database", value: "URL",
+      help: """
+        A worker of Citus, if --database is the coordinator: this node's packets, pulls and digests \
+        go through it.
+        """, environment: "FERRY_WORKER_DATABASE"),
+    OptionSpec(
       "data", value: "DIR",
       help: """
         The embedded store's directory, created if absent; by default $XDG_STATE_HOME/ferryd, or \
@@ -47,7 +53,8 @@ enum StoreOptions {
     }
     return try StoreLocation(
       database: database, direct: arguments.stringIfPresent("listen-url"),
-      reads: arguments.stringIfPresent("read-database"), data: data,
+      reads: arguments.stringIfPresent("read-database"),
+      worker: arguments.stringIfPresent("worker-database"), data: data,
       environment: ProcessInfo.processInfo.environment)
   }
 

@@ -1,6 +1,7 @@
 import FerryPostgres
 import FerryTestSupport
 import Foundation
+import Testing
 
 @testable import FerrySyncServer
 
@@ -33,6 +34,26 @@ struct CitusSchema {
   }
 
   var addresses: PostgresAddresses { PostgresAddresses(url) }
+
+  /// The addresses of a node that uses a worker.
+  ///
+  /// - Parameter port: Of a proxy before the worker, if there is one.
+  func addresses(ofWorkerAt port: UInt16? = nil) throws -> PostgresAddresses {
+    let worker = try Self.worker()
+    var parts = try #require(URLComponents(string: url))
+    parts.host = port == nil ? worker.host : "127.0.0.1"
+    parts.port = Int(port ?? worker.port)
+    return PostgresAddresses(url, worker: parts.string)
+  }
+
+  /// Returns a worker's place, as the coordinator knows it.
+  static func worker() throws -> (host: String, port: UInt16) {
+    let row = try PostgresConnection(url: database ?? "").query(
+      .once(
+        "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 ORDER BY nodeid LIMIT 1"))[
+        0]
+    return (try row.text(0), UInt16(try row.int4(1)))
+  }
 
   /// Makes a distributed store empty again.
   func clear() throws {

@@ -29,6 +29,74 @@ struct CitusTests {
       })
   }
 
+  @Test("Citus, by way of a worker:", arguments: StoreContract.all)
+  func worker(contract: StoreContract) async throws {
+    let schema = try await Self.shared.value
+    try schema.clear()
+    let addresses = try schema.addresses(ofWorkerAt: nil)
+    try await contract.check(
+      StoreUnderTest(isShared: true) { limits, quotas in
+        try await PostgresStore(addresses, limits: limits, quotas: quotas)
+      })
+  }
+
+  @Test("a node with a worker and one without hear of each other's moves, also without the worker")
+  func nodes() async throws {
+    let schema = try CitusSchema("nodes")
+    _ = try await PostgresStore.distribute(schema.addresses)
+    let proxy = try TCPProxy(to: try CitusSchema.worker().port)
+    let near = try await PostgresStore(
+      try schema.addresses(ofWorkerAt: proxy.port), limits: .standard)
+    let far = try await PostgresStore(schema.addresses, limits: .standard)
+    let space = try await near.createSpace(try #require(SpaceName("notes")))
+    let stores = [near, far]
+    for store in stores { store.watchHead(of: space.id) }
+    var moves = stores.map { $0.headMoves().makeAsyncIterator() }
+    var maker = PacketMaker(1)
+    var expected: SequenceNumber = 0
+    func push(to store: PostgresStore, _ name: String) async throws {
+      expected += 1
+      let packet = IncomingPacket(maker.packet(name), byteCount: 9)
+      #expect(try await store.ingest([packet], into: space.id, now: 1).head == expected)
+      for listener in stores.indices {
+        while let move = await moves[listener].next(), move.head < expected {}
+        let page = try await Self.page(of: space, in: stores[listener])
+        #expect(try PageReader.head(of: page).head == expected)
+      }
+    }
+    try await push(to: near, "a")
+    try await push(to: far, "b")
+    #expect(proxy.connectionCount > 0)
+    proxy.refuse()
+    proxy.cutAll()
+    try await push(to: near, "c")
+    try await push(to: far, "d")
+    for store in stores { await store.close() }
+    try schema.remove()
+  }
+
+  @Test(
+    "a worker that is none of the coordinator's is refused, and one of a store that is not distributed"
+  )
+  func stranger() async throws {
+    let schema = try CitusSchema("stranger")
+    func expectRefusal(_ addresses: PostgresAddresses) async {
+      await #expect {
+        _ = try await PostgresStore(addresses, limits: .standard)
+      } throws: { error in
+        guard case .failed(let why) = error as? StoreError else { return false }
+        return why.contains("--worker-database")
+      }
+    }
+    await expectRefusal(try schema.addresses(ofWorkerAt: nil))
+    _ = try await PostgresStore.distribute(schema.addresses)
+    let stranger = try PostgresCluster.shared().createDatabase()
+    for url in [schema.url, stranger] {
+      await expectRefusal(PostgresAddresses(schema.url, worker: url))
+    }
+    try schema.remove()
+  }
+
   @Test("a store with data keeps it when it is distributed, and further calls change nothing")
   func data() async throws {
     let schema = try CitusSchema("data")

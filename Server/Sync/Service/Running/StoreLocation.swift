@@ -12,19 +12,21 @@ package enum StoreLocation: Sendable, Equatable {
   /// - Parameters:
   ///   - direct: The database's direct address, if `database` is a proxy.
   ///   - reads: The address of a standby that serves pulls.
+  ///   - worker: The address of a worker of Citus that takes packets and serves pulls.
   package init(
-    database: String?, direct: String? = nil, reads: String? = nil, data: String?,
-    environment: [String: String]
+    database: String?, direct: String? = nil, reads: String? = nil, worker: String? = nil,
+    data: String?, environment: [String: String]
   ) throws(FerryServerError) {
     if let database {
       guard data == nil else { throw .twoStores }
-      let addresses = PostgresAddresses(database, direct: direct, reads: reads)
+      let addresses = PostgresAddresses(
+        database, direct: direct, reads: reads, worker: worker)
       let isPostgres = addresses.all.allSatisfy { url in
         url.hasPrefix("postgres://") || url.hasPrefix("postgresql://")
       }
       guard isPostgres else { throw .badDatabaseURL }
       self = .postgres(addresses)
-    } else if direct != nil || reads != nil {
+    } else if direct != nil || reads != nil || worker != nil {
       throw .addressAlone
     } else if let data {
       self = .embedded(directory: data)

@@ -31,7 +31,10 @@ extension PostgresStore: PlainStore {
     _ use: PlainUse, for function: String,
     _ body: @escaping @Sendable (any PlainConnection) throws -> T
   ) async throws(StoreError) -> T {
-    try await run(in: use == .authenticating ? .authentication : .push, for: function) {
+    let isFirst = use == .authenticating
+    return try await run(
+      in: isFirst ? .authentication : .push, mayUseWorker: isFirst, for: function
+    ) {
       try body($0)
     }
   }

@@ -13,11 +13,15 @@ package struct PostgresAddresses: Sendable, Equatable {
   package var direct: String?
   /// A hot standby, which serves pulls.
   package var reads: String?
+  /// A worker of Citus, which takes packets and serves pulls; `main` is the coordinator then.
+  package var worker: String?
 
-  package init(_ main: String, direct: String? = nil, reads: String? = nil) {
-    (self.main, self.direct, self.reads) = (main, direct, reads)
+  package init(
+    _ main: String, direct: String? = nil, reads: String? = nil, worker: String? = nil
+  ) {
+    (self.main, self.direct, self.reads, self.worker) = (main, direct, reads, worker)
   }
 
   /// All addresses that are given.
-  var all: [String] { [main, direct, reads].compactMap(\.self) }
+  var all: [String] { [main, direct, reads, worker].compactMap(\.self) }
 }

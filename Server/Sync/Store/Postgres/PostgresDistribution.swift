@@ -2,8 +2,8 @@ import FerryPostgres
 
 /// The store's tables on several PostgreSQL servers, by the extension Citus.
 ///
-/// A node of Ferry talks to the coordinator. It sends each statement of a space to the one worker
-/// that has all rows of this space.
+/// A node of Ferry talks to the coordinator, or to a worker (``CitusWorker``). Either sends each
+/// statement of a space to the one worker that has all rows of this space.
 enum PostgresDistribution {
   /// The tables that are distributed by the space, each with the column that holds it. The rows of
   /// one space are on one worker.
@@ -44,7 +44,7 @@ enum PostgresDistribution {
     return true
   }
 
-  private static func hasExtension(_ connection: PostgresConnection) throws -> Bool {
+  static func hasExtension(_ connection: PostgresConnection) throws -> Bool {
     try connection.query(.once("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL"))[0]
       .bool(0)
   }

@@ -11,10 +11,21 @@ final class PostgresHeads: Sendable {
   let timelines: OwnTimelines
   private let needed: NeededHeads
   private let received = Atomic(0)
+  private let bell = Mutex(Bell())
+
+  private struct Bell {
+    var rule = HeadBell()
+    var ringing: Task<Void, Never>?
+  }
 
   private static let read = PostgresStatement(
     "heads", "SELECT id, head FROM spaces WHERE id = ANY($1)")
-  private static let notify = PostgresStatement("notify", "SELECT pg_notify($1, $2)")
+  private static let notify = PostgresStatement(
+    "notify",
+    """
+    SELECT pg_notify(t.channel, t.payload)
+    FROM unnest($1::text[], $2::text[]) AS t(channel, payload)
+    """)
 
   /// - Parameter random: The source of names of timelines.
   init(random: @escaping @Sendable () -> UInt64) throws(PostgresError) {
@@ -38,10 +49,30 @@ final class PostgresHeads: Sendable {
   /// Notifies the other nodes after the commit; the move is durable whether or not they receive it.
   /// Within the transaction, PostgreSQL would hold a lock of the whole cluster until it is on the
   /// disk. Then all spaces would wait for each other.
-  func tell(_ move: HeadMove, _ connection: PostgresConnection) {
+  ///
+  /// - Parameter pool: Connections to the server where the nodes listen.
+  func tell(_ move: HeadMove, through pool: PostgresPool) {
     moves.tell(move)
-    _ = try? connection.query(
-      Self.notify, [.text(HeadWatch.channel(of: move.space)), .text(move.payload)])
+    bell.withLock { bell in
+      guard bell.rule.add(move) else { return }
+      bell.ringing = Task { await ring(through: pool) }
+    }
+  }
+
+  private func ring(through pool: PostgresPool) async {
+    while let moves = bell.withLock({ $0.rule.next() }) {
+      let channels = PostgresArray(moves.map { HeadWatch.channel(of: $0.space) })
+      let payloads = PostgresArray(moves.map(\.payload))
+      _ = try? await pool.run(in: .authentication) { connection in
+        try connection.query(Self.notify, [.array(channels), .array(payloads)]).count
+      }
+    }
+  }
+
+  /// Waits until the other nodes are notified of all moves, and ends the streams of moves.
+  func finish() async {
+    await bell.withLock(\.ringing)?.value
+    moves.finish()
   }
 
   /// Takes a notification.

@@ -14,12 +14,11 @@ extension PostgresStore {
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
-    return try await run { [heads, timelines] connection in
-      let (head, answer) = try missions.publish(
-        record, blobs, random: random, timelines: timelines, on: connection)
-      if let head { heads.tell(HeadMove(space: space, head: head), connection) }
-      return answer
+    let (head, answer) = try await run { [timelines] connection in
+      try missions.publish(record, blobs, random: random, timelines: timelines, on: connection)
     }
+    if let head { tell(head, of: space) }
+    return answer
   }
 
   package func retractMission(
@@ -27,15 +26,11 @@ extension PostgresStore {
   ) async throws(StoreError) -> Bool {
     let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
-    return try await run { [heads, timelines] connection in
-      guard
-        let head = try missions.retract(id, random: random, timelines: timelines, on: connection)
-      else {
-        return false
-      }
-      heads.tell(HeadMove(space: space, head: head), connection)
-      return true
+    let head = try await run { [timelines] connection in
+      try missions.retract(id, random: random, timelines: timelines, on: connection)
     }
+    if let head { tell(head, of: space) }
+    return head != nil
   }
 
   package func changeBundle(
@@ -43,12 +38,11 @@ extension PostgresStore {
   ) async throws(StoreError) -> Result<MissionRecord, Problem> {
     let missions = PostgresMissions(space: space, now: now, mark: mark)
     let random = makeRandom()
-    return try await run { [heads, timelines] connection in
-      let (head, answer) = try missions.change(
-        id, by: change, random: random, timelines: timelines, on: connection)
-      if let head { heads.tell(HeadMove(space: space, head: head), connection) }
-      return answer
+    let (head, answer) = try await run { [timelines] connection in
+      try missions.change(id, by: change, random: random, timelines: timelines, on: connection)
     }
+    if let head { tell(head, of: space) }
+    return answer
   }
 
   package func noteUpload(

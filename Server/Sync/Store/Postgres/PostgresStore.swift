@@ -31,6 +31,8 @@ package final class PostgresStore: SyncStore {
   let isDistributed: Bool
   /// Serves pulls as far as it can.
   let replica: ReadReplica?
+  /// Takes packets and reads of spaces, if this node has one.
+  private let worker: CitusWorker?
   private let listener: PostgresListener
   let heads: PostgresHeads
   private let sweep: Task<Void, Never>
@@ -77,8 +79,8 @@ package final class PostgresStore: SyncStore {
         try PostgresStoreSchema.prepare(connection, createsIfMissing: createsIfMissing)
         return try PostgresDistribution.isInForce(on: connection)
       }
+      try Self.check(addresses, isDistributed: isDistributed)
       if isDistributed {
-        try Self.checkDistributed(addresses)
         await Self.close(pools)
         pools = try await Self.pools(addresses, connections, isDistributed: true)
       }
@@ -88,6 +90,10 @@ package final class PostgresStore: SyncStore {
         try ReadReplica(address, of: pool, connections: connections)
       }
       try await replica?.check()
+      worker = try addresses.worker.map { address throws(PostgresError) in
+        try CitusWorker(address, connections: connections)
+      }
+      try await worker?.check(pool)
       checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions(sharing))
       listener = try PostgresListener(
         url: addresses.direct ?? url, channels: heads.channels,
@@ -111,7 +117,7 @@ package final class PostgresStore: SyncStore {
 
   /// Returns the pool's options. A statement ends by its own timeout, so a longer silence is of a
   /// server that hangs.
-  private static func options(
+  static func options(
     _ connections: Int, _ sharing: PostgresSharing
   ) -> PostgresPool.Options {
     var options = PostgresPool.Options()
@@ -161,10 +167,19 @@ package final class PostgresStore: SyncStore {
     await pools.main.close()
   }
 
-  /// Throws if a standby is named: it would have none of the workers' rows.
-  private static func checkDistributed(_ addresses: PostgresAddresses) throws(StoreError) {
-    if addresses.reads == nil { return }
-    throw .failed("the store is distributed by Citus: --read-database has none of its rows")
+  /// Throws if a standby is named, and the store is distributed: it would have none of the workers'
+  /// rows. Throws if a worker is named, and the store is not distributed.
+  private static func check(
+    _ addresses: PostgresAddresses, isDistributed: Bool
+  ) throws(StoreError) {
+    if isDistributed, addresses.reads != nil {
+      throw .failed("the store is distributed by Citus: --read-database has none of its rows")
+    }
+    if !isDistributed, addresses.worker != nil {
+      throw .failed(
+        "the store is not distributed by Citus: omit --worker-database, or run `ferryd migrate "
+          + "--distribute`")
+    }
   }
 
   /// Returns values that no two databases share.
@@ -180,20 +195,24 @@ package final class PostgresStore: SyncStore {
 
   /// Runs `body` on a connection, again if the database broke off.
   ///
-  /// - Parameter function: The caller, whose name the spans of traces have.
+  /// - Parameters:
+  ///   - mayUseWorker: Whether it may run on ``worker``. It must not take numbers that all nodes
+  ///     share, such as a new space's.
+  ///   - function: The caller, whose name the spans of traces have.
   func run<T: Sendable>(
-    in lane: PoolLane = .push, for function: String = #function,
+    in lane: PoolLane = .push, mayUseWorker: Bool = false, for function: String = #function,
     _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
     var attempt = 1
     let start = ContinuousClock.now
     while true {
+      let worker = mayUseWorker ? worker?.present : nil
       do {
-        return try await pool.traced(StoreSpan.name(of: function), in: lane, body)
+        return try await (worker ?? pool).traced(StoreSpan.name(of: function), in: lane, body)
       } catch {
-        guard attempt < Self.attempts, .now - start < Self.retryLimit,
-          (error as? PostgresError)?.isRetryable == true
-        else {
+        let isRetryable = (error as? PostgresError)?.isRetryable == true
+        if worker != nil, isRetryable { self.worker?.beginRest() }
+        guard attempt < Self.attempts, .now - start < Self.retryLimit, isRetryable else {
           throw StoreError(postgres: error)
         }
         attempt += 1
@@ -209,20 +228,16 @@ package final class PostgresStore: SyncStore {
     let ingest = PostgresIngest(
       space: space, limits: limits, quotas: quotas, now: now, schemas: schemas,
       timelines: timelines, mistaken: mistaken)
-    return try await IngestAttempt.repeated { [heads] matches async throws(StoreError) in
-      try await run { connection in
-        let attempt = try ingest.run(packets, matches, on: connection)
-        if case .done(let before, let batch) = attempt, batch.head > before {
-          heads.tell(HeadMove(space: space, head: batch.head), connection)
-        }
-        return attempt
-      }
+    let (before, batch) = try await IngestAttempt.repeated { matches async throws(StoreError) in
+      try await run(mayUseWorker: true) { try ingest.run(packets, matches, on: $0) }
     } slice: { matcher async throws(StoreError) in
       // Without the space's lock; the connection is released after each slice.
-      try await run(in: .upkeep) { connection in
+      try await run(in: .upkeep, mayUseWorker: true) { connection in
         try matcher.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
       }
-    }.batch
+    }
+    if batch.head > before { tell(batch.head, of: space) }
+    return batch
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
@@ -237,11 +252,11 @@ package final class PostgresStore: SyncStore {
     let change = PostgresSchemaChange(
       space: space, now: now, keepsRecords: keepsRecords, timelines: timelines, mark: mark)
     let random = makeRandom()
-    return try await run { [heads] connection in
-      let (head, answer) = try change.apply(document, random: random, on: connection)
-      if let head { heads.tell(HeadMove(space: space, head: head), connection) }
-      return answer
+    let (head, answer) = try await run { connection in
+      try change.apply(document, random: random, on: connection)
     }
+    if let head { tell(head, of: space) }
+    return answer
   }
 
   package func changes(
@@ -255,7 +270,7 @@ package final class PostgresStore: SyncStore {
         throw StoreError(postgres: error)
       }
     }
-    return try await run(in: .pull) { try pull.run(on: $0) }
+    return try await run(in: .pull, mayUseWorker: true) { try pull.run(on: $0) }
   }
 
   package func records(
@@ -263,17 +278,21 @@ package final class PostgresStore: SyncStore {
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let fetch = PostgresRecords(
       space: space, keys: keys, byteLimit: limits.pageBytes, now: now)
-    return try await run(in: .pull) { try fetch.run(on: $0) }
+    return try await run(in: .pull, mayUseWorker: true) { try fetch.run(on: $0) }
   }
 
   package func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try await run(in: .pull) { try PostgresDigests(space: space).answer(query, on: $0) }
+    try await run(in: .pull, mayUseWorker: true) {
+      try PostgresDigests(space: space).answer(query, on: $0)
+    }
   }
 
   package func foldDigests(in space: Int64) async throws(StoreError) -> SequenceNumber {
-    try await run(in: .upkeep) { try PostgresDigestFold(space: space).run(on: $0) }
+    try await run(in: .upkeep, mayUseWorker: true) {
+      try PostgresDigestFold(space: space).run(on: $0)
+    }
   }
 
   package func buffered(
@@ -294,6 +313,11 @@ package final class PostgresStore: SyncStore {
   }
 
   // MARK: Life
+
+  /// Notifies all nodes of a space's new head.
+  func tell(_ head: SequenceNumber, of space: Int64) {
+    heads.tell(HeadMove(space: space, head: head), through: pool)
+  }
 
   package func headMoves() -> AsyncStream<HeadMove> { heads.moves.stream() }
 
@@ -330,10 +354,11 @@ package final class PostgresStore: SyncStore {
 
   package func close() async {
     sweep.cancel()
+    await heads.finish()
     await listener.close()
-    heads.moves.finish()
     await checkPool.close()
     await replica?.close()
+    await worker?.close()
     await Self.close((pool, sessionPool))
   }
 }
