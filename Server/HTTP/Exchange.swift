@@ -211,15 +211,28 @@ final class Exchange: @unchecked Sendable {
 
   private func handle(_ intake: RequestIntake) -> Bool {
     client?.expect(by: nil)
-    return work { [self] in
+    // A change of threads costs more than reading a small content.
+    let beginsHere = (1...Self.smallContentMax).contains(contentBytes)
+    return work(beginsHere: beginsHere) { [self] in
       deliver(await core.answer(intake, remoteAddress: remoteAddress))
     }
   }
 
+  /// The bytes of a content that the connection's thread may take the time to read.
+  private static let smallContentMax = 4 << 10
+
   /// Suspends the connection and runs a task that resumes it.
-  private func work(_ body: @escaping @Sendable () async -> Void) -> Bool {
+  ///
+  /// - Parameter beginsHere: Whether the connection's thread runs the task until its first wait.
+  private func work(
+    beginsHere: Bool = false, _ body: @escaping @Sendable () async -> Void
+  ) -> Bool {
     guard core.registry.suspend(self, ConnectionHandle(pointer: connection)) else { return false }
-    let task = Task(executorPreference: core.configuration.executor) { await body() }
+    let executor = core.configuration.executor
+    let task =
+      beginsHere
+      ? Task.immediate(executorPreference: executor) { await body() }
+      : Task(executorPreference: executor) { await body() }
     let isCancelled = handover.withLock { handover in
       handover.task = task
       return handover.isCancelled

@@ -12,20 +12,38 @@ protocol PoolWork: Sendable {
 /// The queue from which several threads take their work.
 ///
 /// A thread that has finished looks for more before it sleeps. So it is enough that each new piece
-/// of work wakes one thread.
+/// of work wakes one thread. It is the one that fell asleep last, whose memory is still in the
+/// processor's caches, and that of its PostgreSQL session as well.
 final class PoolQueue: Sendable {
   private struct State {
     var schedule: PoolSchedule<any PoolWork>
     var isClosed = false
+    /// Threads that sleep.
+    var sleepers: [DispatchSemaphore] = []
+    var watch = Watch.none
+
+    mutating func takeSleepers() -> [DispatchSemaphore] {
+      defer { sleepers = [] }
+      return sleepers
+    }
+  }
+
+  /// What the thread does that ends work which has waited for too long. While work comes and goes,
+  /// it looks from time to time, so that not each piece of work has to wake it.
+  private enum Watch {
+    /// Sleeps until it is woken.
+    case none
+    /// Looks again in time for work that comes now.
+    case set(hasNews: Bool)
   }
 
   private let state: Mutex<State>
-  private let wakeups = DispatchSemaphore(value: 0)
-  /// Wakes the thread that ends work that has waited for too long.
   private let alarm = DispatchSemaphore(value: 0)
+  private let patience: Duration?
   private let start = ContinuousClock.now
 
   init(connections: Int, shares: PoolShares) {
+    patience = shares.patience
     state = Mutex(State(schedule: PoolSchedule(connections: connections, shares: shares)))
   }
 
@@ -33,29 +51,40 @@ final class PoolQueue: Sendable {
 
   /// Fails the job at once if the queue is closed or full.
   func push(_ job: any PoolWork, lane: PoolLane) {
-    let fault = state.withLock { state -> PostgresError? in
-      if state.isClosed { return PostgresError(.poolClosed, "the connection pool is closed") }
-      return state.schedule.add(job, lane: lane, now: now)
-        ? nil : PostgresError(.busy, "too many jobs wait for the database's connections")
+    let (fault, sleeper, isWatched) = state.withLock {
+      state -> (PostgresError?, DispatchSemaphore?, Bool) in
+      if state.isClosed {
+        return (PostgresError(.poolClosed, "the connection pool is closed"), nil, true)
+      }
+      guard state.schedule.add(job, lane: lane, now: now) else {
+        let fault = PostgresError(.busy, "too many jobs wait for the database's connections")
+        return (fault, nil, true)
+      }
+      let isWatched = if case .set = state.watch { true } else { false }
+      state.watch = .set(hasNews: true)
+      return (nil, state.sleepers.popLast(), isWatched)
     }
     if let fault { return job.fail(fault) }
-    wakeups.signal()
-    alarm.signal()
+    sleeper?.signal()
+    if !isWatched { alarm.signal() }
   }
 
   /// Waits for a job; `nil` if the queue is closed and empty.
-  func next() -> (job: any PoolWork, lane: PoolLane)? {
+  ///
+  /// - Parameter sleeper: The caller's own semaphore.
+  func next(_ sleeper: DispatchSemaphore) -> (job: any PoolWork, lane: PoolLane)? {
     while true {
       let (taken, isOver) = state.withLock { state in
-        (state.schedule.take(), state.isClosed && state.schedule.isEmpty)
+        let taken = state.schedule.take()
+        let isOver = state.isClosed && state.schedule.isEmpty
+        if taken == nil, !isOver { state.sleepers.append(sleeper) }
+        return (taken, isOver)
       }
       if let taken { return taken }
       if isOver { break }
-      wakeups.wait()
+      sleeper.wait()
     }
-    // Pass the end on to the next thread.
-    wakeups.signal()
-    alarm.signal()
+    wakeAll()
     return nil
   }
 
@@ -64,28 +93,42 @@ final class PoolQueue: Sendable {
   /// Ends work that has waited for too long, until the queue is closed and empty.
   func expire() {
     while true {
-      let (late, next, isOver) = state.withLock { state in
-        (
-          state.schedule.expire(now: now), state.schedule.nextDeadline,
-          state.isClosed && state.schedule.isEmpty
-        )
+      let (late, end, isOver) = state.withLock { state in
+        let late = state.schedule.expire(now: now)
+        return (late, nextLook(&state), state.isClosed && state.schedule.isEmpty)
       }
       for job in late {
         job.fail(PostgresError(.busy, "all connections to the database are in use"))
       }
       if isOver { return }
-      guard let next else {
+      guard let end else {
         alarm.wait()
         continue
       }
-      let left = max(.zero, next - now).wholeMilliseconds
+      let left = max(.zero, end - now).wholeMilliseconds
       _ = alarm.wait(timeout: .now() + .milliseconds(Int(left)))
     }
   }
 
+  /// Returns when waiting work has to end, or work that comes from now on; `nil` if the thread may
+  /// sleep until it is woken.
+  private func nextLook(_ state: inout State) -> Duration? {
+    if let deadline = state.schedule.nextDeadline { return deadline }
+    if let patience, case .set(hasNews: true) = state.watch {
+      state.watch = .set(hasNews: false)
+      return now + patience
+    }
+    state.watch = .none
+    return nil
+  }
+
   func close() {
     state.withLock { $0.isClosed = true }
-    wakeups.signal()
+    wakeAll()
+  }
+
+  private func wakeAll() {
+    for sleeper in state.withLock({ $0.takeSleepers() }) { sleeper.signal() }
     alarm.signal()
   }
 }

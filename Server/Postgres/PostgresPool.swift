@@ -1,3 +1,5 @@
+import Dispatch
+
 /// A pool of a fixed number of connections, each with its own thread.
 ///
 /// Work waits in the order of arrival, each lane for itself (see ``PoolShares``). Connections are
@@ -50,7 +52,8 @@ package final class PostgresPool: Sendable {
         let slot = PoolSlot(
           target: target, settings: settings, sharing: options.sharing, patience: patience,
           needsWrites: options.needsWrites)
-        while let (job, lane) = queue.next() {
+        let sleeper = DispatchSemaphore(value: 0)
+        while let (job, lane) = queue.next(sleeper) {
           job.run(on: slot)
           queue.finish(lane)
         }

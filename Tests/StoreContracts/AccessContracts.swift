@@ -72,6 +72,30 @@ extension StoreContract {
       try require(try await store.token(hash: hash(4)) == nil, "a secret of no token")
       await store.close()
     },
+    StoreContract("a packet that needs an open server is refused as soon as a token was made") {
+      under in
+      let store = try await under.open(.standard)
+      let space = SpaceUnderTest(store: store, space: try await store.createSpace(.name("open")))
+      func send(_ devices: [UInt64]) async throws -> [Bool] {
+        let packets = devices.map { number in
+          var author = Author(number)
+          let packet = author.packet([author.insert("record \(number)", ["v": 1])])
+          return IncomingPacket(packet, byteCount: 9, needsOpenServer: number % 2 == 1)
+        }
+        return try await space.ingest(packets, now: SpaceUnderTest.now).results.map { result in
+          guard case .refused(let problem) = result else { return true }
+          return problem.code != .unauthorized
+        }
+      }
+      try require(try await send([1, 2]), is: [true, true], "taken by an open server")
+      let token = token(1, AccessGrants(everywhere: .admin))
+      try await store.addToken(token, hash: hash(1), by: nil)
+      try require(try await send([3, 4]), is: [false, true], "taken by a server with tokens")
+      _ = try await store.removeToken(token.id, by: nil)
+      try require(try await send([5, 6]), is: [false, true], "taken by a server that had tokens")
+      try require(try await space.page(after: nil).head.head, is: 4, "the head")
+      await store.close()
+    },
     StoreContract("the last use of a token only moves forward") { under in
       let store = try await under.open(.standard)
       let token = token(1, AccessGrants(everywhere: .reader))

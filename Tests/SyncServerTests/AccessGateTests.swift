@@ -49,6 +49,26 @@ struct AccessGateTests {
     #expect(store.state.withLock { $0.openLookUps } == lookUps, "what is closed is not asked for")
   }
 
+  @Test("a visitor is admitted without a look-up only to a gate that was open, under its policy")
+  func assumesOpen() async throws {
+    let gate = gate(checksLoopback: true)
+    let visitor = Visitor(credential: .none)
+    #expect(gate.admitAssumingOpen(visitor, to: space, need: .writer) == nil, "never looked up")
+    #expect(try await gate.isOpen())
+    let admission = try #require(gate.admitAssumingOpen(visitor, to: space, need: .writer))
+    #expect(admission.principal == .anonymous && admission.assumesOpenServer)
+    var stranger = Visitor(credential: .none)
+    stranger.origin = "https://example.org"
+    let known = Visitor(credential: .token(AccessRuleTests.token()))
+    for visitor in [stranger, known] {
+      #expect(gate.admitAssumingOpen(visitor, to: space, need: .writer) == nil)
+    }
+    _ = try await add()
+    #expect(gate.admitAssumingOpen(visitor, to: space, need: .writer) != nil, "not looked up")
+    #expect(try await !gate.isOpen())
+    #expect(gate.admitAssumingOpen(visitor, to: space, need: .writer) == nil)
+  }
+
   @Test("a credential that is sent to an open gate is checked")
   func wrongToken() async throws {
     let gate = gate()

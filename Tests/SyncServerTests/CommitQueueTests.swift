@@ -33,7 +33,61 @@ struct CommitQueueTests {
       #expect(queue.takeBatch(.plain).isEmpty, "one transaction at a time")
     }
     queue.finishBatch(.plain)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5])
+    #expect(queue.add(Self.packet(6), ticket: 6) == true)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5, 6])
+  }
+
+  @Test("after small packets of several devices, the next transaction waits for all of them")
+  func waitsForReturns() throws {
+    var queue = Queue(bounds: .init())
+    func add(_ numbers: ClosedRange<Int>) {
+      for number in numbers {
+        #expect(queue.add(Self.packet(UInt64(number)), ticket: number) == true)
+      }
+    }
+    add(1...3)
+    #expect(queue.takeBatch(.plain).count == 3)
+    add(4...5)
+    let wait = queue.finishBatch(.plain)
+    let first = try #require(wait)
+    #expect(queue.takeBatch(.plain).isEmpty, "three come back")
+    add(6...7)
+    #expect(queue.takeBatch(.plain).isEmpty)
+    add(8...8)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [4, 5, 6, 7, 8])
+    queue.endGathering(first)
+    let nextWait = queue.finishBatch(.plain)
+    let second = try #require(nextWait)
+    #expect(!queue.isIdle, "the number of devices is kept")
+    add(9...10)
+    queue.endGathering(first)
+    #expect(queue.takeBatch(.plain).isEmpty, "another wait has ended")
+    queue.endGathering(second)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [9, 10])
+    #expect(queue.finishBatch(.plain) == nil, "too few devices")
+    #expect(queue.isIdle && queue.waitingBytes == 0)
+  }
+
+  @Test("no transaction waits after large packets, for more than fits, or for a search")
+  func doesNotWait() throws {
+    func expectNoWait(
+      _ bounds: Queue.Bounds = .init(), first: [IncomingPacket], then: [IncomingPacket] = []
+    ) {
+      var queue = Queue(bounds: bounds)
+      for packet in first { #expect(queue.add(packet, ticket: 0) == true) }
+      #expect(queue.takeBatch(.plain).count == first.count)
+      for packet in then { #expect(queue.add(packet, ticket: 0) == true) }
+      #expect(queue.finishBatch(.plain) == nil)
+    }
+    let packets = (0..<6).map { Self.packet(UInt64($0)) }
+    expectNoWait(first: (0..<6).map { Self.packet($0, operations: 100) })
+    expectNoWait(.init(batchPackets: 6), first: packets, then: packets)
+    expectNoWait(
+      .init(batchOperations: 20), first: packets, then: [Self.packet(9, operations: 20)])
+    expectNoWait(.init(batchBytes: 1_000), first: packets, then: [Self.packet(9, bytes: 1_000)])
+    var maker = PacketMaker(9)
+    let search = maker.packet([try maker.batch(where: "true", [Column("v", 1)])])
+    expectNoWait(first: packets, then: [IncomingPacket(search, byteCount: 1)])
   }
 
   @Test("a packet with batch operations is committed alone, while other devices' packets continue")
@@ -80,7 +134,7 @@ struct CommitQueueTests {
     var seen: [[Int]] = []
     while !queue.isIdle {
       seen.append(queue.takeBatch(.plain).map(\.ticket))
-      queue.finishBatch(.plain)
+      if let wait = queue.finishBatch(.plain) { queue.endGathering(wait) }
     }
     #expect(seen.map(\.count) == sizes)
     #expect(seen.flatMap(\.self) == Array(0..<7), "none is lost, none overtakes")

@@ -152,6 +152,7 @@ final class ServiceStoreDouble: SyncStore {
       state.versions += packets.map(\.protocolVersion)
       var head = known.head
       let results = packets.map { packet -> IngestResult in
+        if packet.needsOpenServer, state.hadTokens { return .refused(.noLongerOpen) }
         let count = SequenceNumber(packet.packet.operations.count)
         head += count
         return .accepted(

@@ -73,7 +73,7 @@ private struct IngestContest {
     ])
     return Measurement(
       name: name, figure: Amount(figures[0], .perSecond("operations")),
-      raw: Amount(figures[1], .perSecond("rows")), target: .ratioAtLeast(0.4),
+      raw: Amount(figures[1], .perSecond("rows")), target: .ratioAtLeast(0.5),
       notes: [
         "\(spaces * devicesPerSpace) devices on separate connections against libpq on "
           + (spaces == 1 ? "1 connection" : "\(spaces) connections")

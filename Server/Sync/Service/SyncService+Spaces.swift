@@ -38,6 +38,20 @@ extension SyncService {
   func receivePacket(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
+    do throws(Problem) {
+      return try await commitPacket(&context, name, admission)
+    } catch {
+      // Only the transaction looks whether the server is still open.
+      if admission.assumesOpenServer {
+        _ = try await admit(context.request, .packets, to: name, need: .writer)
+      }
+      throw error
+    }
+  }
+
+  private func commitPacket(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
     let version = try Self.protocolVersion(of: context.request)
     let query = context.request.query
     let cursor = try ChangesQuery.cursor { query[$0] }.get()
@@ -50,7 +64,8 @@ extension SyncService {
       answer = try await committer.commit(
         IncomingPacket(
           packet, byteCount: body.count, principal: admission.principal, role: admission.role,
-          protocolVersion: version, cursor: cursor),
+          protocolVersion: version, cursor: cursor,
+          needsOpenServer: admission.assumesOpenServer),
         into: space.id)
     } catch {
       noteRejection(error, context, space.id)

@@ -158,8 +158,7 @@ package final class SyncService: Sendable {
     }
     let name = try space(named: match.spaceText ?? "")
     context.space = name
-    let admission = try await admit(
-      context.request, match.route, to: name, need: match.need ?? .admin)
+    let admission = try await admit(context, to: name)
     context.principal = admission.principal
     context.isServerAdmin = admission.isServerAdmin
     try count(&context)
@@ -231,6 +230,21 @@ package final class SyncService: Sendable {
           + "digit")
     }
     return name
+  }
+
+  private func admit(
+    _ context: RequestContext, to space: SpaceName
+  ) async throws(Problem) -> Admission {
+    let (request, match) = (context.request, context.match)
+    let need = match.need ?? .admin
+    // The transaction of a packet looks whether tokens exist.
+    if match.route == .packets,
+      let admission = parts.gate.admitAssumingOpen(
+        Self.visitor(request, match.route), to: space, need: need)
+    {
+      return admission
+    }
+    return try await admit(request, match.route, to: space, need: need)
   }
 
   func admit(

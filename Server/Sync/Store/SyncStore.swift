@@ -36,10 +36,13 @@ package struct IncomingPacket: Sendable, Equatable {
   package let protocolVersion: Int
   /// The sender's cursor; `nil` if it sent none.
   package let cursor: Cursor?
+  /// Whether it is refused if a token was ever made.
+  package let needsOpenServer: Bool
 
   package init(
     _ packet: Packet, byteCount: Int, principal: Principal = .anonymous, role: Role = .writer,
-    protocolVersion: Int = ProtocolVersion.current, cursor: Cursor? = nil
+    protocolVersion: Int = ProtocolVersion.current, cursor: Cursor? = nil,
+    needsOpenServer: Bool = false
   ) {
     self.packet = packet
     self.byteCount = byteCount
@@ -47,6 +50,7 @@ package struct IncomingPacket: Sendable, Equatable {
     self.role = role
     self.protocolVersion = protocolVersion
     self.cursor = cursor
+    self.needsOpenServer = needsOpenServer
   }
 }
 

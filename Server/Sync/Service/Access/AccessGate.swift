@@ -6,10 +6,13 @@ import Synchronization
 ///
 /// If no token was ever made, every caller may do everything. The gate asks the store about that
 /// for each request, so that a token made by another process closes the gate at once; requests that
-/// come at the same time share a look-up. The gate never opens again.
+/// come at the same time share a look-up. The transaction of a packet asks as well, so packets need
+/// no look-up of their own. The gate never opens again.
 package final class AccessGate: Sendable {
   private struct State {
     var isGuarded = false
+    /// Whether a look-up has found that no token was ever made.
+    var wasOpen = false
     var cache = IdentityCache()
     var uses: [TokenID: Int64] = [:]
     var limiter: RateLimiter
@@ -48,9 +51,26 @@ package final class AccessGate: Sendable {
     let isGuarded = try await hadTokens.value { () async throws(StoreError) in
       try await store.hasEverHadTokens()
     }
-    guard isGuarded else { return true }
-    state.withLock { $0.isGuarded = true }
-    return false
+    state.withLock { state in
+      state.isGuarded = state.isGuarded || isGuarded
+      state.wasOpen = true
+    }
+    return !isGuarded
+  }
+
+  /// Returns the admission of a caller without a credential, if the server was open at the last
+  /// look-up; otherwise `nil`, and ``admit(_:to:need:)`` decides. The caller looks again whether
+  /// tokens exist, in its transaction.
+  package func admitAssumingOpen(
+    _ visitor: Visitor, to space: SpaceName, need: Role
+  ) -> Admission? {
+    guard visitor.credential == .none, verifier == nil,
+      state.withLock({ $0.wasOpen && !$0.isGuarded }), policy.fault(of: visitor) == nil,
+      case .success(let admission) = AccessRule.decide(.anonymous, space: space, need: need)
+    else { return nil }
+    return Admission(
+      admission.principal, admission.role, isServerAdmin: admission.isServerAdmin,
+      assumesOpenServer: true)
   }
 
   /// Returns the caller and its role in `space` if that is at least `need`; a `Problem` otherwise.

@@ -57,13 +57,17 @@ package struct Admission: Sendable, Equatable {
   package let expiry: Int64?
   /// Whether the principal may administer the server itself.
   package let isServerAdmin: Bool
+  /// Whether the server was open when it last looked. The caller has to look again.
+  package let assumesOpenServer: Bool
 
   package init(
-    _ principal: Principal, _ role: Role, expiry: Int64? = nil, isServerAdmin: Bool = false
+    _ principal: Principal, _ role: Role, expiry: Int64? = nil, isServerAdmin: Bool = false,
+    assumesOpenServer: Bool = false
   ) {
     self.principal = principal
     self.role = role
     self.expiry = expiry
     self.isServerAdmin = isServerAdmin
+    self.assumesOpenServer = assumesOpenServer
   }
 }

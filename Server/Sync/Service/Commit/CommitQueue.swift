@@ -4,6 +4,10 @@ import FerryProtocol
 /// gather and go together in the next one. So under load packets share a transaction's cost, and
 /// without load no packet waits.
 ///
+/// Devices that send one small packet after another come back right after their answers. So after a
+/// transaction with small packets of several devices, the next one begins when as many packets are
+/// there again, or when the caller ends the wait (compare `commit_delay` of PostgreSQL).
+///
 /// A packet with batch operations goes alone, in a separate lane. Finding the matching records
 /// takes time, needs no lock of the space, and uses a budget that no other packet may share.
 /// Packets of other devices run beside it; packets of the same device keep their order.
@@ -22,6 +26,10 @@ struct CommitQueue<Ticket> {
     var waitingPackets = 1_024
     /// Bytes of those packets.
     var waitingBytes = 64 << 20
+    /// The fewest packets, of a transaction and behind it, for which the next transaction waits.
+    var gatheredPackets = 4
+    /// Operations of a transaction after which the next one does not wait.
+    var gatheredOperations = 256
   }
 
   struct Entry {
@@ -29,6 +37,7 @@ struct CommitQueue<Ticket> {
     var ticket: Ticket
 
     var device: DeviceID { packet.packet.device }
+    var operationCount: Int { packet.packet.operations.count }
     var lane: Lane {
       packet.packet.operations.contains { $0.batch != nil } ? .searching : .plain
     }
@@ -41,11 +50,27 @@ struct CommitQueue<Ticket> {
     case searching
   }
 
+  /// Packets that have been taken and not been finished.
+  private struct Batch {
+    var devices: Set<DeviceID>
+    var packets: Int
+    var operations: Int
+
+    init(_ entries: [Entry]) {
+      devices = Set(entries.map(\.device))
+      packets = entries.count
+      operations = entries.reduce(0) { $0 + $1.operationCount }
+    }
+  }
+
   private let bounds: Bounds
   private var waiting: [Entry] = []
   private(set) var waitingBytes = 0
-  /// The devices of the packets that have been taken and not been finished.
-  private var underWay: [Lane: Set<DeviceID>] = [:]
+  private var waitingOperations = 0
+  private var underWay: [Lane: Batch] = [:]
+  /// The wait for devices to come back, in the plain lane.
+  private var gathering: (number: Int, packets: Int)?
+  private var gatherings = 0
 
   init(bounds: Bounds) { self.bounds = bounds }
 
@@ -53,7 +78,7 @@ struct CommitQueue<Ticket> {
   var waitingCount: Int { waiting.count }
 
   /// Whether nothing waits and nothing is under way.
-  var isIdle: Bool { waiting.isEmpty && underWay.isEmpty }
+  var isIdle: Bool { waiting.isEmpty && underWay.isEmpty && gathering == nil }
 
   /// Adds a packet to the queue; returns `false` if the queue is full.
   mutating func add(_ packet: IncomingPacket, ticket: Ticket) -> Bool {
@@ -62,6 +87,7 @@ struct CommitQueue<Ticket> {
     else { return false }
     waiting.append(Entry(packet: packet, ticket: ticket))
     waitingBytes += packet.byteCount
+    waitingOperations += packet.packet.operations.count
     return true
   }
 
@@ -69,9 +95,13 @@ struct CommitQueue<Ticket> {
   /// while one is under way, and if no waiting packet may go.
   mutating func takeBatch(_ lane: Lane) -> [Entry] {
     guard underWay[lane] == nil else { return [] }
+    if lane == .plain, let wanted = gathering?.packets {
+      guard isEnough(wanted) else { return [] }
+      gathering = nil
+    }
     // Devices with packets that wait for earlier ones.
     var held = Set<DeviceID>()
-    for (other, devices) in underWay where other != lane { held.formUnion(devices) }
+    for (other, batch) in underWay where other != lane { held.formUnion(batch.devices) }
     var batch: [Entry] = []
     var rest: [Entry] = []
     var operations = 0
@@ -83,7 +113,7 @@ struct CommitQueue<Ticket> {
         rest.append(entry)
         continue
       }
-      operations += entry.packet.packet.operations.count
+      operations += entry.operationCount
       bytes += entry.packet.byteCount
       if !batch.isEmpty, operations > bounds.batchOperations || bytes > bounds.batchBytes {
         isFull = true
@@ -95,11 +125,37 @@ struct CommitQueue<Ticket> {
     }
     guard !batch.isEmpty else { return [] }
     waiting = rest
+    let taken = Batch(batch)
     waitingBytes -= batch.reduce(0) { $0 + $1.packet.byteCount }
-    underWay[lane] = Set(batch.map(\.device))
+    waitingOperations -= taken.operations
+    underWay[lane] = taken
     return batch
   }
 
   /// Notes that the last batch of a lane has ended, with success or failure.
-  mutating func finishBatch(_ lane: Lane) { underWay[lane] = nil }
+  ///
+  /// - Returns: The number of the wait that begins for its devices to come back, for
+  ///   ``endGathering(_:)``; `nil` if the next transaction may begin at once.
+  @discardableResult
+  mutating func finishBatch(_ lane: Lane) -> Int? {
+    guard let batch = underWay.removeValue(forKey: lane), lane == .plain, underWay.isEmpty,
+      batch.operations < bounds.gatheredOperations, !waiting.contains(where: { $0.lane != .plain })
+    else { return nil }
+    let wanted = min(batch.packets + waiting.count, bounds.batchPackets)
+    guard wanted >= bounds.gatheredPackets, !isEnough(wanted) else { return nil }
+    gatherings += 1
+    gathering = (gatherings, wanted)
+    return gatherings
+  }
+
+  /// Ends a wait for devices to come back, unless it has ended.
+  mutating func endGathering(_ number: Int) {
+    if gathering?.number == number { gathering = nil }
+  }
+
+  /// Returns whether so many packets wait, or as much as goes into one transaction.
+  private func isEnough(_ packets: Int) -> Bool {
+    waiting.count >= packets || waitingOperations >= bounds.batchOperations
+      || waitingBytes >= bounds.batchBytes
+  }
 }

@@ -30,6 +30,8 @@ package final class PacketCommitter: Sendable {
 
   /// Bytes that may wait in all spaces together.
   static var totalBytes: Int { 256 << 20 }
+  /// How long a transaction waits for the devices of the last one to come back.
+  private static let gatheringLimit = Duration.microseconds(500)
 
   private let store: any SyncStore
   private let clock: ServiceClock
@@ -100,10 +102,20 @@ package final class PacketCommitter: Sendable {
     var batch = first
     while !batch.isEmpty {
       await commit(batch, space)
-      state.withLock { $0.queues[space]?.finishBatch(lane) }
+      let gathering = state.withLock { $0.queues[space]?.finishBatch(lane) }
+      if let number = gathering ?? nil { gather(number, space) }
       batch = take(lane, space)
       // This transaction may have held up packets of the other lane.
       start(space)
+    }
+  }
+
+  /// Ends a wait for devices to come back in time.
+  private func gather(_ number: Int, _ space: Int64) {
+    Task.detached(executorPreference: executor) {
+      try? await Task.sleep(for: Self.gatheringLimit)
+      self.state.withLock { $0.queues[space]?.endGathering(number) }
+      self.start(space)
     }
   }
 
@@ -146,8 +158,7 @@ package final class PacketCommitter: Sendable {
     for entry in batch { entry.ticket.wait?.end("wait for the commit") }
     let attributes = [
       SpanAttribute("ferry.commit.packets", packets.count),
-      SpanAttribute(
-        "ferry.commit.operations", packets.reduce(0) { $0 + $1.packet.operations.count }),
+      SpanAttribute("ferry.commit.operations", batch.operationCount),
     ]
     let result = await span.run { () async -> Result<IngestBatch, StoreError> in
       do throws(StoreError) {
@@ -185,6 +196,7 @@ package final class PacketCommitter: Sendable {
 
 extension [PacketCommitter.Queue.Entry] {
   fileprivate var byteCount: Int { reduce(0) { $0 + $1.packet.byteCount } }
+  fileprivate var operationCount: Int { reduce(0) { $0 + $1.operationCount } }
 }
 
 extension Problem {

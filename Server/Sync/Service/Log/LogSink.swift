@@ -12,7 +12,8 @@ package protocol LogSink: Sendable {
 }
 
 /// A log on a file descriptor. A separate thread writes its lines, so that a reader that pauses (a
-/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted.
+/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted. Under
+/// load, lines go together: the thread pauses for a few milliseconds after each write.
 package final class DescriptorLogSink: LogSink {
   private struct State {
     var waiting: [UInt8] = []
@@ -22,6 +23,7 @@ package final class DescriptorLogSink: LogSink {
   }
 
   private static let waitingBytesMax = 4 << 20
+  private static let pause = DispatchTimeInterval.milliseconds(5)
 
   private let core = Core()
 
@@ -30,6 +32,8 @@ package final class DescriptorLogSink: LogSink {
     let state = Mutex(State())
     let wakeups = DispatchSemaphore(value: 0)
     let written = DispatchSemaphore(value: 0)
+    /// Ends a pause.
+    let hurry = DispatchSemaphore(value: 0)
   }
 
   /// - Parameter descriptor: It stays open.
@@ -43,6 +47,7 @@ package final class DescriptorLogSink: LogSink {
 
   deinit {
     core.state.withLock { $0.isClosed = true }
+    core.hurry.signal()
     core.wakeups.signal()
   }
 
@@ -63,6 +68,7 @@ package final class DescriptorLogSink: LogSink {
   /// Waits two seconds at most.
   package func flush() {
     let end = DispatchTime.now() + .seconds(2)
+    core.hurry.signal()
     while core.state.withLock({ !$0.waiting.isEmpty || $0.isWriting }) {
       guard core.written.wait(timeout: end) == .success else { return }
     }
@@ -80,6 +86,7 @@ package final class DescriptorLogSink: LogSink {
       core.state.withLock { $0.isWriting = false }
       core.written.signal()
       if isClosed { return }
+      _ = core.hurry.wait(timeout: .now() + pause)
     }
   }
 

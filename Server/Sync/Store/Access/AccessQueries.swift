@@ -83,9 +83,7 @@ extension PlainStore {
   }
 
   package func hasEverHadTokens() async throws(StoreError) -> Bool {
-    try await plain(.authenticating) { connection in
-      try !connection.rows(AccessQueries.hadTokens, []) { _ in true }.isEmpty
-    }
+    try await plain(.authenticating) { try $0.hasEverHadTokens() }
   }
 
   // MARK: The audit log
@@ -117,6 +115,10 @@ extension PlainStore {
 }
 
 extension PlainConnection {
+  func hasEverHadTokens() throws -> Bool {
+    try !rows(AccessQueries.hadTokens, []) { _ in true }.isEmpty
+  }
+
   /// Returns a token, and lets no other transaction change it before this one has ended.
   fileprivate func lockToken(_ id: TokenID) throws -> StoredToken? {
     try rows(AccessQueries.lock, [.text(id.text)]) { try StoredToken($0) }.first ?? nil
@@ -135,7 +137,7 @@ extension PlainConnection {
   }
 }
 
-private enum AccessQueries {
+enum AccessQueries {
   private static let columns = "id, name, owner, grants, created_at, expires_at, used_at"
 
   static let add = PlainStatement(

@@ -8,6 +8,8 @@ package struct IngestContext: Sendable {
   package var now: Int64
   package var limits: Limits
   package var quotas: Quotas
+  /// Whether a token was ever made; loaded if a packet needs an open server.
+  package var hasHadTokens = false
   /// The principals that use the batch's devices; a device without a user is absent.
   package var owners: [DeviceID: Principal] = [:]
   /// The use of the space by the batch's senders, and by ``Principal/anonymous``.

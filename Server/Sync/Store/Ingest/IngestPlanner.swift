@@ -100,6 +100,7 @@ struct IngestPlanner {
   /// Returns the reason why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
     if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
+    if context.hasHadTokens, packets[index].needsOpenServer { return .noLongerOpen }
     if let problem = ownershipFault(index) { return problem }
     if let problem = Problem.upgradeRequired(
       from: packets[index].protocolVersion, to: context.space.minimumProtocol)

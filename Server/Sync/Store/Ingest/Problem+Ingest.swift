@@ -4,6 +4,10 @@ extension Problem {
   /// The problem of a reader whose space was deleted meanwhile.
   static let spaceGone = Problem(.unknownSpace, "the space does not exist any more")
 
+  /// A token was made after the request was admitted without one.
+  static let noLongerOpen = Problem(
+    .unauthorized, "the server has tokens now; send one of this space")
+
   /// Returns the problem of a packet with operations that can never be applied.
   static func operationRefused(_ refusals: [Refusal]) -> Problem {
     let count =

@@ -146,6 +146,7 @@ struct PostgresIngest {
     _ incoming: [IncomingPacket], _ lookUps: IngestLookUps, on connection: PostgresConnection
   ) throws -> IngestContext {
     let anchors = incoming.compactMap { $0.cursor?.anchor?.operation }
+    let needsOpenServer = incoming.contains(where: \.needsOpenServer)
     var devices = PostgresArray<UUID>()
     for device in Set(incoming.map(\.packet.device)) {
       devices.append(high: device.value.high, low: device.value.low)
@@ -156,6 +157,7 @@ struct PostgresIngest {
       pipeline.add(Self.buffered, [.int8(space), .array(devices)])
       PostgresUsage.addLookUp(of: incoming.map(\.principal), in: space, to: &pipeline)
       add(lookUps, anchors: anchors, to: &pipeline)
+      if needsOpenServer { pipeline.add(PostgresStatement(AccessQueries.hadTokens), []) }
     }
     let state = try spaceTimelines.state(results[0])
     var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
@@ -166,6 +168,7 @@ struct PostgresIngest {
     context.buffered = try results[2].compactMap { try BufferedPacket($0) }
     try PostgresUsage.take(results[3], into: &context)
     try take(results[4...], lookUps, anchors: anchors, into: &context)
+    context.hasHadTokens = needsOpenServer && results.last?.isEmpty == false
     try context.refuseIfStatesLack(incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) },

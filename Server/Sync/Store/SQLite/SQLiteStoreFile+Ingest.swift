@@ -88,6 +88,9 @@ extension SQLiteStoreFile {
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: record(SchemaChange.key, in: space))
     }
+    if incoming.contains(where: \.needsOpenServer) {
+      context.hasHadTokens = try hasEverHadTokens()
+    }
     for device in Set(packets.map(\.device)) {
       let known = try self.device(device, in: space)
       (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
