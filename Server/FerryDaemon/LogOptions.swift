@@ -1,5 +1,6 @@
 import FerryCommandLine
 import FerrySyncServer
+import Foundation
 
 /// The options of the log: `--log-level` and `--quiet`, and `--log-level-file` of a server.
 enum LogOptions {
@@ -28,9 +29,14 @@ enum LogOptions {
   static func log(_ arguments: ParsedArguments) throws(UsageError) -> ServiceLog {
     let named = LogLevel(rawValue: try arguments.string("log-level")) ?? .info
     return ServiceLog(
-      level: arguments.flag("quiet") ? .error : named, sink: DescriptorLogSink(descriptor: 2),
-      clock: .system)
+      level: arguments.flag("quiet") ? .error : named, sink: standardError, clock: .system)
   }
+
+  /// The log on standard error. Its last lines leave the process before it exits.
+  private static let standardError: DescriptorLogSink = {
+    atexit { LogOptions.standardError.flush() }
+    return DescriptorLogSink(descriptor: 2)
+  }()
 
   /// Returns the file of `--log-level-file`, and gives the log its level.
   ///

@@ -25,7 +25,7 @@ enum StoreOptions {
       "worker-database", value: "URL",
       help: """
         A worker of Citus, if --database is the coordinator: this node's packets, pulls and digests \
-        go through it.
+        go through it. Only `serve` uses it.
         """, environment: "FERRY_WORKER_DATABASE"),
     OptionSpec(
       "data", value: "DIR",
@@ -46,15 +46,18 @@ enum StoreOptions {
   static func location(_ arguments: ParsedArguments) throws(FerryServerError) -> StoreLocation {
     var database = arguments.stringIfPresent("database")
     var data = arguments.stringIfPresent("data")
+    let isDataTyped = arguments.source("data") == .commandLine
+    func isTyped(_ option: String) -> Bool { arguments.source(option) == .commandLine }
     if database != nil, data != nil {
-      let isDatabaseTyped = arguments.source("database") == .commandLine
-      let isDataTyped = arguments.source("data") == .commandLine
-      if !isDataTyped { data = nil } else if !isDatabaseTyped { database = nil }
+      if !isDataTyped { data = nil } else if !isTyped("database") { database = nil }
+    }
+    /// Further addresses of a database in the environment do not count beside a typed directory.
+    func address(_ option: String) -> String? {
+      isDataTyped && !isTyped(option) ? nil : arguments.stringIfPresent(option)
     }
     return try StoreLocation(
-      database: database, direct: arguments.stringIfPresent("listen-url"),
-      reads: arguments.stringIfPresent("read-database"),
-      worker: arguments.stringIfPresent("worker-database"), data: data,
+      database: database, direct: address("listen-url"), reads: address("read-database"),
+      worker: address("worker-database"), data: data,
       environment: ProcessInfo.processInfo.environment)
   }
 
@@ -66,7 +69,7 @@ enum StoreOptions {
     _ arguments: ParsedArguments, createsIfMissing: Bool = false,
     _ body: (any SyncStore, StoreLocation) async throws -> Answer
   ) async throws -> Answer {
-    let location = try location(arguments)
+    let location = try location(arguments).withoutWorker
     if !createsIfMissing { try check(location) }
     let opener = StoreOpener(
       location, createsIfMissing: createsIfMissing, patience: try arguments.duration("start-wait"),

@@ -211,8 +211,9 @@ final class Exchange: @unchecked Sendable {
 
   private func handle(_ intake: RequestIntake) -> Bool {
     client?.expect(by: nil)
-    // A change of threads costs more than reading a small content.
-    let beginsHere = (1...Self.smallContentMax).contains(contentBytes)
+    // A change of threads costs more than reading a small content. A coded one may be large.
+    let beginsHere =
+      (1...Self.smallContentMax).contains(contentBytes) && !intake.isCoded
     return work(beginsHere: beginsHere) { [self] in
       deliver(await core.answer(intake, remoteAddress: remoteAddress))
     }

@@ -7,7 +7,8 @@ extension HTTPServer {
     package var address: String
     /// 0 takes any free port.
     package var port: UInt16
-    /// Threads that read and write sockets. Handlers run elsewhere.
+    /// Threads that read and write sockets. They also begin the handlers of small contents, which
+    /// go on elsewhere after their first wait.
     package var threads: Int
     /// Bytes of request content, before and after decoding.
     package var bodyLimit: Int
@@ -29,7 +30,8 @@ extension HTTPServer {
     /// Asked about each request with content when its headers are complete. It runs on a socket
     /// thread and must not block.
     package var admission: @Sendable (HTTPArrival) -> HTTPAdmission
-    /// Runs handlers, decodes contents and compresses answers; `nil` for the shared pool.
+    /// Runs handlers, decodes contents and compresses answers; `nil` for the shared pool. A handler
+    /// with a small content begins on its socket's thread.
     package var executor: (any TaskExecutor)?
     /// Time since some moment; never goes back.
     package var clock: @Sendable () -> Duration = Self.monotonic

@@ -13,6 +13,8 @@ struct RequestIntake {
   private let framing: Result<RequestFraming, HTTPFailure>
   private let target: Result<RequestTarget, HTTPFailure>
   private let coding: Result<ContentCoding?, HTTPFailure>
+  /// Whether the content may be larger after decoding.
+  var isCoded: Bool { (try? coding.get()) != nil }
   private var limit: Int
   private var body: [UInt8] = []
   private(set) var wireBytes = 0

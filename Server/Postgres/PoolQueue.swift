@@ -12,8 +12,8 @@ protocol PoolWork: Sendable {
 /// The queue from which several threads take their work.
 ///
 /// A thread that has finished looks for more before it sleeps. So it is enough that each new piece
-/// of work wakes one thread. It is the one that fell asleep last, whose memory is still in the
-/// processor's caches, and that of its PostgreSQL session as well.
+/// of work wakes one thread: the last that fell asleep. Its memory is still in the processor's
+/// caches, and that of its PostgreSQL session as well.
 final class PoolQueue: Sendable {
   private struct State {
     var schedule: PoolSchedule<any PoolWork>
@@ -28,8 +28,8 @@ final class PoolQueue: Sendable {
     }
   }
 
-  /// What the thread does that ends work which has waited for too long. While work comes and goes,
-  /// it looks from time to time, so that not each piece of work has to wake it.
+  /// The state of the thread that ends work which has waited for too long. While work comes and
+  /// goes, it looks from time to time, so that not each piece of work has to wake it.
   private enum Watch {
     /// Sleeps until it is woken.
     case none

@@ -38,39 +38,38 @@ extension SyncService {
   func receivePacket(
     _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
+    var space: Int64?
     do throws(Problem) {
-      return try await commitPacket(&context, name, admission)
+      return try await commitPacket(&context, name, admission, into: &space)
     } catch {
       // Only the transaction looks whether the server is still open.
       if admission.assumesOpenServer {
         _ = try await admit(context.request, .packets, to: name, need: .writer)
       }
+      if let space { noteRejection(error, context, space) }
       throw error
     }
   }
 
+  /// - Parameter found: Gets the space, once it is known.
   private func commitPacket(
-    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission,
+    into found: inout Int64?
   ) async throws(Problem) -> HTTPResponse {
     let version = try Self.protocolVersion(of: context.request)
     let query = context.request.query
     let cursor = try ChangesQuery.cursor { query[$0] }.get()
     let body = context.request.body
     let space = try await find(name)
-    let answer: PacketAnswer
-    do throws(Problem) {
-      let packet = try read(body, Packet.init(decoding:limits:))
-      context.device = packet.device
-      answer = try await committer.commit(
-        IncomingPacket(
-          packet, byteCount: body.count, principal: admission.principal, role: admission.role,
-          protocolVersion: version, cursor: cursor,
-          needsOpenServer: admission.assumesOpenServer),
-        into: space.id)
-    } catch {
-      noteRejection(error, context, space.id)
-      throw error
-    }
+    found = space.id
+    let packet = try read(body, Packet.init(decoding:limits:))
+    context.device = packet.device
+    let answer = try await committer.commit(
+      IncomingPacket(
+        packet, byteCount: body.count, principal: admission.principal, role: admission.role,
+        protocolVersion: version, cursor: cursor,
+        needsOpenServer: admission.assumesOpenServer),
+      into: space.id)
     noteAnswer(answer, context, space.id, cursor: cursor)
     let status = answer.receipt.status == .buffered ? 202 : 200
     return .json(answer.encoded(quoting: parts.limits.pageBytes), status: status)

@@ -14,7 +14,8 @@ import FerryProtocol
 /// ```
 struct HeadBell {
   private var waiting: [Int64: SequenceNumber] = [:]
-  private var isRinging = false
+  /// Whether a notification is under way, or begins.
+  private(set) var isRinging = false
 
   /// Adds a move. Returns whether the caller has to notify, since nobody does.
   mutating func add(_ move: HeadMove) -> Bool {

@@ -53,7 +53,7 @@ package final class AccessGate: Sendable {
     }
     state.withLock { state in
       state.isGuarded = state.isGuarded || isGuarded
-      state.wasOpen = true
+      state.wasOpen = state.wasOpen || !isGuarded
     }
     return !isGuarded
   }

@@ -6,7 +6,8 @@ import FerryProtocol
 ///
 /// Devices that send one small packet after another come back right after their answers. So after a
 /// transaction with small packets of several devices, the next one begins when as many packets are
-/// there again, or when the caller ends the wait (compare `commit_delay` of PostgreSQL).
+/// there again, or when the caller ends the wait (compare `commit_delay` of PostgreSQL). Any packet
+/// that comes meanwhile waits with them.
 ///
 /// A packet with batch operations goes alone, in a separate lane. Finding the matching records
 /// takes time, needs no lock of the space, and uses a budget that no other packet may share.
@@ -28,7 +29,7 @@ struct CommitQueue<Ticket> {
     var waitingBytes = 64 << 20
     /// The fewest packets, of a transaction and behind it, for which the next transaction waits.
     var gatheredPackets = 4
-    /// Operations of a transaction after which the next one does not wait.
+    /// Operations, of a transaction or behind it, from which on the next one does not wait.
     var gatheredOperations = 256
   }
 
@@ -53,12 +54,10 @@ struct CommitQueue<Ticket> {
   /// Packets that have been taken and not been finished.
   private struct Batch {
     var devices: Set<DeviceID>
-    var packets: Int
     var operations: Int
 
     init(_ entries: [Entry]) {
       devices = Set(entries.map(\.device))
-      packets = entries.count
       operations = entries.reduce(0) { $0 + $1.operationCount }
     }
   }
@@ -139,10 +138,12 @@ struct CommitQueue<Ticket> {
   @discardableResult
   mutating func finishBatch(_ lane: Lane) -> Int? {
     guard let batch = underWay.removeValue(forKey: lane), lane == .plain, underWay.isEmpty,
-      batch.operations < bounds.gatheredOperations, !waiting.contains(where: { $0.lane != .plain })
+      batch.operations < bounds.gatheredOperations
     else { return nil }
-    let wanted = min(batch.packets + waiting.count, bounds.batchPackets)
-    guard wanted >= bounds.gatheredPackets, !isEnough(wanted) else { return nil }
+    let wanted = min(batch.devices.count + waiting.count, bounds.batchPackets)
+    guard wanted >= bounds.gatheredPackets, !isEnough(wanted),
+      !waiting.contains(where: { $0.lane != .plain })
+    else { return nil }
     gatherings += 1
     gathering = (gatherings, wanted)
     return gatherings
@@ -153,9 +154,10 @@ struct CommitQueue<Ticket> {
     if gathering?.number == number { gathering = nil }
   }
 
-  /// Returns whether so many packets wait, or as much as goes into one transaction.
+  /// Returns whether so many packets wait, or more than small ones.
   private func isEnough(_ packets: Int) -> Bool {
-    waiting.count >= packets || waitingOperations >= bounds.batchOperations
+    waiting.count >= packets
+      || waitingOperations >= min(bounds.gatheredOperations, bounds.batchOperations)
       || waitingBytes >= bounds.batchBytes
   }
 }

@@ -67,7 +67,7 @@ package final class PacketCommitter: Sendable {
     return try answer.get()
   }
 
-  /// Returns the number of packets of a space that wait for the current transaction.
+  /// Returns the number of packets of a space that wait for their transaction.
   func waitingCount(in space: Int64) -> Int {
     state.withLock { $0.queues[space]?.waitingCount ?? 0 }
   }
@@ -112,7 +112,8 @@ package final class PacketCommitter: Sendable {
 
   /// Ends a wait for devices to come back in time.
   private func gather(_ number: Int, _ space: Int64) {
-    Task.detached(executorPreference: executor) {
+    // Not on the executor, where the time would wait behind long computations.
+    Task.detached {
       try? await Task.sleep(for: Self.gatheringLimit)
       self.state.withLock { $0.queues[space]?.endGathering(number) }
       self.start(space)

@@ -12,8 +12,8 @@ package protocol LogSink: Sendable {
 }
 
 /// A log on a file descriptor. A separate thread writes its lines, so that a reader that pauses (a
-/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted. Under
-/// load, lines go together: the thread pauses for a few milliseconds after each write.
+/// full pipe) does not stop the server. At most 4 MiB wait; later lines are dropped and counted. The
+/// thread pauses for a few milliseconds after each write, so that lines go together under load.
 package final class DescriptorLogSink: LogSink {
   private struct State {
     var waiting: [UInt8] = []

@@ -44,6 +44,13 @@ package enum StoreLocation: Sendable, Equatable {
     }
   }
 
+  /// The same place for a command that works once: the coordinator suffices.
+  package var withoutWorker: StoreLocation {
+    guard case .postgres(var addresses) = self else { return self }
+    addresses.worker = nil
+    return .postgres(addresses)
+  }
+
   /// `$XDG_STATE_HOME/ferryd`, or `~/.local/state/ferryd` (XDG Base Directory Specification 0.8).
   private static func defaultDirectory(
     _ environment: [String: String]

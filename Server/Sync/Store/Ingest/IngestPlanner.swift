@@ -99,8 +99,8 @@ struct IngestPlanner {
 
   /// Returns the reason why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
+    if isTooLate(index) { return .noLongerOpen }
     if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
-    if context.hasHadTokens, packets[index].needsOpenServer { return .noLongerOpen }
     if let problem = ownershipFault(index) { return problem }
     if let problem = Problem.upgradeRequired(
       from: packets[index].protocolVersion, to: context.space.minimumProtocol)
@@ -112,6 +112,11 @@ struct IngestPlanner {
       return baseFault(packets[index].packet)
     }
     return lostHistory(cursor) ?? baseFault(packets[index].packet)
+  }
+
+  /// Returns whether a packet is from a caller who needs a token by now.
+  private func isTooLate(_ index: Int) -> Bool {
+    context.hasHadTokens && packets[index].needsOpenServer
   }
 
   /// Returns the problem of a packet with a `base` above the head: no device can have seen that
@@ -294,10 +299,11 @@ struct IngestPlanner {
   /// Drops the buffered packets of a device whose packet was refused: that device cuts its pending
   /// operations again. Packets that wait for the refused one in this batch get the same answer.
   private mutating func dropFollowers() {
-    let refused = context.refused.compactMap { source, problem in
-      key(of: source).map { (key: $0, problem: problem) }
+    let refused = context.refused.compactMap { source, problem -> (BufferedKey, Problem)? in
+      if case .incoming(let index) = source, isTooLate(index) { return nil }
+      return key(of: source).map { ($0, problem) }
     }
-    for (key, problem) in refused.sorted(by: { $0.key < $1.key }) {
+    for (key, problem) in refused.sorted(by: { $0.0 < $1.0 }) {
       let links = waiting[key.device] ?? []
       let followers = connectedTails(links, from: key.tail)
       for link in links {

@@ -7,11 +7,8 @@ import Synchronization
 /// Each server of Citus finds the rows of a space. If the worker fails, the coordinator does its
 /// work for a while.
 final class CitusWorker: Sendable {
-  /// How long the coordinator does its work after a failure.
-  private static let rest = Duration.seconds(5)
-
   private let pool: PostgresPool
-  private let restsUntil = Mutex<ContinuousClock.Instant?>(nil)
+  private let rest = Mutex(WorkerRest())
 
   /// Creates a worker, and connects nothing yet.
   ///
@@ -23,48 +20,89 @@ final class CitusWorker: Sendable {
       options: PostgresStore.options(connections, .session))
   }
 
-  /// The worker's connections; `nil` while the coordinator does its work.
-  var present: PostgresPool? {
-    let isPresent = restsUntil.withLock { end in end.map { $0 <= .now } ?? true }
-    return isPresent ? pool : nil
-  }
-
-  func beginRest() { restsUntil.withLock { $0 = .now + Self.rest } }
-
-  /// Throws if the address is of a server that is no worker of the coordinator, or cannot be
-  /// reached. A stranger would take packets into another store.
-  func check(_ coordinator: PostgresPool) async throws {
-    let expected = try await coordinator.run(CitusCluster.read)
-    let found = try await pool.run(CitusCluster.read)
-    guard expected?.group == 0, let found, found.group != 0, found.servers == expected?.servers
-    else {
-      throw StoreError.failed(
-        "--worker-database is not a worker of the coordinator at --database; name one of those "
-          + "that citus_add_node has added, or omit --worker-database")
+  /// Runs `body` on the worker.
+  ///
+  /// - Returns: `nil` if the coordinator has to do it. The worker may have done it as well.
+  func run<Value: Sendable>(
+    _ operation: String, in lane: PoolLane,
+    _ body: @escaping @Sendable (PostgresConnection) throws -> Value
+  ) async throws -> Value? {
+    guard rest.withLock({ $0.mayUse(now: .now) }) else { return nil }
+    do {
+      let value = try await pool.traced(operation, in: lane, body)
+      rest.withLock { $0.succeeded() }
+      return value
+    } catch let error as PostgresError where WorkerRest.isFault(error) {
+      rest.withLock { $0.failed(now: .now) }
+      return nil
     }
   }
+
+  /// Throws if the address is of a server that is no active worker of the coordinator, that lacks
+  /// the store, or that cannot be reached. A stranger would take packets into another store.
+  func check(_ coordinator: PostgresPool) async throws(StoreError) {
+    do {
+      let worker = try await pool.run { connection in
+        let hasStore = try PostgresDistribution.isInForce(on: connection)
+        return (
+          hasStore, try connection.query(.once("SELECT \(Self.identity)"))[0].text(0)
+        )
+      }
+      let known = try await coordinator.run { connection in
+        try connection.query(
+          .once("SELECT result FROM run_command_on_workers($$SELECT \(Self.identity)$$)")
+        ).map { try $0.text(0) }
+      }
+      if worker.0, known.contains(worker.1) { return }
+    } catch {
+      let error = StoreError(postgres: error)
+      guard case .unavailable(let why) = error else { throw error }
+      throw .unavailable("--worker-database: " + why)
+    }
+    throw .failed(
+      "--worker-database is not a worker of the coordinator at --database, or lacks the store's "
+        + "tables; name an active worker, with the same database and the same options")
+  }
+
+  /// A text that no two databases share, by SQL.
+  private static let identity = """
+    concat_ws(' ', current_database(), extract(epoch FROM pg_postmaster_start_time()),
+      (SELECT system_identifier FROM pg_control_system()))
+    """
 
   func close() async { await pool.close() }
 }
 
-/// A database of Citus, as one of its servers knows it.
-private struct CitusCluster: Sendable {
-  /// The server's own number; 0 is the coordinator's.
-  let group: Int32
-  /// The database and all servers. Two coordinators cannot have one address.
-  let servers: String
+/// The pauses of a worker that fails; pure.
+///
+/// After a failure the coordinator does its work. When the pause is over, one caller tries the
+/// worker; the others go on with the coordinator until it succeeds.
+struct WorkerRest {
+  static let length = Duration.seconds(5)
 
-  /// Returns `nil` if the server knows of no others.
-  static func read(_ connection: PostgresConnection) throws -> CitusCluster? {
-    guard try PostgresDistribution.hasExtension(connection) else { return nil }
-    let rows = try connection.query(
-      .once(
-        """
-        SELECT (SELECT groupid FROM pg_dist_local_group), current_database() || ' on '
-          || string_agg(concat_ws(':', groupid, nodename, nodeport), ', ' ORDER BY nodeid)
-        FROM pg_dist_node HAVING count(*) > 0
-        """))
-    guard let row = rows.first else { return nil }
-    return CitusCluster(group: try row.int4(0), servers: try row.text(1))
+  private var end: ContinuousClock.Instant?
+
+  /// Returns whether a caller may use the worker.
+  mutating func mayUse(now: ContinuousClock.Instant) -> Bool {
+    guard let end else { return true }
+    guard end <= now else { return false }
+    self.end = now + Self.length
+    return true
+  }
+
+  mutating func succeeded() { end = nil }
+
+  mutating func failed(now: ContinuousClock.Instant) { end = now + Self.length }
+
+  /// Returns whether an error is about the worker and not about the work: connections, rights,
+  /// missing tables, missing resources, the end of a server.
+  static func isFault(_ error: PostgresError) -> Bool {
+    switch error.kind {
+    case .connectionFailed, .connectionLost, .noAnswer, .readOnly, .busy: return true
+    case .invalidURL, .unexpectedResult, .poolClosed: return false
+    case .server:
+      let state = error.sqlState ?? ""
+      return ["08", "42", "53", "57P"].contains { state.hasPrefix($0) }
+    }
   }
 }

@@ -60,20 +60,36 @@ final class PostgresHeads: Sendable {
   }
 
   private func ring(through pool: PostgresPool) async {
+    var failures = 0
     while let moves = bell.withLock({ $0.rule.next() }) {
       let channels = PostgresArray(moves.map { HeadWatch.channel(of: $0.space) })
       let payloads = PostgresArray(moves.map(\.payload))
-      _ = try? await pool.run(in: .authentication) { connection in
-        try connection.query(Self.notify, [.array(channels), .array(payloads)]).count
+      do {
+        _ = try await pool.run(in: .authentication) { connection in
+          try connection.query(Self.notify, [.array(channels), .array(payloads)]).count
+        }
+        failures = 0
+      } catch {
+        failures += 1
+        // Other nodes find the moves at their next sweep.
+        guard failures < Self.attempts else { continue }
+        bell.withLock { bell in for move in moves { _ = bell.rule.add(move) } }
+        try? await Task.sleep(for: Self.pause)
       }
     }
   }
 
   /// Waits until the other nodes are notified of all moves, and ends the streams of moves.
   func finish() async {
-    await bell.withLock(\.ringing)?.value
+    while let ringing = bell.withLock({ $0.rule.isRinging ? $0.ringing : nil }) {
+      await ringing.value
+    }
     moves.finish()
   }
+
+  /// Failures in a row after which moves are given up.
+  private static let attempts = 5
+  private static let pause = Duration.milliseconds(200)
 
   /// Takes a notification.
   func receive(_ payload: String) {

@@ -196,23 +196,28 @@ package final class PostgresStore: SyncStore {
   /// Runs `body` on a connection, again if the database broke off.
   ///
   /// - Parameters:
-  ///   - mayUseWorker: Whether it may run on ``worker``. It must not take numbers that all nodes
-  ///     share, such as a new space's.
+  ///   - mayUseWorker: Whether it may run on ``worker``, and again on the coordinator. It must not
+  ///     take numbers whose order counts for all nodes, such as an audit entry's.
   ///   - function: The caller, whose name the spans of traces have.
   func run<T: Sendable>(
     in lane: PoolLane = .push, mayUseWorker: Bool = false, for function: String = #function,
     _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
+    let operation = StoreSpan.name(of: function)
     var attempt = 1
     let start = ContinuousClock.now
     while true {
-      let worker = mayUseWorker ? worker?.present : nil
       do {
-        return try await (worker ?? pool).traced(StoreSpan.name(of: function), in: lane, body)
+        if mayUseWorker, attempt == 1, let worker,
+          let value = try await worker.run(operation, in: lane, body)
+        {
+          return value
+        }
+        return try await pool.traced(operation, in: lane, body)
       } catch {
-        let isRetryable = (error as? PostgresError)?.isRetryable == true
-        if worker != nil, isRetryable { self.worker?.beginRest() }
-        guard attempt < Self.attempts, .now - start < Self.retryLimit, isRetryable else {
+        guard attempt < Self.attempts, .now - start < Self.retryLimit,
+          (error as? PostgresError)?.isRetryable == true
+        else {
           throw StoreError(postgres: error)
         }
         attempt += 1
