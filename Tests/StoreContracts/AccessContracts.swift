@@ -96,6 +96,33 @@ extension StoreContract {
       try require(try await space.page(after: nil).head.head, is: 4, "the head")
       await store.close()
     },
+    StoreContract("a packet that comes too late for an open server changes nothing that waits") {
+      under in
+      var limits = Limits.standard
+      limits.packetStateBytes = 100_000
+      try await under.withSpace(limits: limits) { space in
+        var (owner, author) = (Author(1), Author(2))
+        let text = Value.text(String(repeating: "x", count: 40_000))
+        for record in ["a", "b", "c"] {
+          try await space.send(owner.packet([owner.insert(record, ["v": text])]))
+        }
+        _ = author.packet([author.insert("d", ["v": 1])])
+        try require(
+          try await space.send(author.packet([author.update("d", ["v": 2])])).status,
+          is: .buffered, "a packet that waits")
+        try await space.store.addToken(
+          token(1, AccessGrants(everywhere: .admin)), hash: hash(1), by: nil)
+        // Its states are more than a packet may touch: such a packet makes its device cut again.
+        let late = author.packet(["a", "b", "c"].map { author.update($0, ["v": 3]) })
+        let result = try await space.ingest(
+          [IncomingPacket(late, byteCount: 9, needsOpenServer: true)], now: SpaceUnderTest.now
+        ).results[0]
+        try require(result.problem?.code, is: .unauthorized, "a packet without a token")
+        try require(
+          try await space.store.buffered(in: space.space.id, of: author.device).packets, is: 1,
+          "packets that wait")
+      }
+    },
     StoreContract("the last use of a token only moves forward") { under in
       let store = try await under.open(.standard)
       let token = token(1, AccessGrants(everywhere: .reader))

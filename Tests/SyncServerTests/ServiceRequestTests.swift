@@ -68,12 +68,18 @@ struct ServiceRequestTests {
       await fixture.send("POST", path, body: Packet.serviceSample(seed).encoded())
     }
     #expect(await send(1).status == 200)
-    try await fixture.store.addToken(
-      AccessRuleTests.token(), AccessGrants(.known("notes"), .writer))
+    let token = AccessRuleTests.token()
+    try await fixture.store.addToken(token, AccessGrants(.known("notes"), .admin))
     let refused = await send(2)
     #expect(refused.status == 401 && refused.headers["WWW-Authenticate"] != nil)
     #expect(fixture.store.state.withLock { $0.spaces.values.map(\.head) } == [1])
     #expect(await send(3).status == 401)
+    // A stranger leaves no trace.
+    let rejections = await fixture.send("GET", "/v1/spaces/notes/rejections", token: token)
+    #expect(rejections.status == 200 && !rejections.text.contains("unauthorized"))
+    let devices = await fixture.send("GET", "/v1/spaces/notes/devices", token: token)
+    #expect(devices.status == 200)
+    #expect(!devices.text.contains("\(Packet.serviceSample(2).device)"))
   }
 
   @Test("changes are a page, and a cursor that the store refuses is a problem")
