@@ -165,9 +165,10 @@ struct ServiceDaemonTests {
   @Test("arguments override the environment, and a database overrides a directory in it")
   func precedence() async throws {
     let port = try FreePort.next()
+    let url = "postgres://127.0.0.1:\(port)/x"
     let environment = [
-      "FERRY_DATABASE": "postgres://127.0.0.1:\(port)/x", "FERRY_DATA": data,
-      "FERRY_START_WAIT": "0",
+      "FERRY_DATABASE": url, "FERRY_LISTEN_URL": url, "FERRY_READ_DATABASE": url,
+      "FERRY_WORKER_DATABASE": url, "FERRY_DATA": data, "FERRY_START_WAIT": "0",
     ]
     let fromEnvironment = try await ChildProcess.run(
       try Executables.ferryd(), ["migrate"], environment: environment)
@@ -175,7 +176,7 @@ struct ServiceDaemonTests {
     let typed = try await ChildProcess.run(
       try Executables.ferryd(), ["migrate", "--data", data], environment: environment)
     #expect(typed.status == .exited(0))
-    let both = try await run("migrate", "--database", "postgres://127.0.0.1:\(port)/x")
+    let both = try await run("migrate", "--database", url)
     #expect(both.status == .exited(2))
   }
 

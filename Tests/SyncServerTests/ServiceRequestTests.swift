@@ -42,38 +42,31 @@ struct ServiceRequestTests {
   @Test("packets to an open server share its transactions' look-ups, until a token is made")
   func packetsToOpenServer() async throws {
     let fixture = ServiceFixture()
-    let path = "/v1/spaces/notes/packets"
-    func send(_ seed: UInt64) async -> HTTPResponse {
-      await fixture.send("POST", path, body: Packet.serviceSample(seed).encoded())
-    }
-    #expect(await send(1).status == 200)
+    #expect(await fixture.sendPacket(1).status == 200)
     let lookUps = fixture.store.state.withLock { $0.openLookUps }
-    #expect(await send(2).status == 200)
+    #expect(await fixture.sendPacket(2).status == 200)
     #expect(fixture.store.state.withLock { $0.openLookUps } == lookUps)
     let head = fixture.store.state.withLock { $0.spaces.values.map(\.head) }
     // Another process makes one. Nothing is let through, not even another fault's description.
     try await fixture.store.addToken(
       AccessRuleTests.token(), AccessGrants(.known("notes"), .writer))
-    let faulty = await fixture.send("POST", path, body: Array("{".utf8))
+    let faulty = await fixture.send(
+      "POST", "/v1/spaces/notes/packets", body: Array("{".utf8))
     #expect(faulty.problem?.code == .unauthorized)
-    #expect(await send(3).problem?.code == .unauthorized)
+    #expect(await fixture.sendPacket(3).problem?.code == .unauthorized)
     #expect(fixture.store.state.withLock { $0.spaces.values.map(\.head) } == head)
   }
 
   @Test("a packet that only the transaction finds to be too late is refused")
   func packetTooLate() async throws {
     let fixture = ServiceFixture()
-    let path = "/v1/spaces/notes/packets"
-    func send(_ seed: UInt64) async -> HTTPResponse {
-      await fixture.send("POST", path, body: Packet.serviceSample(seed).encoded())
-    }
-    #expect(await send(1).status == 200)
+    #expect(await fixture.sendPacket(1).status == 200)
     let token = AccessRuleTests.token()
     try await fixture.store.addToken(token, AccessGrants(.known("notes"), .admin))
-    let refused = await send(2)
+    let refused = await fixture.sendPacket(2)
     #expect(refused.status == 401 && refused.headers["WWW-Authenticate"] != nil)
     #expect(fixture.store.state.withLock { $0.spaces.values.map(\.head) } == [1])
-    #expect(await send(3).status == 401)
+    #expect(await fixture.sendPacket(3).status == 401)
     // A stranger leaves no trace.
     let rejections = await fixture.send("GET", "/v1/spaces/notes/rejections", token: token)
     #expect(rejections.status == 200 && !rejections.text.contains("unauthorized"))
@@ -308,5 +301,12 @@ struct ServiceRequestTests {
       #expect(answer.problem?.code == code)
       #expect(answer.status == failure.status)
     }
+  }
+}
+
+extension ServiceFixture {
+  /// Sends a packet of one operation without a token.
+  fileprivate func sendPacket(_ seed: UInt64) async -> HTTPResponse {
+    await send("POST", "/v1/spaces/notes/packets", body: Packet.serviceSample(seed).encoded())
   }
 }

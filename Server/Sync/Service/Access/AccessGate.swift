@@ -10,9 +10,8 @@ import Synchronization
 /// no look-up of their own. The gate never opens again.
 package final class AccessGate: Sendable {
   private struct State {
-    var isGuarded = false
-    /// Whether a look-up has found that no token was ever made.
-    var wasOpen = false
+    /// Whether a token was ever made, by the last look-up; `nil` before the first.
+    var hasHadTokens: Bool?
     var cache = IdentityCache()
     var uses: [TokenID: Int64] = [:]
     var limiter: RateLimiter
@@ -47,14 +46,11 @@ package final class AccessGate: Sendable {
 
   /// Returns whether every caller is let in.
   package func isOpen() async throws(StoreError) -> Bool {
-    if verifier != nil || state.withLock({ $0.isGuarded }) { return false }
+    if verifier != nil || state.withLock({ $0.hasHadTokens == true }) { return false }
     let isGuarded = try await hadTokens.value { () async throws(StoreError) in
       try await store.hasEverHadTokens()
     }
-    state.withLock { state in
-      state.isGuarded = state.isGuarded || isGuarded
-      state.wasOpen = state.wasOpen || !isGuarded
-    }
+    state.withLock { $0.hasHadTokens = $0.hasHadTokens == true || isGuarded }
     return !isGuarded
   }
 
@@ -65,7 +61,7 @@ package final class AccessGate: Sendable {
     _ visitor: Visitor, to space: SpaceName, need: Role
   ) -> Admission? {
     guard visitor.credential == .none, verifier == nil,
-      state.withLock({ $0.wasOpen && !$0.isGuarded }), policy.fault(of: visitor) == nil,
+      state.withLock({ $0.hasHadTokens == false }), policy.fault(of: visitor) == nil,
       case .success(let admission) = AccessRule.decide(.anonymous, space: space, need: need)
     else { return nil }
     return Admission(

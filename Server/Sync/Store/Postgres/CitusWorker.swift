@@ -8,7 +8,7 @@ import Synchronization
 /// work for a while.
 final class CitusWorker: Sendable {
   private let pool: PostgresPool
-  private let rest = Mutex(WorkerRest())
+  private let rest = Mutex(ServerRest())
 
   /// Creates a worker, and connects nothing yet.
   ///
@@ -32,7 +32,7 @@ final class CitusWorker: Sendable {
       let value = try await pool.traced(operation, in: lane, body)
       rest.withLock { $0.succeeded() }
       return value
-    } catch let error as PostgresError where WorkerRest.isFault(error) {
+    } catch let error as PostgresError where ServerRest.isFault(error) {
       rest.withLock { $0.failed(now: .now) }
       return nil
     }
@@ -42,10 +42,10 @@ final class CitusWorker: Sendable {
   /// the store, or that cannot be reached. A stranger would take packets into another store.
   func check(_ coordinator: PostgresPool) async throws(StoreError) {
     do {
-      let worker = try await pool.run { connection in
-        let hasStore = try PostgresDistribution.isInForce(on: connection)
-        return (
-          hasStore, try connection.query(.once("SELECT \(Self.identity)"))[0].text(0)
+      let (hasStore, found) = try await pool.run { connection in
+        (
+          try PostgresDistribution.isInForce(on: connection),
+          try connection.query(.once("SELECT \(Self.identity)"))[0].text(0)
         )
       }
       let known = try await coordinator.run { connection in
@@ -53,7 +53,7 @@ final class CitusWorker: Sendable {
           .once("SELECT result FROM run_command_on_workers($$SELECT \(Self.identity)$$)")
         ).map { try $0.text(0) }
       }
-      if worker.0, known.contains(worker.1) { return }
+      if hasStore, known.contains(found) { return }
     } catch {
       let error = StoreError(postgres: error)
       guard case .unavailable(let why) = error else { throw error }
@@ -71,38 +71,4 @@ final class CitusWorker: Sendable {
     """
 
   func close() async { await pool.close() }
-}
-
-/// The pauses of a worker that fails; pure.
-///
-/// After a failure the coordinator does its work. When the pause is over, one caller tries the
-/// worker; the others go on with the coordinator until it succeeds.
-struct WorkerRest {
-  static let length = Duration.seconds(5)
-
-  private var end: ContinuousClock.Instant?
-
-  /// Returns whether a caller may use the worker.
-  mutating func mayUse(now: ContinuousClock.Instant) -> Bool {
-    guard let end else { return true }
-    guard end <= now else { return false }
-    self.end = now + Self.length
-    return true
-  }
-
-  mutating func succeeded() { end = nil }
-
-  mutating func failed(now: ContinuousClock.Instant) { end = now + Self.length }
-
-  /// Returns whether an error is about the worker and not about the work: connections, rights,
-  /// missing tables, missing resources, the end of a server.
-  static func isFault(_ error: PostgresError) -> Bool {
-    switch error.kind {
-    case .connectionFailed, .connectionLost, .noAnswer, .readOnly, .busy: return true
-    case .invalidURL, .unexpectedResult, .poolClosed: return false
-    case .server:
-      let state = error.sqlState ?? ""
-      return ["08", "42", "53", "57P"].contains { state.hasPrefix($0) }
-    }
-  }
 }

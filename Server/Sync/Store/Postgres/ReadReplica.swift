@@ -11,12 +11,10 @@ final class ReadReplica: Sendable {
   /// How long a standby may take to reach the primary's position.
   private static let waitLimit = Duration.milliseconds(50)
   private static let pause = Duration.milliseconds(2)
-  /// How long the primary answers alone after a failure of the standby.
-  private static let rest = Duration.seconds(5)
 
   private struct State {
     var counts = StandbyPulls()
-    var restsUntil: ContinuousClock.Instant?
+    var rest = ServerRest()
   }
 
   private let pool: PostgresPool
@@ -57,13 +55,14 @@ final class ReadReplica: Sendable {
   private func attempt<Value: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws(CancellationError) -> Value? {
-    if let end = state.withLock(\.restsUntil), end > .now { return nil }
+    guard state.withLock({ $0.rest.mayUse(now: .now) }) else { return nil }
     // An error of the primary is for the primary's own answer.
     guard let place = try? await primary.run(in: .pull, LogPlace.current) else { return nil }
     do {
       let deadline = ContinuousClock.now + Self.waitLimit
       while true {
         let (progress, answer) = try await read(place, body)
+        if progress != .unrelated { state.withLock { $0.rest.succeeded() } }
         if let answer { return answer }
         if progress == .unrelated {
           beginRest()
@@ -93,7 +92,7 @@ final class ReadReplica: Sendable {
     }
   }
 
-  private func beginRest() { state.withLock { $0.restsUntil = .now + Self.rest } }
+  private func beginRest() { state.withLock { $0.rest.failed(now: .now) } }
 
   /// Throws if the address is of a server that is no standby of the primary. A standby that cannot
   /// be reached is permitted: the primary answers until it can. If the primary's address names

@@ -3,12 +3,12 @@ import Testing
 
 @testable import FerrySyncServer
 
-/// The pauses of a worker of Citus that fails.
-@Suite("The rest of a worker")
-struct WorkerRestTests {
-  @Test("after a failure, one caller at a time tries the worker, until it succeeds")
+/// The pauses of a standby or a worker that fails.
+@Suite("The rest of a server")
+struct ServerRestTests {
+  @Test("after a failure, one caller at a time tries the server, until it succeeds")
   func pauses() {
-    var rest = WorkerRest()
+    var rest = ServerRest()
     let start = ContinuousClock.now
     func mayUse(after time: Duration) -> Bool { rest.mayUse(now: start + time) }
     #expect(mayUse(after: .zero))
@@ -29,7 +29,7 @@ struct WorkerRestTests {
     func isFault(_ kind: PostgresError.Kind, _ state: String? = nil) -> Bool {
       var error = PostgresError(kind, "")
       error.sqlState = state
-      return WorkerRest.isFault(error)
+      return ServerRest.isFault(error)
     }
     for kind in [PostgresError.Kind.connectionFailed, .connectionLost, .noAnswer, .readOnly] {
       #expect(isFault(kind))
