@@ -72,11 +72,15 @@ struct NodeNotificationTests {
     west.store.watchHead(of: watched.id)
     await west.listens(to: 1)
     try await noise.write(10)
-    try await news.write(3)
-    // Notifications of one database arrive in order: those of `busy` would be there by now.
-    #expect(await west.hears(watched, 3).allSatisfy { $0.space == watched.id })
-    // A node may read a head before it hears of it.
-    while west.notifications.received < 3 { try await Task.sleep(for: .milliseconds(5)) }
+    // One move after another: moves that wait together are one notification.
+    for head in 1...3 {
+      try await news.write()
+      // Notifications of one database arrive in order: those of `busy` would be there by now.
+      #expect(
+        await west.hears(watched, SequenceNumber(head)).allSatisfy { $0.space == watched.id })
+      // A node may read a head before it hears of it.
+      while west.notifications.received < head { await Task.yield() }
+    }
     #expect(west.notifications.received == 3)
     west.store.unwatchHead(of: watched.id)
     await west.listens(to: 0)
