@@ -177,20 +177,18 @@ final class PoolJob<Value: Sendable>: PoolWork {
 final class PoolSlot {
   private let target: ConnectionTarget
   private let settings: PostgresSettings
-  private let sharing: PostgresSharing
+  private let options: PostgresPool.Options
   private let patience: PostgresPatience
-  private let needsWrites: Bool
   private var connection: PostgresConnection?
 
   init(
-    target: ConnectionTarget, settings: PostgresSettings, sharing: PostgresSharing,
-    patience: PostgresPatience, needsWrites: Bool
+    target: ConnectionTarget, settings: PostgresSettings, options: PostgresPool.Options,
+    patience: PostgresPatience
   ) {
     self.target = target
     self.settings = settings
-    self.sharing = sharing
+    self.options = options
     self.patience = patience
-    self.needsWrites = needsWrites
   }
 
   /// Lends the connection, and leaves it outside any transaction.
@@ -203,12 +201,13 @@ final class PoolSlot {
     return try body(connection)
   }
 
-  private func open() throws(PostgresError) -> PostgresConnection {
+  private func open() throws -> PostgresConnection {
     if let connection, connection.isUsable { return connection }
     connection = nil
     let new = try PostgresConnection(
-      target: target, settings: settings, sharing: sharing, patience: patience)
-    if needsWrites, new.isReadOnly { throw PostgresError.readOnly }
+      target: target, settings: settings, sharing: options.sharing, patience: patience)
+    if options.needsWrites, new.isReadOnly { throw PostgresError.readOnly }
+    try options.preparation?(new)
     connection = new
     return new
   }

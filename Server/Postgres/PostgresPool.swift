@@ -21,6 +21,9 @@ package final class PostgresPool: Sendable {
     package var prefersStandby = false
     /// Whether a proxy between shares the server's sessions.
     package var sharing = PostgresSharing.session
+    /// Runs on each new connection before its first work. If it throws, the work fails with its
+    /// error, and the connection is not used.
+    package var preparation: (@Sendable (PostgresConnection) throws -> Void)?
 
     package init() {}
   }
@@ -50,8 +53,7 @@ package final class PostgresPool: Sendable {
     for number in 0..<connections {
       threads.start(name: "postgres-\(number)") {
         let slot = PoolSlot(
-          target: target, settings: settings, sharing: options.sharing, patience: patience,
-          needsWrites: options.needsWrites)
+          target: target, settings: settings, options: options, patience: patience)
         let sleeper = DispatchSemaphore(value: 0)
         while let (job, lane) = queue.next(sleeper) {
           job.run(on: slot)
@@ -68,7 +70,7 @@ package final class PostgresPool: Sendable {
   ///
   /// A transaction that `body` leaves open is rolled back. Once started, `body` runs to its end.
   ///
-  /// - Throws: The errors of `body`, or one of these:
+  /// - Throws: The errors of `body` and of the options' `preparation`, or one of these:
   ///   - `connectionFailed` if no connection can be made;
   ///   - `busy` if none gets free in time;
   ///   - `poolClosed` after `close()`;

@@ -1,5 +1,8 @@
+import Dispatch
+import FerryCompression
 import FerryTestSupport
 import Glibc
+import Synchronization
 import Testing
 
 @testable import FerryHTTPServer
@@ -62,6 +65,41 @@ struct HTTPServerTests {
         #expect(head.body.isEmpty)
         #expect(try client.exchange("BREW", "/pot").text == "BREW /pot 0")
         #expect(try client.exchange("OPTIONS", "*").text == "OPTIONS * 0")
+      }
+    }
+  }
+
+  @Test("only a small content without a coding is handled on its connection's thread")
+  func threads() async throws {
+    final class CountingExecutor: TaskExecutor {
+      let jobs = Atomic(0)
+
+      func enqueue(_ job: consuming ExecutorJob) {
+        jobs.add(1, ordering: .relaxed)
+        let job = UnownedJob(job)
+        DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+      }
+    }
+    let executor = CountingExecutor()
+    var configuration = HTTPServer.Configuration()
+    configuration.executor = executor
+    let handler: HTTPHandler = { _ in .text("\(executor.jobs.load(ordering: .relaxed))") }
+    let small = [UInt8](repeating: 7, count: 4 << 10)
+    let coded = try ContentCoding.gzip.compress([UInt8](repeating: 7, count: 1 << 20))
+    #expect(coded.count < small.count)
+    try await withServer(configuration, handler: handler) { server in
+      try await onThread {
+        /// Returns the jobs of the executor before the handler ran.
+        func countJobs(_ body: [UInt8], _ headers: [String: String] = [:]) throws -> Int? {
+          executor.jobs.store(0, ordering: .relaxed)
+          let client = try RawClient(port: server.port)
+          return Int(try client.exchange("POST", "/", headers: headers, body: body).text)
+        }
+        let counts = [
+          try countJobs(small), try countJobs(small + [7]),
+          try countJobs(coded, ["Content-Encoding": "gzip"]),
+        ]
+        #expect(counts == [0, 1, 1])
       }
     }
   }

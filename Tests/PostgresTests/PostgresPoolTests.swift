@@ -1,5 +1,6 @@
 import FerryPostgres
 import FerryTestSupport
+import Synchronization
 import Testing
 
 @Suite("A PostgreSQL pool", .hangLimit)
@@ -36,6 +37,28 @@ struct PostgresPoolTests {
     #expect(setting == "1234567ms")
     let name = try await pool.run { try $0.query(.once("SHOW application_name"))[0].text(0) }
     #expect(name == "ferryd")
+    await pool.close()
+  }
+
+  @Test(
+    "a connection that its preparation refuses does no work, and the next one is prepared again")
+  func refusedConnection() async throws {
+    let database = try await TestDatabase(setUp: ["CREATE TABLE t (id bigint)"])
+    let attempts = Atomic(0)
+    var options = PostgresPool.Options()
+    options.preparation = { _ in
+      guard attempts.add(1, ordering: .relaxed).oldValue > 0 else {
+        throw PostgresError(.connectionFailed, "a stranger")
+      }
+    }
+    let pool = try PostgresPool(url: database.url, connections: 1, options: options)
+    await #expect(throws: PostgresError(.connectionFailed, "a stranger")) {
+      try await pool.run { try $0.execute("INSERT INTO t VALUES (1)") }
+    }
+    for _ in 0..<2 { try await pool.run { try $0.execute("INSERT INTO t VALUES (2)") } }
+    #expect(attempts.load(ordering: .relaxed) == 2)
+    #expect(try await pool.run { try $0.int8("SELECT count(*) FROM t WHERE id = 2") } == 2)
+    #expect(try await pool.run { try $0.int8("SELECT count(*) FROM t") } == 2)
     await pool.close()
   }
 

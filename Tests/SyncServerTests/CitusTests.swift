@@ -103,6 +103,33 @@ struct CitusTests {
     try schema.remove()
   }
 
+  @Test("a worker's address that leads to another server later gets no packet")
+  func redirected() async throws {
+    let schema = try CitusSchema("redirected")
+    _ = try await PostgresStore.distribute(schema.addresses)
+    let proxy = try TCPProxy(to: try CitusSchema.worker().port)
+    let store = try await PostgresStore(
+      try schema.addresses(ofWorkerAt: proxy.port), limits: .standard)
+    let space = try await store.createSpace(try #require(SpaceName("notes")))
+    var maker = PacketMaker(1)
+    func push(_ name: String, counts expected: SharedWork) async throws {
+      let before = try #require(store.workerRequests)
+      let packet = IncomingPacket(maker.packet(name), byteCount: 9)
+      _ = try await store.ingest([packet], into: space.id, now: 1)
+      let work = try #require(store.workerRequests)
+      #expect(work.done - before.done == expected.done)
+      #expect(work.passedOn - before.passedOn == expected.passedOn)
+    }
+    try await push("a", counts: SharedWork(done: 1))
+    // The coordinator has the same tables and roles, and is another cluster.
+    proxy.retarget(to: try #require(UInt16(exactly: URLComponents(string: schema.url)?.port ?? 0)))
+    proxy.cutAll()
+    while proxy.connectionCount > 0 { await Task.yield() }
+    try await push("b", counts: SharedWork(passedOn: 1))
+    await store.close()
+    try schema.remove()
+  }
+
   @Test("a store with data keeps it when it is distributed, and further calls change nothing")
   func data() async throws {
     let schema = try CitusSchema("data")

@@ -1,6 +1,7 @@
 import FerryPostgres
 import FerryProtocol
 import FerryTestSupport
+import Foundation
 import Testing
 
 @testable import FerrySyncServer
@@ -128,6 +129,27 @@ struct NodeNotificationTests {
       for writer in writers { await west.hears(writer.space, SequenceNumber(round * 4)) }
     }
     await east.store.close()
+    await west.store.close()
+  }
+
+  @Test("a notification that fails is sent again")
+  func repeated() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let west = try await Node(url)
+    let space = try await west.store.createSpace(.known("s"))
+    west.store.watchHead(of: space.id)
+    await west.listens(to: 1)
+    var address = try #require(URLComponents(string: url))
+    let proxy = try TCPProxy(to: UInt16(try #require(address.port)))
+    let trap = proxy.trap(.request, .cut)
+    address.port = Int(proxy.port)
+    let pool = try PostgresPool(url: try #require(address.string), connections: 1)
+    let heads = try PostgresHeads { 1 }
+    heads.tell(HeadMove(space: space.id, head: 7), through: pool)
+    await west.hears(space, 7)
+    #expect(trap.hasSprung)
+    await heads.finish()
+    await pool.close()
     await west.store.close()
   }
 

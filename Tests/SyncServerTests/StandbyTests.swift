@@ -53,23 +53,23 @@ struct StandbyTests {
     }
     // The standby of a slow disk is behind each commit, and answers later.
     var pulls = 60
-    while try #require(store.standbyPulls).answered == 0 {
+    while try #require(store.standbyPulls).done == 0 {
       try await Task.sleep(for: .milliseconds(20))
       #expect(try await Self.head(store, space, after: 0) == 60)
       pulls += 1
     }
     let counts = try #require(store.standbyPulls)
-    #expect(counts.answered + counts.passedOn == pulls)
+    #expect(counts.done + counts.passedOn == pulls)
     await store.close()
     // Of several servers, the standby serves pulls.
     let both = try Self.url(of: [pair.database, pair.reads])
     let other = try await PostgresStore(
       PostgresAddresses(pair.database, reads: both), limits: .standard)
-    while try #require(other.standbyPulls).answered == 0 {
+    while try #require(other.standbyPulls).done == 0 {
       #expect(try await Self.head(other, space, after: 0) == 60)
       try await Task.sleep(for: .milliseconds(20))
     }
-    #expect(try #require(other.standbyPulls).answered == 1)
+    #expect(try #require(other.standbyPulls).done == 1)
     await other.close()
   }
 
@@ -133,12 +133,12 @@ struct StandbyTests {
     _ = try await store.ingest(
       [IncomingPacket(maker.packet("a"), byteCount: 1)], into: space.id, now: Self.now)
     #expect(try await Self.head(store, space, after: 0) == 1)
-    #expect(try #require(store.standbyPulls) == StandbyPulls(answered: 0, passedOn: 1))
+    #expect(try #require(store.standbyPulls) == SharedWork(done: 0, passedOn: 1))
     try pair.standby.stop(.immediate)
     _ = try await store.ingest(
       [IncomingPacket(maker.packet("b"), byteCount: 1)], into: space.id, now: Self.now)
     #expect(try await Self.head(store, space, after: 1) == 2)
-    #expect(try #require(store.standbyPulls) == StandbyPulls(answered: 0, passedOn: 2))
+    #expect(try #require(store.standbyPulls) == SharedWork(done: 0, passedOn: 2))
     await store.close()
     // A start does not need the standby.
     let again = try await pair.store()
@@ -200,7 +200,7 @@ struct StandbyTests {
     let again = try await PostgresStore(
       PostgresAddresses(url, reads: pair.reads), limits: .standard)
     #expect(try await Self.head(again, space, after: 0) == 2)
-    #expect(try #require(again.standbyPulls) == StandbyPulls(answered: 0, passedOn: 1))
+    #expect(try #require(again.standbyPulls) == SharedWork(done: 0, passedOn: 1))
     await again.close()
   }
 }

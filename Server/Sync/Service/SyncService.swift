@@ -299,7 +299,8 @@ package final class SyncService: Sendable {
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
       droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
-      standbyPulls: parts.store.standbyPulls, notifications: parts.store.notifications,
+      standbyPulls: parts.store.standbyPulls, workerRequests: parts.store.workerRequests,
+      notifications: parts.store.notifications,
       tracing: parts.tracer.map(TraceCounts.init))
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }

@@ -140,15 +140,16 @@ package struct NodeNotifications: Sendable, Equatable {
   }
 }
 
-/// Pulls since the start of a process whose store has a standby.
-package struct StandbyPulls: Sendable, Equatable {
-  /// Pulls that the standby has answered.
-  package var answered = 0
-  /// Pulls that the primary has answered, because the standby was behind, failed, or rested.
+/// Requests since the start of a process that a second server of the store can do, such as a
+/// standby or a worker.
+package struct SharedWork: Sendable, Equatable {
+  /// Requests that the second server has done.
+  package var done = 0
+  /// Requests that the main server got, because the second one was behind, failed, or rested.
   package var passedOn = 0
 
-  package init(answered: Int = 0, passedOn: Int = 0) {
-    (self.answered, self.passedOn) = (answered, passedOn)
+  package init(done: Int = 0, passedOn: Int = 0) {
+    (self.done, self.passedOn) = (done, passedOn)
   }
 }
 
@@ -246,7 +247,10 @@ package protocol SyncStore:
   var notifications: NodeNotifications? { get }
 
   /// The pulls of this process that a standby could serve; `nil` without a standby.
-  var standbyPulls: StandbyPulls? { get }
+  var standbyPulls: SharedWork? { get }
+
+  /// The requests of this process that a worker of Citus could do; `nil` without a worker.
+  var workerRequests: SharedWork? { get }
 
   /// Throws unless the store can serve now.
   func check() async throws(StoreError)
@@ -301,7 +305,8 @@ extension SyncStore {
 // A store of one process: it hears of each move.
 extension SyncStore {
   package func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? { nil }
-  package var standbyPulls: StandbyPulls? { nil }
+  package var standbyPulls: SharedWork? { nil }
+  package var workerRequests: SharedWork? { nil }
   package var notifications: NodeNotifications? { nil }
   package func watchHead(of space: Int64) {}
   package func unwatchHead(of space: Int64) {}

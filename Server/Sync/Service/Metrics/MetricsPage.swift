@@ -14,7 +14,8 @@ struct MetricsPage {
   var load = HTTPServer.Load()
   var streams = EventStreams.Counts()
   /// `nil` without a standby.
-  var standbyPulls: StandbyPulls?
+  var standbyPulls: SharedWork?
+  var workerRequests: SharedWork?
   /// `nil` for a store of one process.
   var notifications: NodeNotifications?
   /// `nil` if no spans are exported.
@@ -25,6 +26,7 @@ struct MetricsPage {
     writeRequests(&text)
     writePackets(&text)
     writePulls(&text)
+    writeSharedWork(&text)
     writeNotifications(&text)
     writeLoad(&text)
     writeRetention(&text)
@@ -86,11 +88,23 @@ struct MetricsPage {
     text.sample("ferry_changes_served_total", counts.changes)
     text.metric("ferry_event_listeners", "gauge", "Open event streams.")
     text.sample("ferry_event_listeners", listeners)
-    guard let standbyPulls else { return }
-    text.metric(
-      "ferry_standby_pulls_total", "counter", "Pages of pull lists, by the database that served.")
-    text.sample("ferry_standby_pulls_total", standbyPulls.answered, [("by", "standby")])
-    text.sample("ferry_standby_pulls_total", standbyPulls.passedOn, [("by", "primary")])
+  }
+
+  private func writeSharedWork(_ text: inout PrometheusText) {
+    if let standbyPulls {
+      text.metric(
+        "ferry_standby_pulls_total", "counter",
+        "Pages of pull lists, by the database that served them.")
+      text.sample("ferry_standby_pulls_total", standbyPulls.done, [("by", "standby")])
+      text.sample("ferry_standby_pulls_total", standbyPulls.passedOn, [("by", "primary")])
+    }
+    if let workerRequests {
+      text.metric(
+        "ferry_worker_requests_total", "counter",
+        "Requests to the database that a worker can do, by the server that did them.")
+      text.sample("ferry_worker_requests_total", workerRequests.done, [("by", "worker")])
+      text.sample("ferry_worker_requests_total", workerRequests.passedOn, [("by", "coordinator")])
+    }
   }
 
   private func writeNotifications(_ text: inout PrometheusText) {

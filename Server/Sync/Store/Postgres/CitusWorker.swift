@@ -7,18 +7,29 @@ import Synchronization
 /// Each server of Citus finds the rows of a space. If the worker fails, the coordinator does its
 /// work for a while.
 final class CitusWorker: Sendable {
+  private struct State {
+    var work = SharedWork()
+    var rest = ServerRest()
+  }
+
   private let pool: PostgresPool
-  private let rest = Mutex(ServerRest())
+  private let state = Mutex(State())
+  private let known: KnownCluster
 
   /// Creates a worker, and connects nothing yet.
   ///
   /// - Throws: `PostgresError` with `invalidURL`.
   init(_ url: String, connections: Int) throws(PostgresError) {
+    let known = KnownCluster()
+    var options = PostgresStore.options(connections, .session)
+    options.preparation = known.check
+    self.known = known
     pool = try PostgresPool(
       url: url, connections: connections,
-      settings: PostgresStoreSchema.settings(isDistributed: true),
-      options: PostgresStore.options(connections, .session))
+      settings: PostgresStoreSchema.settings(isDistributed: true), options: options)
   }
+
+  var work: SharedWork { state.withLock(\.work) }
 
   /// Runs `body` on the worker.
   ///
@@ -27,25 +38,38 @@ final class CitusWorker: Sendable {
     _ operation: String, in lane: PoolLane,
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws -> Value? {
-    guard rest.withLock({ $0.mayUse(now: .now) }) else { return nil }
+    let mayUse = state.withLock { state in
+      let mayUse = state.rest.mayUse(now: .now)
+      if !mayUse { state.work.passedOn += 1 }
+      return mayUse
+    }
+    guard mayUse else { return nil }
     do {
       let value = try await pool.traced(operation, in: lane, body)
-      rest.withLock { $0.succeeded() }
+      state.withLock { state in
+        state.rest.succeeded()
+        state.work.done += 1
+      }
       return value
     } catch let error as PostgresError where ServerRest.isFault(error) {
-      rest.withLock { $0.failed(now: .now) }
+      state.withLock { state in
+        state.rest.failed(now: .now)
+        state.work.passedOn += 1
+      }
       return nil
     }
   }
 
   /// Throws if the address is of a server that is no active worker of the coordinator, that lacks
-  /// the store, or that cannot be reached. A stranger would take packets into another store.
+  /// the store, or that cannot be reached. A stranger would take packets into another store, so
+  /// each later connection has to be to the same cluster.
   func check(_ coordinator: PostgresPool) async throws(StoreError) {
     do {
-      let (hasStore, found) = try await pool.run { connection in
+      let (hasStore, found, cluster) = try await pool.run { connection in
         (
           try PostgresDistribution.isInForce(on: connection),
-          try connection.query(.once("SELECT \(Self.identity)"))[0].text(0)
+          try connection.query(.once("SELECT \(Self.identity)"))[0].text(0),
+          try KnownCluster.identifier(on: connection)
         )
       }
       let known = try await coordinator.run { connection in
@@ -53,7 +77,7 @@ final class CitusWorker: Sendable {
           .once("SELECT result FROM run_command_on_workers($$SELECT \(Self.identity)$$)")
         ).map { try $0.text(0) }
       }
-      if hasStore, known.contains(found) { return }
+      if hasStore, known.contains(found) { return self.known.set(cluster) }
     } catch {
       let error = StoreError(postgres: error)
       guard case .unavailable(let why) = error else { throw error }
@@ -71,4 +95,25 @@ final class CitusWorker: Sendable {
     """
 
   func close() async { await pool.close() }
+}
+
+/// The cluster of a worker. A name may lead to another server later.
+private final class KnownCluster: Sendable {
+  private let identifier = Mutex<Int64?>(nil)
+
+  func set(_ cluster: Int64) { identifier.withLock { $0 = cluster } }
+
+  /// Throws if a cluster is known, and the connection is to another one.
+  @Sendable
+  func check(_ connection: PostgresConnection) throws {
+    guard let known = identifier.withLock(\.self) else { return }
+    guard try Self.identifier(on: connection) == known else {
+      throw PostgresError(.connectionFailed, "another server answers for the worker")
+    }
+  }
+
+  /// A standby of a cluster has the same one.
+  static func identifier(on connection: PostgresConnection) throws -> Int64 {
+    try connection.query(.once("SELECT system_identifier FROM pg_control_system()"))[0].int8(0)
+  }
 }

@@ -332,7 +332,9 @@ package final class PostgresStore: SyncStore {
 
   package var notifications: NodeNotifications? { heads.notifications }
 
-  package var standbyPulls: StandbyPulls? { replica?.counts }
+  package var standbyPulls: SharedWork? { replica?.work }
+
+  package var workerRequests: SharedWork? { worker?.work }
 
   package func check() async throws(StoreError) {
     let checkPool = checkPool

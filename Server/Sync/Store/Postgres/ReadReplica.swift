@@ -13,7 +13,7 @@ final class ReadReplica: Sendable {
   private static let pause = Duration.milliseconds(2)
 
   private struct State {
-    var counts = StandbyPulls()
+    var work = SharedWork()
     var rest = ServerRest()
   }
 
@@ -37,7 +37,7 @@ final class ReadReplica: Sendable {
     self.primary = primary
   }
 
-  var counts: StandbyPulls { state.withLock(\.counts) }
+  var work: SharedWork { state.withLock(\.work) }
 
   /// Runs a read on the standby.
   ///
@@ -47,7 +47,7 @@ final class ReadReplica: Sendable {
   ) async throws(CancellationError) -> Value? {
     let answer = try await attempt(body)
     state.withLock { state in
-      if answer == nil { state.counts.passedOn += 1 } else { state.counts.answered += 1 }
+      if answer == nil { state.work.passedOn += 1 } else { state.work.done += 1 }
     }
     return answer
   }
