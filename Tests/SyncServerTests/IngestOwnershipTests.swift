@@ -59,6 +59,22 @@ struct IngestOwnershipTests {
     #expect(attacked.space.owners == [PacketMaker(1).device: Self.victim])
   }
 
+  @Test("a packet of too many bytes of records under another's device drops nothing of it")
+  func tooLarge() {
+    var (space, own) = (IngestSpace(), PacketMaker(1))
+    let packets = ["a", "b", "c"].map { own.packet($0) }
+    #expect(space.send(packets[0], from: Self.victim).word == "applied")
+    #expect(space.send(packets[2], from: Self.victim).word == "buffered")
+    let forged = Packet(
+      device: own.device, dependency: packets[0].tail,
+      operations: [own.operation(.delete, "a")])
+    space.lacksStates = true
+    #expect(space.send(forged, from: Self.attacker).code == .deviceTaken)
+    space.lacksStates = false
+    #expect(space.buffered.map(\.key.tail) == [packets[2].tail])
+    #expect(space.send(packets[1], from: Self.victim).released.count == 1)
+  }
+
   @Test("an operation that claims to have seen a future sequence is refused, in each packet")
   func baseAhead() {
     var maker = PacketMaker(1)

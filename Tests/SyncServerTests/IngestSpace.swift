@@ -34,6 +34,8 @@ struct IngestSpace {
   var schema: SpaceSchema?
   var limits = Limits.standard
   var now: Int64 = 1_800_000_000_000
+  /// Whether the records of a packet have too many bytes to be loaded.
+  var lacksStates = false
 
   /// Sends packets in one transaction.
   mutating func send(
@@ -121,6 +123,8 @@ struct IngestSpace {
     context.chains = chains.filter { devices.contains($0.key) }
     context.buffered = buffered.filter { devices.contains($0.key.device) }
     load(packets, into: &context)
+    context.lacksStates = lacksStates
+    try? context.refuseIfStatesLack(packets.count)
     return context
   }
 

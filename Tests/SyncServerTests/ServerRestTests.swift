@@ -6,36 +6,62 @@ import Testing
 /// The pauses of a standby or a worker that fails.
 @Suite("The rest of a server")
 struct ServerRestTests {
-  @Test("after a failure, one caller at a time tries the server, until it succeeds")
-  func pauses() {
+  /// A server in a test's time.
+  private struct Server {
     var rest = ServerRest()
     let start = ContinuousClock.now
-    func mayUse(after time: Duration) -> Bool { rest.mayUse(now: start + time) }
-    #expect(mayUse(after: .zero))
-    rest.failed(now: start)
-    #expect(!mayUse(after: .milliseconds(4_999)))
-    #expect(mayUse(after: .seconds(5)))
-    #expect(!mayUse(after: .seconds(6)), "another caller tries it")
-    rest.failed(now: start + .seconds(8))
-    #expect(!mayUse(after: .seconds(12)))
-    #expect(mayUse(after: .seconds(13)))
-    rest.succeeded()
-    #expect(mayUse(after: .seconds(13)))
-    #expect(mayUse(after: .seconds(14)))
+
+    mutating func begin(_ milliseconds: Int) -> ServerRest.Attempt? {
+      rest.begin(now: start + .milliseconds(milliseconds))
+    }
+
+    mutating func fail(_ milliseconds: Int) {
+      rest.failed(now: start + .milliseconds(milliseconds))
+    }
+
+    mutating func mayBegin(_ milliseconds: Int) -> Bool { begin(milliseconds) != nil }
+  }
+
+  @Test("after a failure, one caller at a time tries the server, until it succeeds")
+  func pauses() throws {
+    var server = Server()
+    func mayBegin(_ milliseconds: Int) -> Bool { server.mayBegin(milliseconds) }
+    #expect(mayBegin(0))
+    server.fail(0)
+    #expect(!mayBegin(4_999))
+    #expect(mayBegin(5_000))
+    #expect(!mayBegin(6_000), "another caller tries it")
+    server.fail(8_000)
+    #expect(!mayBegin(12_000))
+    let last = server.begin(13_000)
+    server.rest.succeeded(try #require(last))
+    #expect(mayBegin(13_000))
+    #expect(mayBegin(14_000))
+  }
+
+  @Test("work that began before a failure does not end the rest when it succeeds")
+  func lateSuccess() throws {
+    var server = Server()
+    func mayBegin(_ milliseconds: Int) -> Bool { server.mayBegin(milliseconds) }
+    let slow = server.begin(0)
+    server.fail(1_000)
+    server.rest.succeeded(try #require(slow))
+    #expect(!mayBegin(2_000))
+    #expect(mayBegin(6_000))
   }
 
   @Test("only an error of the server itself lets it rest")
-  func faults() {
-    func isFault(_ kind: PostgresError.Kind, _ state: String? = nil) -> Bool {
-      var error = PostgresError(kind, "")
-      error.sqlState = state
-      return ServerRest.isFault(error)
+  func effects() {
+    func effect(_ kind: PostgresError.Kind, _ state: String? = nil) -> ServerRest.Effect {
+      ServerRest.effect(of: PostgresError(kind, "", sqlState: state))
     }
     for kind in [PostgresError.Kind.connectionFailed, .connectionLost, .noAnswer, .readOnly] {
-      #expect(isFault(kind))
+      #expect(effect(kind) == .rest)
     }
-    for state in ["08006", "42P01", "42501", "53300", "57P01"] { #expect(isFault(.server, state)) }
-    for state in ["40P01", "40001", "23505", "55P03"] { #expect(!isFault(.server, state)) }
-    #expect(!isFault(.poolClosed))
+    for state in ["42P01", "42501", "53300", "57P01"] { #expect(effect(.server, state) == .rest) }
+    for state in ["40P01", "40001", "23505", "55P03"] { #expect(effect(.server, state) == .none) }
+    #expect(effect(.server, "08006") == .passOn, "another worker is down")
+    #expect(effect(.busy) == .none, "the node has too much work for the server")
+    #expect(effect(.poolClosed) == .none)
   }
 }

@@ -34,14 +34,18 @@ struct CommitQueue<Ticket> {
   }
 
   struct Entry {
-    var packet: IncomingPacket
-    var ticket: Ticket
+    let packet: IncomingPacket
+    let ticket: Ticket
+    let lane: Lane
+
+    init(packet: IncomingPacket, ticket: Ticket) {
+      (self.packet, self.ticket) = (packet, ticket)
+      let isSearching = packet.packet.operations.contains { $0.batch != nil }
+      lane = isSearching ? .searching : .plain
+    }
 
     var device: DeviceID { packet.packet.device }
     var operationCount: Int { packet.packet.operations.count }
-    var lane: Lane {
-      packet.packet.operations.contains { $0.batch != nil } ? .searching : .plain
-    }
   }
 
   /// Transactions that may run at the same time: one of each lane.
@@ -66,6 +70,8 @@ struct CommitQueue<Ticket> {
   private var waiting: [Entry] = []
   private(set) var waitingBytes = 0
   private var waitingOperations = 0
+  /// Packets that wait in the searching lane.
+  private var waitingSearches = 0
   private var underWay: [Lane: Batch] = [:]
   /// The wait for devices to come back, in the plain lane.
   private var gathering: (number: Int, packets: Int)?
@@ -84,7 +90,9 @@ struct CommitQueue<Ticket> {
     guard waiting.count < bounds.waitingPackets,
       waiting.isEmpty || waitingBytes + packet.byteCount <= bounds.waitingBytes
     else { return false }
-    waiting.append(Entry(packet: packet, ticket: ticket))
+    let entry = Entry(packet: packet, ticket: ticket)
+    waiting.append(entry)
+    if entry.lane == .searching { waitingSearches += 1 }
     waitingBytes += packet.byteCount
     waitingOperations += packet.packet.operations.count
     return true
@@ -93,7 +101,7 @@ struct CommitQueue<Ticket> {
   /// Returns the packets of a lane's next transaction, in the order of their arrival. It is empty
   /// while one is under way, and if no waiting packet may go.
   mutating func takeBatch(_ lane: Lane) -> [Entry] {
-    guard underWay[lane] == nil else { return [] }
+    guard underWay[lane] == nil, lane == .plain || waitingSearches > 0 else { return [] }
     if lane == .plain, let wanted = gathering?.packets {
       guard isEnough(wanted) else { return [] }
       gathering = nil
@@ -127,6 +135,7 @@ struct CommitQueue<Ticket> {
     let taken = Batch(batch)
     waitingBytes -= batch.reduce(0) { $0 + $1.packet.byteCount }
     waitingOperations -= taken.operations
+    if lane == .searching { waitingSearches -= batch.count }
     underWay[lane] = taken
     return batch
   }
@@ -141,9 +150,9 @@ struct CommitQueue<Ticket> {
       batch.operations < bounds.gatheredOperations
     else { return nil }
     let wanted = min(batch.devices.count + waiting.count, bounds.batchPackets)
-    guard wanted >= bounds.gatheredPackets, !isEnough(wanted),
-      !waiting.contains(where: { $0.lane != .plain })
-    else { return nil }
+    guard wanted >= bounds.gatheredPackets, !isEnough(wanted), waitingSearches == 0 else {
+      return nil
+    }
     gatherings += 1
     gathering = (gatherings, wanted)
     return gatherings

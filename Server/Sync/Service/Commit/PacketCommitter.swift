@@ -75,9 +75,8 @@ package final class PacketCommitter: Sendable {
   private func add(_ packet: IncomingPacket, _ space: Int64, _ ticket: Ticket) {
     let isAdded = state.withLock { state in
       guard state.waitingBytes + packet.byteCount <= Self.totalBytes else { return false }
-      var queue = state.queues[space] ?? Queue(bounds: bounds)
-      guard queue.add(packet, ticket: ticket) else { return false }
-      state.queues[space] = queue
+      guard state.queues[space, default: Queue(bounds: bounds)].add(packet, ticket: ticket)
+      else { return false }
       state.waitingBytes += packet.byteCount
       return true
     }
@@ -122,10 +121,9 @@ package final class PacketCommitter: Sendable {
 
   private func take(_ lane: Queue.Lane, _ space: Int64) -> [Queue.Entry] {
     state.withLock { state in
-      guard var queue = state.queues[space] else { return [] }
-      let batch = queue.takeBatch(lane)
+      guard let batch = state.queues[space]?.takeBatch(lane) else { return [] }
       state.waitingBytes -= batch.byteCount
-      state.queues[space] = queue.isIdle ? nil : queue
+      if state.queues[space]?.isIdle == true { state.queues[space] = nil }
       return batch
     }
   }

@@ -100,8 +100,8 @@ struct IngestPlanner {
   /// Returns the reason why a packet is not even looked at.
   private func fault(_ index: Int) -> Problem? {
     if isTooLate(index) { return .noLongerOpen }
-    if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
     if let problem = ownershipFault(index) { return problem }
+    if !context.refused.isEmpty, let problem = context.refused[.incoming(index)] { return problem }
     if let problem = Problem.upgradeRequired(
       from: packets[index].protocolVersion, to: context.space.minimumProtocol)
     {
@@ -300,7 +300,10 @@ struct IngestPlanner {
   /// operations again. Packets that wait for the refused one in this batch get the same answer.
   private mutating func dropFollowers() {
     let refused = context.refused.compactMap { source, problem -> (BufferedKey, Problem)? in
-      if case .incoming(let index) = source, isTooLate(index) { return nil }
+      // A stranger who uses a device's identifier drops nothing of it.
+      if case .incoming(let index) = source, plan.verdicts[index] != .refused(problem) {
+        return nil
+      }
       return key(of: source).map { ($0, problem) }
     }
     for (key, problem) in refused.sorted(by: { $0.0 < $1.0 }) {

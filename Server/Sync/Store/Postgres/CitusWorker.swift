@@ -10,6 +10,12 @@ final class CitusWorker: Sendable {
   private struct State {
     var work = SharedWork()
     var rest = ServerRest()
+
+    mutating func begin() -> ServerRest.Attempt? {
+      let attempt = rest.begin(now: .now)
+      if attempt == nil { work.passedOn += 1 }
+      return attempt
+    }
   }
 
   private let pool: PostgresPool
@@ -33,29 +39,26 @@ final class CitusWorker: Sendable {
 
   /// Runs `body` on the worker.
   ///
+  /// - Parameter deadline: If the worker fails later, its error is thrown: the caller would wait in
+  ///   vain.
   /// - Returns: `nil` if the coordinator has to do it. The worker may have done it as well.
   func run<Value: Sendable>(
-    _ operation: String, in lane: PoolLane,
+    _ operation: String, in lane: PoolLane, deadline: ContinuousClock.Instant,
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws -> Value? {
-    let mayUse = state.withLock { state in
-      let mayUse = state.rest.mayUse(now: .now)
-      if !mayUse { state.work.passedOn += 1 }
-      return mayUse
-    }
-    guard mayUse else { return nil }
+    guard let attempt = state.withLock({ $0.begin() }) else { return nil }
     do {
       let value = try await pool.traced(operation, in: lane, body)
       state.withLock { state in
-        state.rest.succeeded()
+        state.rest.succeeded(attempt)
         state.work.done += 1
       }
       return value
-    } catch let error as PostgresError where ServerRest.isFault(error) {
-      state.withLock { state in
-        state.rest.failed(now: .now)
-        state.work.passedOn += 1
-      }
+    } catch let error as PostgresError {
+      let effect = ServerRest.effect(of: error)
+      if effect == .rest { state.withLock { $0.rest.failed(now: .now) } }
+      guard effect != .none, .now < deadline else { throw error }
+      state.withLock { $0.work.passedOn += 1 }
       return nil
     }
   }

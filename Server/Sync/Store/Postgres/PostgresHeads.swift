@@ -16,6 +16,7 @@ final class PostgresHeads: Sendable {
   private struct Bell {
     var rule = HeadBell()
     var ringing: Task<Void, Never>?
+    var isFinishing = false
   }
 
   private static let read = PostgresStatement(
@@ -61,26 +62,41 @@ final class PostgresHeads: Sendable {
 
   private func ring(through pool: PostgresPool) async {
     var failures = 0
-    while let moves = bell.withLock({ $0.rule.next() }) {
-      let channels = PostgresArray(moves.map { HeadWatch.channel(of: $0.space) })
-      let payloads = PostgresArray(moves.map(\.payload))
+    while var moves = bell.withLock({ $0.rule.next() }) {
       do {
-        _ = try await pool.run(in: .authentication) { connection in
-          try connection.query(Self.notify, [.array(channels), .array(payloads)]).count
+        if failures > 0 {
+          // After a failover, the database may lack the commits of these moves.
+          moves = try await Self.heads(of: moves.map(\.space), in: .authentication, from: pool)
         }
+        try await Self.announce(moves, through: pool)
         failures = 0
       } catch {
         failures += 1
-        // Other nodes find the moves at their next sweep.
-        guard failures < Self.attempts else { continue }
-        bell.withLock { bell in for move in moves { _ = bell.rule.add(move) } }
-        try? await Task.sleep(for: Self.pause)
+        let goesOn = bell.withLock { bell in
+          // Other nodes find moves that are given up at their next sweep.
+          guard failures < Self.attempts, !bell.isFinishing else { return false }
+          for move in moves { _ = bell.rule.add(move) }
+          return true
+        }
+        if goesOn { try? await Task.sleep(for: Self.pause) } else { failures = 0 }
       }
     }
   }
 
-  /// Waits until the other nodes are notified of all moves, and ends the streams of moves.
+  private static func announce(
+    _ moves: [HeadMove], through pool: PostgresPool
+  ) async throws {
+    let channels = PostgresArray(moves.map { HeadWatch.channel(of: $0.space) })
+    let payloads = PostgresArray(moves.map(\.payload))
+    _ = try await pool.run(in: .authentication) { connection in
+      try connection.query(notify, [.array(channels), .array(payloads)]).count
+    }
+  }
+
+  /// Waits until the other nodes are notified of all moves, and ends the streams of moves. A
+  /// notification that fails is not sent again.
   func finish() async {
+    bell.withLock { $0.isFinishing = true }
     while let ringing = bell.withLock({ $0.rule.isRinging ? $0.ringing : nil }) {
       await ringing.value
     }

@@ -209,7 +209,8 @@ package final class PostgresStore: SyncStore {
     while true {
       do {
         if mayUseWorker, attempt == 1, let worker,
-          let value = try await worker.run(operation, in: lane, body)
+          let value = try await worker.run(
+            operation, in: lane, deadline: start + Self.retryLimit, body)
         {
           return value
         }
@@ -241,7 +242,11 @@ package final class PostgresStore: SyncStore {
         try matcher.slice { try PostgresIngest.show(&$0, in: space, on: connection) }
       }
     }
-    if batch.head > before { tell(batch.head, of: space) }
+    // A packet that is known may be one whose commit was not confirmed, and not announced.
+    let isKnown = batch.results.contains {
+      if case .accepted(let receipt, _) = $0 { receipt.status == .duplicate } else { false }
+    }
+    if batch.head > before || isKnown { tell(batch.head, of: space) }
     return batch
   }
 

@@ -55,14 +55,14 @@ final class ReadReplica: Sendable {
   private func attempt<Value: Sendable>(
     _ body: @escaping @Sendable (PostgresConnection) throws -> Value
   ) async throws(CancellationError) -> Value? {
-    guard state.withLock({ $0.rest.mayUse(now: .now) }) else { return nil }
+    guard let use = state.withLock({ $0.rest.begin(now: .now) }) else { return nil }
     // An error of the primary is for the primary's own answer.
     guard let place = try? await primary.run(in: .pull, LogPlace.current) else { return nil }
     do {
       let deadline = ContinuousClock.now + Self.waitLimit
       while true {
         let (progress, answer) = try await read(place, body)
-        if progress != .unrelated { state.withLock { $0.rest.succeeded() } }
+        if progress != .unrelated { state.withLock { $0.rest.succeeded(use) } }
         if let answer { return answer }
         if progress == .unrelated {
           beginRest()

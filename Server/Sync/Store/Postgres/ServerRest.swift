@@ -7,29 +7,54 @@ import FerryPostgres
 struct ServerRest {
   static let length = Duration.seconds(5)
 
-  private var end: ContinuousClock.Instant?
-
-  /// Returns whether a caller may use the server.
-  mutating func mayUse(now: ContinuousClock.Instant) -> Bool {
-    guard let end else { return true }
-    guard end <= now else { return false }
-    self.end = now + Self.length
-    return true
+  /// One use of the server.
+  struct Attempt {
+    /// Failures of the server before it.
+    fileprivate let failures: Int
   }
 
-  mutating func succeeded() { end = nil }
+  /// The meaning of an error for the server and for the work.
+  enum Effect {
+    /// It is about the work.
+    case none
+    /// The other server may do this work; the server can do other work.
+    case passOn
+    /// The other server may do this work; the server rests.
+    case rest
+  }
 
-  mutating func failed(now: ContinuousClock.Instant) { end = now + Self.length }
+  private var end: ContinuousClock.Instant?
+  private var failures = 0
 
-  /// Returns whether an error is about the server and not about the work: connections, rights,
-  /// missing tables, missing resources, the end of a server.
-  static func isFault(_ error: PostgresError) -> Bool {
+  /// Returns a use of the server; `nil` if it rests.
+  mutating func begin(now: ContinuousClock.Instant) -> Attempt? {
+    if let end {
+      guard end <= now else { return nil }
+      self.end = now + Self.length
+    }
+    return Attempt(failures: failures)
+  }
+
+  /// Ends the rest, unless the server has failed since the attempt began.
+  mutating func succeeded(_ attempt: Attempt) {
+    if attempt.failures == failures { end = nil }
+  }
+
+  mutating func failed(now: ContinuousClock.Instant) {
+    failures += 1
+    end = now + Self.length
+  }
+
+  /// Connections, rights, missing tables, missing resources and the end of a server are about the
+  /// server. An SQL error of class 08 comes from a server that reaches another one in vain.
+  static func effect(of error: PostgresError) -> Effect {
     switch error.kind {
-    case .connectionFailed, .connectionLost, .noAnswer, .readOnly, .busy: return true
-    case .invalidURL, .unexpectedResult, .poolClosed: return false
+    case .connectionFailed, .connectionLost, .noAnswer, .readOnly: return .rest
+    case .invalidURL, .unexpectedResult, .poolClosed, .busy: return .none
     case .server:
       let state = error.sqlState ?? ""
-      return ["08", "42", "53", "57P"].contains { state.hasPrefix($0) }
+      if state.hasPrefix("08") { return .passOn }
+      return ["42", "53", "57P"].contains { state.hasPrefix($0) } ? .rest : .none
     }
   }
 }
