@@ -191,7 +191,7 @@ let package = Package(
     library("FerryPostgres", "Server/Postgres", needs: ["CFerryPostgres"]),
     library(
       "FerryMissionServer", "Server/Missions",
-      needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors"]),
+      needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
     // Missions' content in an S3-compatible store, whose client it is.
     library(
       "FerryObjectStore", "Server/ObjectStore",

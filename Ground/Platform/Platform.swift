@@ -65,6 +65,15 @@ package enum Platform {
     #endif
   }
 
+  /// Begins to write a part of a file to the disk, and does not wait. Failures are reported by a later
+  /// fsync(2). Without posix_fadvise(2) nothing begins before that.
+  package static func startFlushing(_ descriptor: Int32, from start: Int64, count: Int64) {
+    #if !canImport(Darwin)
+      // Linux writes pages that are not written yet, and drops only those that are.
+      posix_fadvise(descriptor, off_t(start), off_t(count), POSIX_FADV_DONTNEED)
+    #endif
+  }
+
   /// Prepares a signal for a dispatch source. Darwin's sources only observe signals: their default
   /// action has to be switched off as well.
   package static func letSourceHandle(signal number: Int32) {

@@ -5,9 +5,11 @@ import Foundation
 package struct BlobSource: Sendable {
   package let path: String
   package let digest: FileDigest
+  /// The copy that a ``BlobIntake`` made.
+  let copy: BlobCopy?
 
-  package init(path: String, digest: FileDigest) {
-    (self.path, self.digest) = (path, digest)
+  package init(path: String, digest: FileDigest, copy: BlobCopy? = nil) {
+    (self.path, self.digest, self.copy) = (path, digest, copy)
   }
 }
 
@@ -26,6 +28,11 @@ extension BlobDirectory {
   ) throws(BlobError) {
     var batch: [BlobSource] = []
     for file in files {
+      if let copy = file.copy {
+        try copy.keep(file.digest)
+        guard goesOn(Int(file.digest.size)) else { throw .cancelled }
+        continue
+      }
       if file.digest.size > Self.batchedBytes {
         try put(file: file.path, file.digest, goesOn: goesOn)
         continue

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// An open file, closed at the end. Its calls block.
@@ -75,6 +76,12 @@ struct BlobFile: ~Copyable {
   /// Cuts the content off behind `size` bytes.
   func truncate(to size: Int64) throws(BlobError) {
     guard ftruncate(descriptor, off_t(size)) == 0 else { throw BlobError(path, code: errno) }
+  }
+
+  /// Makes the system write a part to the disk now, and does not wait. It reports no failure: a
+  /// later ``sync()`` does.
+  func startFlushing(_ bytes: Range<Int64>) {
+    Platform.startFlushing(descriptor, from: bytes.lowerBound, count: Int64(bytes.count))
   }
 
   /// Returns when the content has reached the disk.

@@ -20,8 +20,12 @@ package struct FileDigest: Sendable, Equatable {
 /// A hasher of files of any size, in one pass and in bounded memory. It blocks: run it on a
 /// separate thread.
 package enum FileHasher {
-  /// Bytes read at once; no more is held.
+  /// Bytes read at once.
   static let blockBytes = 1 << 20
+  /// Blocks that are held at once.
+  private static let blocks = 4
+  /// The size, in bytes, from which other threads save more time than they cost.
+  private static let sharedBytes: Int64 = 256 << 10
 
   /// Returns the hashes of a regular file.
   ///
@@ -40,7 +44,7 @@ package enum FileHasher {
     }
   }
 
-  /// Another thread hashes the whole, while this one runs `body` and hashes the chunk.
+  /// Two other threads hash the whole and the chunks, while this one reads and runs `body`.
   ///
   /// - Parameter body: Lent each block with its place, after it was read.
   static func digest(
@@ -48,65 +52,94 @@ package enum FileHasher {
     _ body: (UnsafeRawBufferPointer, Int64) throws(BlobError) -> Void = { _, _ in }
   ) throws(BlobError) -> FileDigest {
     let size = try file.size()
-    let isChunked = chunkSize.map { size > $0 } ?? false
-    let block = Int(min(Int64(blockBytes), isChunked ? chunkSize ?? size : Int64(blockBytes)))
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: block, alignment: 4_096)
-    defer { buffer.deallocate() }
-    let whole = HashBeside()
-    var chunk = SHA256()
-    var chunks: [ContentHash] = []
-    var (done, inChunk) = (Int64(0), Int64(0))
+    let whole = HashQueue()
+    let chunks = chunkSize.flatMap { size > $0 ? HashQueue(pieceBytes: $0) : nil }
+    let isShared = size >= sharedBytes
+    let slots = (0..<(isShared ? blocks : 1)).map { _ in
+      BlockSlot(bytes: min(blockBytes, max(1, Int(clamping: size))))
+    }
+    // The blocks are lent to the queues.
+    defer { for slot in slots { slot.wait() } }
+    var done = Int64(0)
+    var turn = 0
     while true {
-      let count = try file.read(at: done, into: buffer)
+      let slot = slots[turn % slots.count]
+      slot.wait()
+      let count = try file.read(at: done, into: slot.buffer)
       if count == 0 { break }
-      let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-      whole.begin(bytes)
-      // The block is lent until the end of the loop's step.
-      defer { whole.wait() }
+      let bytes = UnsafeRawBufferPointer(rebasing: slot.buffer[..<count])
+      for queue in [whole, chunks] { queue?.add(bytes, isShared ? slot : nil) }
       try body(bytes, done)
       done += Int64(count)
-      if isChunked {
-        chunk.update(bytes)
-        inChunk += Int64(count)
-        if inChunk == chunkSize {
-          chunks.append(ContentHash(digest: chunk.finish()))
-          chunk = SHA256()
-          inChunk = 0
-        }
-      }
+      turn += 1
       // A file that grows for ever would be read for ever.
       guard done <= size else { throw .changed(path: file.path) }
     }
     guard done == size else { throw .changed(path: file.path) }
-    if inChunk > 0 { chunks.append(ContentHash(digest: chunk.finish())) }
-    return FileDigest(size: done, hash: ContentHash(digest: whole.finish()), chunks: chunks)
+    return FileDigest(size: done, hash: whole.finish()[0], chunks: chunks?.finish() ?? [])
   }
 }
 
-/// A SHA-256 that another thread computes beside the caller's work. One caller uses it.
-private final class HashBeside: @unchecked Sendable {
-  /// Bytes from which on another thread saves more time than it costs.
-  private static let sharedBytes = 256 << 10
+/// The memory of one block. Its owner waits before it changes the block, or lets it go.
+private final class BlockSlot {
+  let buffer: UnsafeMutableRawBufferPointer
+  let users = DispatchGroup()
 
+  init(bytes: Int) {
+    buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes, alignment: 4_096)
+  }
+
+  deinit { buffer.deallocate() }
+
+  /// Waits until no queue uses the block.
+  func wait() { users.wait() }
+}
+
+/// The hashes of pieces of content, or of the whole, on a thread beside the caller's.
+private final class HashQueue: @unchecked Sendable {
+  private let queue = DispatchQueue(label: "ferry-hash", qos: .userInitiated)
+  private let pieceBytes: Int64
+  // Used on the queue alone.
   private var digest = SHA256()
-  private let group = DispatchGroup()
+  private var inPiece: Int64 = 0
+  private var hashes: [ContentHash] = []
 
-  /// Begins to add a part, which the caller lends until ``wait()`` returns.
-  func begin(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count >= Self.sharedBytes else { return digest.update(bytes) }
+  /// - Parameter pieceBytes: Bytes of a piece; by default all is one.
+  init(pieceBytes: Int64 = .max) { self.pieceBytes = pieceBytes }
+
+  /// Adds the next part of the content.
+  ///
+  /// - Parameter slot: The part's owner, which lends it to the queue; `nil` hashes at once.
+  func add(_ bytes: UnsafeRawBufferPointer, _ slot: BlockSlot?) {
+    guard let slot else { return queue.sync { take(bytes) } }
     nonisolated(unsafe) let bytes = bytes
-    DispatchQueue.global(qos: .userInitiated).async(group: group) {
-      self.digest.update(bytes)
+    queue.async(group: slot.users) { self.take(bytes) }
+  }
+
+  /// Waits for all parts, and returns the hash of each piece; of nothing, one hash.
+  func finish() -> [ContentHash] {
+    queue.sync {
+      if inPiece > 0 || hashes.isEmpty { endPiece() }
+      return hashes
     }
   }
 
-  func wait() { group.wait() }
+  private func take(_ bytes: UnsafeRawBufferPointer) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = rest.prefix(Int(clamping: pieceBytes - inPiece))
+      digest.update(UnsafeRawBufferPointer(rebasing: part))
+      inPiece += Int64(part.count)
+      if inPiece == pieceBytes { endPiece() }
+      rest = rest.dropFirst(part.count)
+    }
+  }
 
-  /// Returns the digest of all parts, and begins again.
-  func finish() -> [UInt8] {
-    var whole = SHA256()
-    swap(&whole, &digest)
-    return whole.finish()
+  private func endPiece() {
+    var piece = SHA256()
+    swap(&piece, &digest)
+    hashes.append(ContentHash(digest: piece.finish()))
+    inPiece = 0
   }
 }
 

@@ -48,14 +48,17 @@ extension BundleCommands {
     let folder = URL(filePath: origin.path).standardizedFileURL.path
     let (draft, bundle) = try draft(folder, origin, arguments)
     let space = try SpaceCommands.name(try arguments.string("space"))
-    let digests = try await MissionCommands.hash(draft, folder)
-    var manifest = try draft.manifest(
-      in: space, as: bundle.id.mission, digests: digests.mapValues(\.digest)
-    ).get()
-    manifest.version = 0
-    let files = draft.files.compactMap { digests[$0] }
-    try await MissionTargets.with(arguments) { [manifest] target in
-      let before = try await target.bundles().first { $0.id == bundle.id }
+    try await MissionTargets.with(arguments) { target in
+      let bundles = try await target.bundles()
+      let before = bundles.first { $0.id == bundle.id }
+      let last = before ?? bundles.last { $0.id.name == bundle.id.name }
+      let found = try await MissionCommands.read(
+        draft, folder, try await target.intake(after: last?.id.mission))
+      var manifest = try draft.manifest(
+        in: space, as: bundle.id.mission, digests: found.mapValues(\.digest)
+      ).get()
+      manifest.version = 0
+      let files = draft.files.compactMap { found[$0] }
       let bar = ProgressBar(
         "publish", unit: .bytes, total: files.reduce(0) { $0 + $1.digest.size })
       let record: MissionRecord

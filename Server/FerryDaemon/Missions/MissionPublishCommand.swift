@@ -68,13 +68,15 @@ extension MissionCommands {
         next: "add --id NAME")
     }
     let space = try SpaceCommands.name(try arguments.string("space"))
-    let digests = try await hash(draft, folder)
-    var manifest = try draft.manifest(in: space, as: id, digests: digests.mapValues(\.digest)).get()
-    manifest.version = 0
-    let files = draft.files.compactMap { digests[$0] }
-    return try await MissionTargets.with(arguments) { [manifest] target in
+    return try await MissionTargets.with(arguments) { target in
       let others = try await target.list()
       let before = others.first { $0.id == id }
+      let found = try await read(draft, folder, try await target.intake(after: before?.id))
+      var manifest = try draft.manifest(
+        in: space, as: id, digests: found.mapValues(\.digest)
+      ).get()
+      manifest.version = 0
+      let files = draft.files.compactMap { found[$0] }
       for first in manifest.after where !others.contains(where: { $0.id == first }) {
         try warn("its predecessor, mission \(first), is not published in space \(space)")
       }
@@ -158,12 +160,12 @@ extension MissionCommands {
     if let size = try arguments.byteSizeIfPresent("chunk-size") { draft.chunkSize = Int64(size) }
   }
 
-  // MARK: Hashing
+  // MARK: Files
 
-  /// Hashes the draft's files. Returns them with their digests, by their names in the draft.
-  static func hash(
-    _ draft: MissionDraft, _ folder: String
-  ) async throws -> [String: MissionFile] {
+  /// Reads the draft's files. Returns them with their digests, by their names in the draft.
+  static func read(
+    _ draft: MissionDraft, _ folder: String, _ intake: BlobIntake
+  ) async throws -> [String: BlobSource] {
     let thread = ThreadExecutor(name: "ferry-hash")
     let (files, chunkSize, cancellation) = (draft.files, draft.chunkSize, Cancellation())
     return try await withTaskCancellationHandler {
@@ -172,13 +174,12 @@ extension MissionCommands {
         let total = try paths.reduce(Int64(0)) { try $0 + FilePart.size(of: $1) }
         let bar = ProgressBar("hash", unit: .bytes, total: total)
         defer { bar.finish() }
-        var found: [String: MissionFile] = [:]
+        var found: [String: BlobSource] = [:]
         for (name, path) in zip(files, paths) {
-          let digest = try FileHasher.digest(of: path, chunkSize: chunkSize) { count in
+          found[name] = try intake.take(path, chunkSize: chunkSize) { count in
             bar.advance(by: Int64(count))
             return !cancellation.isCancelled
           }
-          found[name] = MissionFile(path: path, digest: digest)
         }
         return found
       }

@@ -5,12 +5,6 @@ import FerryProtocol
 import FerrySyncServer
 import Foundation
 
-/// A file to publish, with its digest.
-struct MissionFile: Sendable {
-  let path: String
-  let digest: FileDigest
-}
-
 /// The target of the mission commands: the store, or a server.
 protocol MissionTarget: Sendable {
   /// The space's name.
@@ -21,6 +15,11 @@ protocol MissionTarget: Sendable {
   /// Returns the catalogue's record and the manifest's document.
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
 
+  /// Returns the way to read the files of a mission that is published.
+  ///
+  /// - Parameter last: The mission's last version, or another that has much of the same content.
+  func intake(after last: MissionID?) async throws -> BlobIntake
+
   /// Returns the paths of the items whose content is missing or damaged.
   func damaged(_ manifest: MissionManifest) async throws -> [String]
 
@@ -30,7 +29,7 @@ protocol MissionTarget: Sendable {
   ///   - share: The devices that take a bundle's version, if it is published for the first time.
   ///   - bar: Shows the bytes that were kept.
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
+    _ manifest: MissionManifest, _ files: [BlobSource], isNewKey: Bool, share: BundleShare,
     bar: ProgressBar
   ) async throws -> MissionRecord
 
@@ -48,7 +47,7 @@ protocol MissionTarget: Sendable {
 extension MissionTarget {
   /// Publishes an ordinary mission.
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, bar: ProgressBar
+    _ manifest: MissionManifest, _ files: [BlobSource], isNewKey: Bool, bar: ProgressBar
   ) async throws -> MissionRecord {
     try await publish(manifest, files, isNewKey: isNewKey, share: .all, bar: bar)
   }
@@ -135,6 +134,16 @@ struct LocalMissions: MissionTarget {
     return (record, document)
   }
 
+  func intake(after last: MissionID?) async throws -> BlobIntake {
+    guard content.remote == nil else { return BlobIntake() }
+    let desk = try content.desk(createsIfMissing: true)
+    var sizes: Set<Int64> = []
+    if let last, let (_, document) = try? await show(last) {
+      sizes = Set(try MissionManifest(decoding: document).items.map(\.size))
+    }
+    return BlobIntake(into: desk.blobs.local.directory, knownSizes: sizes)
+  }
+
   func damaged(_ manifest: MissionManifest) async throws -> [String] {
     let bar = ProgressBar("verify", unit: .bytes, total: manifest.size)
     defer { bar.finish() }
@@ -150,16 +159,15 @@ struct LocalMissions: MissionTarget {
   }
 
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
+    _ manifest: MissionManifest, _ files: [BlobSource], isNewKey: Bool, share: BundleShare,
     bar: ProgressBar
   ) async throws -> MissionRecord {
     let desk = try content.desk(createsIfMissing: true)
     // Content that is here already must not be collected before the mission names it.
     let hold = try await desk.hold()
     defer { withExtendedLifetime(hold) {} }
-    let sources = files.map { BlobSource(path: $0.path, digest: $0.digest) }
     try await desk.content { (blobs) async throws(BlobError) in
-      try await blobs.put(files: sources) { bar.advance(by: Int64($0)) }
+      try await blobs.put(files: files) { bar.advance(by: Int64($0)) }
     }
     return try await desk.publish(
       manifest, in: space, ownContentOnly: false, isNewKey: isNewKey, share: share,

@@ -86,8 +86,10 @@ struct RemoteMissions: MissionTarget {
 
   // MARK: Publishing
 
+  func intake(after last: MissionID?) async throws -> BlobIntake { BlobIntake() }
+
   func publish(
-    _ manifest: MissionManifest, _ files: [MissionFile], isNewKey: Bool, share: BundleShare,
+    _ manifest: MissionManifest, _ files: [BlobSource], isNewKey: Bool, share: BundleShare,
     bar: ProgressBar
   ) async throws -> MissionRecord {
     try await upload(files, bar: bar)
@@ -112,9 +114,9 @@ struct RemoteMissions: MissionTarget {
   }
 
   /// Sends the missing content of files, several at once. The first error ends all.
-  private func upload(_ files: [MissionFile], bar: ProgressBar) async throws {
+  private func upload(_ files: [BlobSource], bar: ProgressBar) async throws {
     var seen = Set<ContentHash>()
-    var waiting: [MissionFile] = []
+    var waiting: [BlobSource] = []
     for file in files {
       // Equal files are sent once.
       if seen.insert(file.digest.hash).inserted {
@@ -132,7 +134,7 @@ struct RemoteMissions: MissionTarget {
     }
   }
 
-  private func upload(_ file: MissionFile, bar: ProgressBar) async throws {
+  private func upload(_ file: BlobSource, bar: ProgressBar) async throws {
     try await upload(file.digest.hash, size: file.digest.size, bar: bar) { offset, count in
       try await thread.run { try FilePart.read(file.path, at: offset, count: count) }
     }
