@@ -5,11 +5,11 @@ import Foundation
 package struct BlobSource: Sendable {
   package let path: String
   package let digest: FileDigest
-  /// The copy that a ``BlobIntake`` made.
-  let copy: BlobCopy?
+  /// Keeps the content from being collected if a ``BlobIntake`` has kept it.
+  private let hold: BlobHold?
 
-  package init(path: String, digest: FileDigest, copy: BlobCopy? = nil) {
-    (self.path, self.digest, self.copy) = (path, digest, copy)
+  package init(path: String, digest: FileDigest, hold: BlobHold? = nil) {
+    (self.path, self.digest, self.hold) = (path, digest, hold)
   }
 }
 
@@ -28,11 +28,6 @@ extension BlobDirectory {
   ) throws(BlobError) {
     var batch: [BlobSource] = []
     for file in files {
-      if let copy = file.copy {
-        try copy.keep(file.digest)
-        guard goesOn(Int(file.digest.size)) else { throw .cancelled }
-        continue
-      }
       if file.digest.size > Self.batchedBytes {
         try put(file: file.path, file.digest, goesOn: goesOn)
         continue

@@ -59,10 +59,35 @@ package struct BlobDirectory: Sendable {
     file source: String, _ digest: FileDigest, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
     if try adopt(digest) { return }
-    try keep(digest) { (draft: borrowing BlobFile) throws(BlobError) in
+    try keep { (draft: borrowing BlobFile) throws(BlobError) in
       try copy(source, digest, to: draft, goesOn)
+      return digest
     }
   }
+
+  /// Keeps a copy of a regular file, and returns its digest. The file is read once, and its hashes
+  /// are those of the copy.
+  func put(
+    new source: String, chunkSize: Int64?, goesOn: (Int) -> Bool
+  ) throws(BlobError) -> FileDigest {
+    let file = try BlobFile(source, O_RDONLY | O_NONBLOCK)
+    return try keep { (draft: borrowing BlobFile) throws(BlobError) in
+      var flushed: Int64 = 0
+      return try FileHasher.digest(of: file, chunkSize: chunkSize) {
+        (bytes, offset) throws(BlobError) in
+        try draft.write(bytes, at: offset)
+        let end = offset + Int64(bytes.count)
+        if end - flushed >= Self.flushedBytes {
+          draft.startFlushing(flushed..<end)
+          flushed = end
+        }
+        guard goesOn(bytes.count) else { throw .cancelled }
+      }
+    }
+  }
+
+  /// Bytes that go to the disk while the next ones are hashed.
+  private static let flushedBytes: Int64 = 8 << 20
 
   /// Copies a file, and makes sure that the copy matches the digest.
   func copy(
@@ -82,8 +107,9 @@ package struct BlobDirectory: Sendable {
   package func put(_ bytes: [UInt8]) throws(BlobError) -> ContentHash {
     let digest = FileDigest(size: Int64(bytes.count), hash: ContentHash(of: bytes))
     if try adopt(digest) { return digest.hash }
-    try keep(digest) { (copy: borrowing BlobFile) throws(BlobError) in
+    try keep { (copy: borrowing BlobFile) throws(BlobError) in
       try copy.write(bytes, at: 0)
+      return digest
     }
     return digest.hash
   }
@@ -94,16 +120,24 @@ package struct BlobDirectory: Sendable {
     try size(of: digest.hash) == digest.size
   }
 
+  /// Keeps the content that `fill` writes, unless it is here already. Returns the digest that `fill`
+  /// returns.
+  @discardableResult
   private func keep(
-    _ digest: FileDigest, _ fill: (borrowing BlobFile) throws(BlobError) -> Void
-  ) throws(BlobError) {
+    _ fill: (borrowing BlobFile) throws(BlobError) -> FileDigest
+  ) throws(BlobError) -> FileDigest {
     let draft = newDraft()
     do {
       let file = try BlobFile(draft, Self.draftFlags)
       try file.lock(LOCK_EX)
-      try fill(file)
-      try file.sync()
-      try move(draft, to: digest.hash)
+      let digest = try fill(file)
+      if try adopt(digest) {
+        unlink(draft)
+      } else {
+        try file.sync()
+        try move(draft, to: digest.hash)
+      }
+      return digest
     } catch {
       unlink(draft)
       throw error

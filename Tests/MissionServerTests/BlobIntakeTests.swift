@@ -7,26 +7,38 @@ import Testing
 
 @Suite("The first look at files that are published", .hangLimit)
 struct BlobIntakeTests {
-  private static let size = Int(BlobIntake.copiedBytes) + 7
+  private static let size = Int(BlobIntake.keptBytes) + 7
 
-  @Test("a large file is copied while it is hashed, and the copy becomes the content")
-  func copied() throws {
+  private static func intake(
+    _ fixture: BlobFixture, knownSizes: Set<Int64> = []
+  ) throws -> BlobIntake {
+    BlobIntake(into: fixture.blobs, under: try fixture.blobs.hold(), knownSizes: knownSizes)
+  }
+
+  @Test("a large file is kept while it is hashed, and is not collected while its source lives")
+  func kept() throws {
     let fixture = try BlobFixture()
     let path = try fixture.file("a", Self.size)
-    let source = try BlobIntake(into: fixture.blobs).take(path, chunkSize: 4 << 20)
-    #expect(source.digest == (try FileHasher.digest(of: path, chunkSize: 4 << 20)))
-    #expect(try BlobDirectory.names(in: fixture.blobs.incoming).count == 1)
-    #expect(try fixture.blobs.removeUnfinished(before: .max).count == 0, "it is in use")
-    // The content is what was hashed, although the file is another one now.
-    _ = try fixture.file("a", Self.size, seed: 2)
-    var kept = 0
-    try fixture.blobs.put(files: [source]) { count in
-      kept += count
-      return true
+    func mayCollect() throws -> Bool {
+      try BlobFile(fixture.blobs.path + "/lock", O_RDWR).tryLock()
     }
-    #expect(kept == Self.size)
-    #expect(try fixture.blobs.isIntact(source.digest.hash) == true)
-    #expect(try BlobDirectory.names(in: fixture.blobs.incoming) == [])
+    do {
+      let source = try Self.intake(fixture).take(path, chunkSize: 4 << 20)
+      #expect(source.digest == (try FileHasher.digest(of: path, chunkSize: 4 << 20)))
+      #expect(try fixture.blobs.isIntact(source.digest.hash) == true)
+      #expect(try BlobDirectory.names(in: fixture.blobs.incoming) == [])
+      #expect(try !mayCollect())
+      // The content is what was hashed, although the file is another one now.
+      _ = try fixture.file("a", Self.size, seed: 2)
+      var copied = 0
+      try fixture.blobs.put(files: [source]) { count in
+        copied += count
+        return true
+      }
+      #expect(copied == 0)
+      withExtendedLifetime(source) {}
+    }
+    #expect(try mayCollect())
   }
 
   @Test("files that are small, or have a known size, are only hashed")
@@ -34,30 +46,27 @@ struct BlobIntakeTests {
     let fixture = try BlobFixture()
     let large = try fixture.file("large", Self.size)
     let small = try fixture.file("small", Self.size - 8)
-    let intake = BlobIntake(into: fixture.blobs, knownSizes: [Int64(Self.size)])
+    let intake = try Self.intake(fixture, knownSizes: [Int64(Self.size)])
     let sources = try [large, small].map { try intake.take($0, chunkSize: nil) }
     let elsewhere = try BlobIntake().take(large, chunkSize: nil)
     #expect(elsewhere.digest == sources[0].digest)
-    #expect(try BlobDirectory.names(in: fixture.blobs.incoming) == [])
+    func contents() throws -> Int { try fixture.names().count { $0 != "lock" } }
+    #expect(try contents() == 0)
     try fixture.blobs.put(files: sources)
-    #expect(try fixture.names().count == 2)
+    #expect(try contents() == 2)
   }
 
-  @Test("a copy of content that is there, and one that nobody keeps, are removed")
+  @Test("a second copy of the same content, and one that is cancelled, leave nothing")
   func dropped() throws {
     let fixture = try BlobFixture()
     let path = try fixture.file("a", Self.size)
-    let intake = BlobIntake(into: fixture.blobs)
-    do {
-      let sources = try (0..<2).map { _ in try intake.take(path, chunkSize: nil) }
-      try fixture.blobs.put(files: sources)
-      _ = try intake.take(path, chunkSize: nil)
-    }
+    let intake = try Self.intake(fixture)
+    for _ in 0..<2 { _ = try intake.take(path, chunkSize: nil) }
+    _ = try fixture.file("a", Self.size, seed: 2)
     #expect(throws: BlobError.cancelled) {
       _ = try intake.take(path, chunkSize: nil) { _ in false }
     }
-    #expect(try BlobDirectory.names(in: fixture.blobs.incoming) == [])
-    #expect(try fixture.names().count == 1)
+    #expect(try fixture.names().count { $0 != "lock" } == 1)
   }
 
   @Test("what is no regular file is refused before anything is written")
@@ -65,7 +74,7 @@ struct BlobIntakeTests {
     let fixture = try BlobFixture()
     let folder = fixture.folder.url.path
     #expect(throws: BlobError.notAFile(path: folder)) {
-      _ = try BlobIntake(into: fixture.blobs).take(folder, chunkSize: nil)
+      _ = try Self.intake(fixture).take(folder, chunkSize: nil)
     }
     #expect(try BlobDirectory.names(in: fixture.blobs.incoming) == [])
   }

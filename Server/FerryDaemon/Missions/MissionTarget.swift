@@ -141,7 +141,9 @@ struct LocalMissions: MissionTarget {
     if let last, let (_, document) = try? await show(last) {
       sizes = Set(try MissionManifest(decoding: document).items.map(\.size))
     }
-    return BlobIntake(into: desk.blobs.local.directory, knownSizes: sizes)
+    let local = desk.blobs.local
+    return BlobIntake(
+      into: local.directory, under: try await local.hold(), knownSizes: sizes)
   }
 
   func damaged(_ manifest: MissionManifest) async throws -> [String] {
