@@ -27,7 +27,7 @@ final class CitusWorker: Sendable {
   /// - Throws: `PostgresError` with `invalidURL`.
   init(_ url: String, connections: Int) throws(PostgresError) {
     let known = KnownCluster()
-    var options = PostgresStore.options(connections, .session)
+    var options = StorePools.options(connections, .session)
     options.preparation = known.check
     self.known = known
     pool = try PostgresPool(

@@ -1,3 +1,5 @@
+import FerryPostgres
+
 /// The addresses of one PostgreSQL database: `postgres://…` URLs, each of which may name several
 /// servers. They may contain passwords.
 ///
@@ -21,6 +23,9 @@ package struct PostgresAddresses: Sendable, Equatable {
   ) {
     (self.main, self.direct, self.reads, self.worker) = (main, direct, reads, worker)
   }
+
+  /// Whether sessions of the main address are shared: a direct address means a proxy.
+  var sharing: PostgresSharing { direct == nil ? .session : .transaction }
 
   /// All addresses that are given.
   var all: [String] { [main, direct, reads, worker].compactMap(\.self) }

@@ -19,14 +19,12 @@ package final class PostgresStore: SyncStore {
   /// How often the heads are read, for moves that a node did not live to notify.
   package static let sweepIntervalStandard = Duration.seconds(20)
 
-  private let pool: PostgresPool
+  private let pools: StorePools
   /// A separate connection, so that a check shows the state of the database and not the load.
   private let checkPool: PostgresPool
   private let mistaken = MistakenDevices()
   /// The address for connections that a hold keeps.
   private let holdURL: String
-  /// For maintenance that needs a session of its own; the pool itself without a proxy.
-  let sessionPool: PostgresPool
   /// Whether Citus has the tables on several servers.
   let isDistributed: Bool
   /// Serves pulls as far as it can.
@@ -39,6 +37,9 @@ package final class PostgresStore: SyncStore {
   let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
   var timelines: OwnTimelines { heads.timelines }
+  private var pool: PostgresPool { pools.main }
+  /// For maintenance that needs a session of its own.
+  var sessionPool: PostgresPool { pools.sessions }
   private let schemas = SchemaCache()
   let limits: Limits
   private let quotas: Quotas
@@ -73,19 +74,18 @@ package final class PostgresStore: SyncStore {
       self.heads = heads
       let url = addresses.main
       holdURL = addresses.direct ?? url
-      let sharing: PostgresSharing = addresses.direct == nil ? .session : .transaction
-      var pools = try await Self.pools(addresses, connections, isDistributed: false)
+      var pools = try await StorePools(addresses, connections, isDistributed: false)
       isDistributed = try await pools.sessions.run { connection in
         try PostgresStoreSchema.prepare(connection, createsIfMissing: createsIfMissing)
         return try PostgresDistribution.isInForce(on: connection)
       }
       try Self.check(addresses, isDistributed: isDistributed)
       if isDistributed {
-        await Self.close(pools)
-        pools = try await Self.pools(addresses, connections, isDistributed: true)
+        await pools.close()
+        pools = try await StorePools(addresses, connections, isDistributed: true)
       }
+      self.pools = pools
       let pool = pools.main
-      (self.pool, sessionPool) = (pool, pools.sessions)
       replica = try addresses.reads.map { address throws(PostgresError) in
         try ReadReplica(address, of: pool, connections: connections)
       }
@@ -94,7 +94,9 @@ package final class PostgresStore: SyncStore {
         try CitusWorker(address, connections: connections)
       }
       try await worker?.check(pool)
-      checkPool = try PostgresPool(url: url, connections: 1, options: Self.checkOptions(sharing))
+      checkPool = try PostgresPool(
+        url: url, connections: 1,
+        options: StorePools.checkOptions(addresses.sharing, limit: Self.checkLimit))
       listener = try PostgresListener(
         url: addresses.direct ?? url, channels: heads.channels,
         preparation: PostgresDistribution.markUse
@@ -115,58 +117,6 @@ package final class PostgresStore: SyncStore {
 
   deinit { sweep.cancel() }
 
-  /// Returns the pool's options. A statement ends by its own timeout, so a longer silence is of a
-  /// server that hangs.
-  static func options(
-    _ connections: Int, _ sharing: PostgresSharing
-  ) -> PostgresPool.Options {
-    var options = PostgresPool.Options()
-    options.sharing = sharing
-    options.shares = .standard(connections: connections)
-    options.answerLimit = .seconds(60)
-    options.feelsPulse = true
-    options.needsWrites = true
-    return options
-  }
-
-  private static func checkOptions(_ sharing: PostgresSharing) -> PostgresPool.Options {
-    var options = PostgresPool.Options()
-    options.sharing = sharing
-    options.shares.patience = checkLimit
-    options.shares.waitingMax = 256
-    options.answerLimit = checkLimit
-    options.needsWrites = true
-    return options
-  }
-
-  /// Returns the pool, and the one for work that needs a session: another one for a direct address.
-  ///
-  /// - Throws: ``StoreError/failed(_:)`` if the direct address is of another database.
-  private static func pools(
-    _ addresses: PostgresAddresses, _ connections: Int, isDistributed: Bool
-  ) async throws -> (main: PostgresPool, sessions: PostgresPool) {
-    let settings = PostgresStoreSchema.settings(isDistributed: isDistributed)
-    let pool = try PostgresPool(
-      url: addresses.main, connections: connections, settings: settings,
-      options: options(connections, addresses.direct == nil ? .session : .transaction))
-    guard let direct = addresses.direct else { return (pool, pool) }
-    var options = options(1, .session)
-    options.shares = .none
-    let sessions = try PostgresPool(
-      url: direct, connections: 1, settings: settings, options: options)
-    guard try await sessions.run(identity) == pool.run(identity) else {
-      await sessions.close()
-      throw StoreError.failed(
-        "--listen-url and --database are different databases; they must be two addresses of one")
-    }
-    return (pool, sessions)
-  }
-
-  private static func close(_ pools: (main: PostgresPool, sessions: PostgresPool)) async {
-    if pools.sessions !== pools.main { await pools.sessions.close() }
-    await pools.main.close()
-  }
-
   /// Throws if a standby is named, and the store is distributed: it would have none of the workers'
   /// rows. Throws if a worker is named, and the store is not distributed.
   private static func check(
@@ -180,17 +130,6 @@ package final class PostgresStore: SyncStore {
         "the store is not distributed by Citus: omit --worker-database, or run `ferryd migrate "
           + "--distribute`")
     }
-  }
-
-  /// Returns values that no two databases share.
-  private static func identity(_ connection: PostgresConnection) throws -> [String] {
-    let row = try connection.query(
-      .once(
-        """
-        SELECT pg_postmaster_start_time()::text, oid::text FROM pg_database
-        WHERE datname = current_database()
-        """))[0]
-    return [try row.text(0), try row.text(1)]
   }
 
   /// Runs `body` on a connection, again if the database broke off.
@@ -371,7 +310,7 @@ package final class PostgresStore: SyncStore {
     await checkPool.close()
     await replica?.close()
     await worker?.close()
-    await Self.close((pool, sessionPool))
+    await pools.close()
   }
 }
 
