@@ -32,13 +32,17 @@ package struct BlobIntake: Sendable {
   package func take(
     _ path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) -> BlobSource {
-    guard let place, let size = try BlobDirectory.size(ofFile: path), size >= Self.keptBytes,
+    if let place, let size = try BlobDirectory.size(ofFile: path), size >= Self.keptBytes,
       !knownSizes.contains(size)
-    else {
-      let digest = try FileHasher.digest(of: path, chunkSize: chunkSize, goesOn: goesOn)
-      return BlobSource(path: path, digest: digest)
+    {
+      do {
+        let digest = try place.directory.put(new: path, chunkSize: chunkSize, goesOn: goesOn)
+        return BlobSource(path: path, digest: digest, hold: place.hold)
+      } catch .diskFull {
+        // The content may be there already. Otherwise keeping it fails again.
+      }
     }
-    let digest = try place.directory.put(new: path, chunkSize: chunkSize, goesOn: goesOn)
-    return BlobSource(path: path, digest: digest, hold: place.hold)
+    let digest = try FileHasher.digest(of: path, chunkSize: chunkSize, goesOn: goesOn)
+    return BlobSource(path: path, digest: digest)
   }
 }

@@ -12,7 +12,7 @@ extension MissionDraft {
     } catch {
       throw MissionDraftError(error.reason, at: TextPlace(ofByte: error.offset, in: bytes))
     }
-    if let fault { throw MissionDraftError(fault) }
+    if let fault = fault() { throw MissionDraftError(fault) }
   }
 }
 

@@ -95,15 +95,26 @@ package struct MissionDraft: Sendable, Equatable {
     return .success(manifest)
   }
 
-  /// The reason why the draft cannot become a mission, found before its files are hashed.
-  package var fault: String? {
-    let digest = FileDigest(size: 0, hash: ContentHash(of: []))
+  /// Returns the reason why the draft cannot become a mission, found before its files are read.
+  ///
+  /// - Parameter sizes: Bytes of files, by path; 0 if they are not known.
+  package func fault(sizes: [String: Int64] = [:]) -> String? {
     guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }
     var sample = self
+    // More are a fault, however many there are.
+    var chunksLeft = Int64(MissionLimits.standard.chunks) + 1
     for index in sample.items.indices {
-      if case .file = sample.items[index].source {
-        sample.items[index].source = .known(digest, isHosted: true)
-      }
+      guard case .file(let path) = sample.items[index].source else { continue }
+      let size = sizes[path] ?? 0
+      let parts = chunkSize > 0 ? (max(size, 1) - 1) / chunkSize + 1 : 1
+      let chunks = parts > 1 ? min(parts, chunksLeft) : 0
+      chunksLeft -= chunks
+      // Files of different sizes have different hashes.
+      let hash = ContentHash(of: size > 0 ? Array(path.utf8) : [])
+      sample.items[index].source = .known(
+        FileDigest(
+          size: size, hash: hash, chunks: [ContentHash](repeating: hash, count: Int(chunks))),
+        isHosted: true)
     }
     if case .failure(let error) = sample.manifest(in: space, as: name, digests: [:]) {
       return error.reason

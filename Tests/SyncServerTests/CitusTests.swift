@@ -103,6 +103,24 @@ struct CitusTests {
     try schema.remove()
   }
 
+  @Test("a packet goes to the coordinator if the worker is silent")
+  func silent() async throws {
+    let schema = try CitusSchema("silent")
+    _ = try await PostgresStore.distribute(schema.addresses)
+    let proxy = try TCPProxy(to: try CitusSchema.worker().port)
+    let store = try await PostgresStore(
+      try schema.addresses(ofWorkerAt: proxy.port), limits: .standard)
+    let space = try await store.createSpace(try #require(SpaceName("notes")))
+    proxy.set(LinkConditions(requests: .stalled, answers: .stalled))
+    let before = try #require(store.workerRequests)
+    let packet = IncomingPacket(Packet.serviceSample(1), byteCount: 9)
+    #expect(try await store.ingest([packet], into: space.id, now: 1).head > 0)
+    #expect(store.workerRequests?.passedOn == before.passedOn + 1)
+    proxy.cutAll()
+    await store.close()
+    try schema.remove()
+  }
+
   @Test("a worker's address that leads to another server later gets no packet")
   func redirected() async throws {
     let schema = try CitusSchema("redirected")

@@ -58,9 +58,14 @@ struct ServerRestTests {
     for kind in [PostgresError.Kind.connectionFailed, .connectionLost, .noAnswer, .readOnly] {
       #expect(effect(kind) == .rest)
     }
-    for state in ["42P01", "42501", "53300", "57P01"] { #expect(effect(.server, state) == .rest) }
+    for state in ["42P01", "42501", "53300"] { #expect(effect(.server, state) == .rest) }
     for state in ["40P01", "40001", "23505", "55P03"] { #expect(effect(.server, state) == .none) }
-    #expect(effect(.server, "08006") == .passOn, "another worker is down")
+    // They are about another worker.
+    for state in ["08006", "57P01"] { #expect(effect(.server, state) == .passOn) }
+    var full = PostgresError(.server, "", sqlState: "53100")
+    #expect(ServerRest.effect(of: full) == .rest)
+    full.context = "while executing command on w2:5432"
+    #expect(ServerRest.effect(of: full) == .passOn)
     #expect(effect(.busy) == .none, "the node has too much work for the server")
     #expect(effect(.poolClosed) == .none)
   }

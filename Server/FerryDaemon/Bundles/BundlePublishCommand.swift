@@ -52,8 +52,9 @@ extension BundleCommands {
       let bundles = try await target.bundles()
       let before = bundles.first { $0.id == bundle.id }
       let last = before ?? bundles.last { $0.id.name == bundle.id.name }
-      let found = try await MissionCommands.read(
-        draft, folder, try await target.intake(after: last?.id.mission))
+      let found = try await MissionCommands.read(draft, folder) {
+        try await target.intake(after: last?.id.mission)
+      }
       var manifest = try draft.manifest(
         in: space, as: bundle.id.mission, digests: found.mapValues(\.digest)
       ).get()
@@ -103,7 +104,7 @@ extension BundleCommands {
         next: "put the app's files into it, among them the first page \(bundle.entry), and publish "
           + "again", code: "no_bundle")
     }
-    if let fault = draft.fault { throw MissionDraftError(fault) }
+    if let fault = draft.fault() { throw MissionDraftError(fault) }
     return (draft, bundle)
   }
 

@@ -71,7 +71,7 @@ extension MissionCommands {
     return try await MissionTargets.with(arguments) { target in
       let others = try await target.list()
       let before = others.first { $0.id == id }
-      let found = try await read(draft, folder, try await target.intake(after: before?.id))
+      let found = try await read(draft, folder) { try await target.intake(after: before?.id) }
       var manifest = try draft.manifest(
         in: space, as: id, digests: found.mapValues(\.digest)
       ).get()
@@ -139,7 +139,7 @@ extension MissionCommands {
       draft = try MissionDraft(decoding: Array(bytes))
     }
     try override(&draft, arguments)
-    if let fault = draft.fault { throw MissionDraftError(fault) }
+    if let fault = draft.fault() { throw MissionDraftError(fault) }
     return (draft, folder)
   }
 
@@ -163,25 +163,34 @@ extension MissionCommands {
   // MARK: Files
 
   /// Reads the draft's files. Returns them with their digests, by their names in the draft.
+  ///
+  /// - Parameter intake: Asked for when all files were found, and their sizes are permitted.
   static func read(
-    _ draft: MissionDraft, _ folder: String, _ intake: BlobIntake
+    _ draft: MissionDraft, _ folder: String, _ intake: () async throws -> BlobIntake
   ) async throws -> [String: BlobSource] {
     let thread = ThreadExecutor(name: "ferry-hash")
     let (files, chunkSize, cancellation) = (draft.files, draft.chunkSize, Cancellation())
+    let found = try await thread.run {
+      try files.map { name in
+        let path = try FolderListing.file(name, in: folder)
+        return (name: name, path: path, size: try FilePart.size(of: path))
+      }
+    }
+    let sizes = Dictionary(uniqueKeysWithValues: found.map { ($0.name, $0.size) })
+    if let fault = draft.fault(sizes: sizes) { throw MissionDraftError(fault) }
+    let intake = try await intake()
     return try await withTaskCancellationHandler {
       try await thread.run {
-        let paths = try files.map { try FolderListing.file($0, in: folder) }
-        let total = try paths.reduce(Int64(0)) { try $0 + FilePart.size(of: $1) }
-        let bar = ProgressBar("hash", unit: .bytes, total: total)
+        let bar = ProgressBar("hash", unit: .bytes, total: found.reduce(0) { $0 + $1.size })
         defer { bar.finish() }
-        var found: [String: BlobSource] = [:]
-        for (name, path) in zip(files, paths) {
-          found[name] = try intake.take(path, chunkSize: chunkSize) { count in
+        var sources: [String: BlobSource] = [:]
+        for file in found {
+          sources[file.name] = try intake.take(file.path, chunkSize: chunkSize) { count in
             bar.advance(by: Int64(count))
             return !cancellation.isCancelled
           }
         }
-        return found
+        return sources
       }
     } onCancel: {
       cancellation.cancel()

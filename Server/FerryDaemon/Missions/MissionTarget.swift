@@ -138,8 +138,11 @@ struct LocalMissions: MissionTarget {
     guard content.remote == nil else { return BlobIntake() }
     let desk = try content.desk(createsIfMissing: true)
     var sizes: Set<Int64> = []
-    if let last, let (_, document) = try? await show(last) {
-      sizes = Set(try MissionManifest(decoding: document).items.map(\.size))
+    // A damaged document only costs a second copy.
+    if let last, let (_, document) = try? await show(last),
+      let manifest = try? MissionManifest(decoding: document)
+    {
+      sizes = Set(manifest.items.map(\.size))
     }
     let local = desk.blobs.local
     return BlobIntake(

@@ -11,6 +11,9 @@ package final class PostgresStore: SyncStore {
   package static let connectionsStandard = 8
   /// A call that has taken longer is not tried again: its caller would wait in vain.
   private static let retryLimit = Duration.seconds(2)
+  /// A call that a worker has held for longer is not tried on the coordinator. It takes up to four
+  /// seconds to notice that a server is silent.
+  private static let workerLimit = Duration.seconds(10)
   /// How long a check may take.
   private static let checkLimit = Duration.seconds(2)
   /// Attempts at a batch if the database breaks off. Operations take effect once, so a commit whose
@@ -149,7 +152,7 @@ package final class PostgresStore: SyncStore {
       do {
         if mayUseWorker, attempt == 1, let worker,
           let value = try await worker.run(
-            operation, in: lane, deadline: start + Self.retryLimit, body)
+            operation, in: lane, deadline: start + Self.workerLimit, body)
         {
           return value
         }

@@ -45,16 +45,18 @@ struct ServerRest {
     end = now + Self.length
   }
 
-  /// Connections, rights, missing tables, missing resources and the end of a server are about the
-  /// server. An SQL error of class 08 comes from a server that reaches another one in vain.
+  /// Connections, rights, missing tables and missing resources are about the server. A server of
+  /// Citus passes on the errors of another one: those of classes 08 and 57P, since its own ones end
+  /// the connection, and others with the place in their context.
   static func effect(of error: PostgresError) -> Effect {
     switch error.kind {
     case .connectionFailed, .connectionLost, .noAnswer, .readOnly: return .rest
     case .invalidURL, .unexpectedResult, .poolClosed, .busy: return .none
     case .server:
       let state = error.sqlState ?? ""
-      if state.hasPrefix("08") { return .passOn }
-      return ["42", "53", "57P"].contains { state.hasPrefix($0) } ? .rest : .none
+      if ["08", "57P"].contains(where: state.hasPrefix) { return .passOn }
+      guard ["42", "53"].contains(where: state.hasPrefix) else { return .none }
+      return error.context?.contains("while executing command on ") == true ? .passOn : .rest
     }
   }
 }
