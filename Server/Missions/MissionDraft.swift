@@ -101,7 +101,7 @@ package struct MissionDraft: Sendable, Equatable {
   package func fault(sizes: [String: Int64] = [:]) -> String? {
     guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }
     var sample = self
-    // More are a fault, however many there are.
+    // One more than permitted is a fault already, so no further one is made.
     var chunksLeft = Int64(MissionLimits.standard.chunks) + 1
     for index in sample.items.indices {
       guard case .file(let path) = sample.items[index].source else { continue }

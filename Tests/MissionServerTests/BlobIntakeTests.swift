@@ -28,7 +28,7 @@ struct BlobIntakeTests {
       #expect(try fixture.blobs.isIntact(source.digest.hash) == true)
       #expect(try BlobDirectory.names(in: fixture.blobs.incoming) == [])
       #expect(try !mayCollect())
-      // The content is what was hashed, although the file is another one now.
+      // The file changes after it was hashed. The kept content does not.
       _ = try fixture.file("a", Self.size, seed: 2)
       var copied = 0
       try fixture.blobs.put(files: [source]) { count in

@@ -105,12 +105,7 @@ struct CitusTests {
 
   @Test("a packet goes to the coordinator if the worker is silent")
   func silent() async throws {
-    let schema = try CitusSchema("silent")
-    _ = try await PostgresStore.distribute(schema.addresses)
-    let proxy = try TCPProxy(to: try CitusSchema.worker().port)
-    let store = try await PostgresStore(
-      try schema.addresses(ofWorkerAt: proxy.port), limits: .standard)
-    let space = try await store.createSpace(try #require(SpaceName("notes")))
+    let (schema, proxy, store, space) = try await Self.behindProxy("silent")
     proxy.set(LinkConditions(requests: .stalled, answers: .stalled))
     let before = try #require(store.workerRequests)
     let packet = IncomingPacket(Packet.serviceSample(1), byteCount: 9)
@@ -123,12 +118,7 @@ struct CitusTests {
 
   @Test("a worker's address that leads to another server later gets no packet")
   func redirected() async throws {
-    let schema = try CitusSchema("redirected")
-    _ = try await PostgresStore.distribute(schema.addresses)
-    let proxy = try TCPProxy(to: try CitusSchema.worker().port)
-    let store = try await PostgresStore(
-      try schema.addresses(ofWorkerAt: proxy.port), limits: .standard)
-    let space = try await store.createSpace(try #require(SpaceName("notes")))
+    let (schema, proxy, store, space) = try await Self.behindProxy("redirected")
     var maker = PacketMaker(1)
     func push(_ name: String, counts expected: SharedWork) async throws {
       let before = try #require(store.workerRequests)
@@ -181,6 +171,18 @@ struct CitusTests {
     #expect(try await store.reclaim() == .done)
     await store.close()
     try schema.remove()
+  }
+
+  /// Makes a distributed store whose worker is behind a proxy, with a space.
+  private static func behindProxy(
+    _ name: String
+  ) async throws -> (CitusSchema, TCPProxy, PostgresStore, SpaceSummary) {
+    let schema = try CitusSchema(name)
+    _ = try await PostgresStore.distribute(schema.addresses)
+    let proxy = try TCPProxy(to: try CitusSchema.worker().port)
+    let store = try await PostgresStore(
+      try schema.addresses(ofWorkerAt: proxy.port), limits: .standard)
+    return (schema, proxy, store, try await store.createSpace(try #require(SpaceName("notes"))))
   }
 
   /// Returns the first page of a new device.

@@ -96,6 +96,23 @@ struct ServiceLogTests {
     sink.flush()
   }
 
+  @Test("metrics count the work of a standby and of a worker, if there is one")
+  func sharedWork() {
+    func page(_ work: SharedWork?) -> String {
+      MetricsPage(
+        counts: ServiceMetrics().snapshot, listeners: 0, droppedLogLines: 0, version: "v",
+        startedAt: 0, standbyPulls: work, workerRequests: work
+      ).text()
+    }
+    let lines = page(SharedWork(done: 3, passedOn: 2)).split(separator: "\n")
+    for line in [
+      #"ferry_standby_pulls_total{by="standby"} 3"#, #"ferry_standby_pulls_total{by="primary"} 2"#,
+      #"ferry_worker_requests_total{by="worker"} 3"#,
+      #"ferry_worker_requests_total{by="coordinator"} 2"#,
+    ] { #expect(lines.contains { $0 == line }) }
+    #expect(!page(nil).contains("ferry_standby") && !page(nil).contains("ferry_worker"))
+  }
+
   @Test("metrics count requests and operations in Prometheus' format")
   func metrics() async throws {
     let fixture = ServiceFixture()

@@ -91,20 +91,21 @@ struct MetricsPage {
   }
 
   private func writeSharedWork(_ text: inout PrometheusText) {
-    if let standbyPulls {
-      text.metric(
-        "ferry_standby_pulls_total", "counter",
-        "Pages of pull lists, by the database that served them.")
-      text.sample("ferry_standby_pulls_total", standbyPulls.done, [("by", "standby")])
-      text.sample("ferry_standby_pulls_total", standbyPulls.passedOn, [("by", "primary")])
+    func write(
+      _ name: String, _ help: String, _ work: SharedWork?, _ second: String, _ main: String
+    ) {
+      guard let work else { return }
+      text.metric(name, "counter", help)
+      text.sample(name, work.done, [("by", second)])
+      text.sample(name, work.passedOn, [("by", main)])
     }
-    if let workerRequests {
-      text.metric(
-        "ferry_worker_requests_total", "counter",
-        "Requests to the database that a worker can do, by the server that did them.")
-      text.sample("ferry_worker_requests_total", workerRequests.done, [("by", "worker")])
-      text.sample("ferry_worker_requests_total", workerRequests.passedOn, [("by", "coordinator")])
-    }
+    write(
+      "ferry_standby_pulls_total", "Pages of pull lists, by the database that served them.",
+      standbyPulls, "standby", "primary")
+    write(
+      "ferry_worker_requests_total",
+      "Requests to the database that a worker can do, by the server that did them.",
+      workerRequests, "worker", "coordinator")
   }
 
   private func writeNotifications(_ text: inout PrometheusText) {
