@@ -65,7 +65,13 @@ final class Exchange: @unchecked Sendable {
     remoteAddress = SocketAddress.host(of: ferry_mhd_peer(connection))
     started = core.configuration.clock()
     core.registry.insert(self, socket: socket)
+    enter(.headers)
     client?.expect(by: started + core.pace(of: client).headers)
+  }
+
+  /// Notes that the connection waits for its client, or does not any more.
+  private func enter(_ phase: ConnectionLedger.Phase) {
+    if let client { core.acceptor.connection(client, isIn: phase) }
   }
 
   /// Proceeds when the headers are here, or a piece of content, or (with an empty piece) all of it,
@@ -94,7 +100,10 @@ final class Exchange: @unchecked Sendable {
       phase = .content(intake)
       return true
     case .discarding(let response):
-      if piece.isEmpty { return answer(response) }
+      if piece.isEmpty {
+        enter(.answering)
+        return answer(response)
+      }
       contentBytes += piece.count
       return true
     case .handling:
@@ -117,6 +126,7 @@ final class Exchange: @unchecked Sendable {
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
     client?.expect(by: core.nextRequestDeadline(of: client))
+    enter(.idle)
     if sendsFile { core.truncationWatch.end(self) }
     let (stream, task) = handover.withLock { handover in
       let orphan = handover.answer.take()?.stream
@@ -169,6 +179,7 @@ final class Exchange: @unchecked Sendable {
       var intake = intake
       if let failure = intake.admit(limit: limit, account: account) { return refuse(failure) }
       contentStarted = core.configuration.clock()
+      enter(intake.hasContent ? .content : .answering)
       noteProgress(of: intake)
       phase = .content(intake)
       return true
@@ -180,10 +191,12 @@ final class Exchange: @unchecked Sendable {
       else { return refuse(response) }
       contentStarted = core.configuration.clock()
       client?.expect(by: core.pace(of: client).deadline(start: contentStarted, count: 0))
+      enter(length > 0 ? .content : .answering)
       phase = .discarding(response)
       return true
     case .decide(let decide):
       phase = .deciding(intake)
+      enter(.answering)
       client?.expect(by: nil)
       return work { [self] in
         let decided = await decide().decided()
@@ -211,6 +224,7 @@ final class Exchange: @unchecked Sendable {
 
   private func handle(_ intake: RequestIntake) -> Bool {
     client?.expect(by: nil)
+    if intake.hasContent { enter(.answering) }
     // A change of threads costs more than reading a small content. A coded one may be large.
     let beginsHere =
       (1...Self.smallContentMax).contains(contentBytes) && !intake.isCoded

@@ -12,7 +12,9 @@ extension HTTPServer {
     package var threads: Int
     /// Bytes of request content, before and after decoding.
     package var bodyLimit: Int
-    /// Connections at once, live bodies included; further ones wait in the kernel's queue.
+    /// Connections at once, live bodies included. In a full server the oldest connection without a
+    /// complete request gives way to a new one. If there is none, new ones wait in the kernel's
+    /// queue.
     package var connectionLimit: Int
     /// Connections beyond the limit. Each takes one request, which `admission` is asked about
     /// although it has no content.
@@ -98,13 +100,19 @@ extension HTTPServer {
     package var refused: Int
     /// Connections cut off since the start, because their client was too slow.
     package var late: Int
+    /// Connections without a complete request that gave way to new ones since the start.
+    package var evicted: Int
     /// Bytes that the contents of requests take.
     package var contentBytes: Int
 
-    package init(connections: Int = 0, refused: Int = 0, late: Int = 0, contentBytes: Int = 0) {
+    package init(
+      connections: Int = 0, refused: Int = 0, late: Int = 0, evicted: Int = 0,
+      contentBytes: Int = 0
+    ) {
       self.connections = connections
       self.refused = refused
       self.late = late
+      self.evicted = evicted
       self.contentBytes = contentBytes
     }
   }

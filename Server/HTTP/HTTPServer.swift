@@ -69,7 +69,7 @@ package final class HTTPServer: Sendable {
     let counts = core.connections.counts
     return Load(
       connections: core.connections.count, refused: counts.refused, late: counts.late,
-      contentBytes: core.configuration.memory.used)
+      evicted: counts.evicted, contentBytes: core.configuration.memory.used)
   }
 
   /// Cuts off all clients that are late. By default a timer calls it; the configuration can switch
@@ -123,7 +123,8 @@ package final class HTTPServer: Sendable {
     options.connection_memory = headerMemory
     // The acceptor holds the limit; each thread's share must not be the tighter one.
     options.connections = UInt32(
-      clamping: (configuration.connectionLimit + configuration.connectionReserve) * threads)
+      clamping: (configuration.connectionLimit + configuration.connectionReserve
+        + core.connections.closingMax) * threads)
     options.idle_seconds = UInt32(clamping: max(configuration.idleTimeout.components.seconds, 1))
     options.context = context.toOpaque()
     options.access = DaemonCallbacks.access

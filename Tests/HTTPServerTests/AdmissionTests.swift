@@ -229,8 +229,78 @@ struct AdmissionTests {
     }
   }
 
+  @Test("a full server closes the connection that waits the longest for its client, and serves on")
+  func givingWay() async throws {
+    var configuration = HTTPServer.Configuration(bodyLimit: 1 << 20).patient
+    configuration.connectionLimit = 3
+    let ended = DispatchSemaphore(value: 0)
+    configuration.onComplete = { _ in ended.signal() }
+    try await withServer(configuration, handler: describe) { server in
+      try await onThread {
+        let halfContent = try RawClient(port: server.port)
+        try halfContent.send("POST /c HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\n")
+        try halfContent.send("Content-Length: 2\r\n\r\n")
+        #expect(try halfContent.response(hasBody: false).status == 100)
+        let halfHeaders = try RawClient(port: server.port)
+        try halfHeaders.send("GET /h HTTP/1.1\r\nHost: t\r\n")
+        let idle = try RawClient(port: server.port)
+        #expect(try idle.exchange("GET", "/i").status == 200)
+        // A client may have its answer before its connection is idle.
+        ended.wait()
+        var later: [RawClient] = []
+        for count in 1...20 {
+          let client = try RawClient(port: server.port)
+          #expect(try client.exchange("GET", "/\(count)").status == 200)
+          ended.wait()
+          later.append(client)
+          // The idle connections of this loop give way to each other.
+          if count == 1 { #expect(try idle.isCutOff()) }
+        }
+        for client in later.dropLast() { #expect(try client.isCutOff()) }
+        try halfHeaders.send("\r\n")
+        #expect(try halfHeaders.response().text == "GET /h 0")
+        try halfContent.send("ab")
+        #expect(try halfContent.response().text == "POST /c 2")
+        #expect(server.load.evicted == 20)
+      }
+    }
+  }
+
+  @Test("idle and half-sent connections of strangers never keep out another client")
+  func floods() async throws {
+    var configuration = HTTPServer.Configuration(bodyLimit: 1 << 20).patient
+    configuration.connectionLimit = 64
+    configuration.admission = { _ in .refuse(Self.refusal(401)) }
+    try await withServer(configuration, handler: describe) { server in
+      try await onThread {
+        var strangers: [RawClient] = []
+        for text in [
+          "", "GET", "GET / HTTP/1.1\r\nHost: t\r\n",
+          "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n1",
+        ] {
+          for _ in 0..<100 {
+            let stranger = try RawClient(port: server.port)
+            try? stranger.send(text)
+            strangers.append(stranger)
+          }
+          let client = try RawClient(port: server.port)
+          #expect(try client.exchange("GET", "/a").status == 200)
+        }
+      }
+    }
+  }
+
   @Test("when all connections are in use, reserved ones still serve one request each")
   func reserve() async throws {
+    let gate = Gate()
+    let waiting = DispatchSemaphore(value: 0)
+    let handler: HTTPHandler = { request in
+      if request.path == "/wait" {
+        waiting.signal()
+        await gate.wait()
+      }
+      return await describe(request)
+    }
     var configuration = configuration { arrival in
       guard arrival.isOnReserve, arrival.request.path != "/healthz" else {
         return .proceed(limit: 100)
@@ -239,10 +309,13 @@ struct AdmissionTests {
     }
     configuration.connectionLimit = 3
     configuration.connectionReserve = 2
-    try await withServer(configuration, handler: describe) { server in
+    try await withServer(configuration, handler: handler) { server in
       try await onThread {
         let taken = try (0..<3).map { _ in try RawClient(port: server.port) }
-        for client in taken { #expect(try client.exchange("GET", "/a").status == 200) }
+        for client in taken {
+          try client.send(RawClient.message("GET", "/wait"))
+          waiting.wait()
+        }
         for _ in 0..<4 {
           let probe = try RawClient(port: server.port)
           let answer = try probe.exchange("GET", "/healthz")
@@ -252,7 +325,8 @@ struct AdmissionTests {
           #expect(try other.exchange("POST", "/a", body: [1, 2]).status == 503)
           #expect(try other.isClosedByPeer())
         }
-        for client in taken { #expect(try client.exchange("GET", "/a").status == 200) }
+        gate.open()
+        for client in taken { #expect(try client.response().status == 200) }
         #expect(server.load.connections >= 3)
       }
     }

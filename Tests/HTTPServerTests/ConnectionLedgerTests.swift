@@ -15,6 +15,7 @@ struct ConnectionLedgerTests {
       let table = ConnectionTable(
         .init(connections: 4), pace: TransferPace(), ticks: false, clock: { .zero })
       let open = try (1...4).map { try #require(table.open(Int32($0), from: Self.loopback)) }
+      for connection in open { #expect(!table.move(connection, to: .answering)) }
       #expect(table.isFull)
       let told = await withTaskGroup(of: Bool.self) { group in
         for connection in open { group.addTask { table.close(connection) } }
@@ -24,31 +25,124 @@ struct ConnectionLedgerTests {
     }
   }
 
-  @Test("connections above the limit use the reserve, and then are refused")
-  func reserve() {
+  private static func accept(
+    _ ledger: inout ConnectionLedger, _ address: ClientAddress = some
+  ) throws -> ConnectionLedger.Place {
+    let place = ledger.add(address)
+    return try #require(place)
+  }
+
+  /// Adds connections whose requests are being answered; returns their numbers.
+  private static func answering(
+    _ ledger: inout ConnectionLedger, _ count: Int, _ address: ClientAddress = some
+  ) throws -> [Int] {
+    try (0..<count).map { _ in
+      let place = try accept(&ledger, address)
+      ledger.move(place.number, to: .answering)
+      return place.number
+    }
+  }
+
+  @Test("connections above the limit use the reserve, and then wait, while all are answering")
+  func reserve() throws {
     var ledger = ConnectionLedger(.init(connections: 2, reserve: 1))
-    #expect(ledger.add(Self.some) == .open)
-    #expect(ledger.add(Self.some) == .open)
+    let open = try Self.answering(&ledger, 2)
     #expect(!ledger.isFull)
-    #expect(ledger.add(Self.some) == .reserve)
+    let reserve = try Self.answering(&ledger, 1)
+    #expect(ledger.openCount == 2 && ledger.reserveCount == 1)
     #expect(ledger.isFull)
-    ledger.remove(Self.some, wasReserve: false)
+    ledger.remove(open[0])
     #expect(!ledger.isFull)
-    #expect(ledger.add(Self.some) == .open)
-    ledger.remove(Self.some, wasReserve: true)
-    #expect(ledger.add(Self.some) == .reserve)
+    #expect(try !Self.accept(&ledger).isReserve)
+    ledger.remove(reserve[0])
+    #expect(ledger.reserveCount == 0)
+  }
+
+  @Test(
+    "in a full server, idle connections give way first, then incomplete headers, then contents",
+    arguments: [
+      // The phases of four connections, in the order of their last change, and the order in which
+      // they give way.
+      ([.idle, .idle, .idle, .idle], [0, 1, 2, 3]),
+      ([.headers, .idle, .headers, .idle], [1, 3, 0, 2]),
+      ([.content, .headers, .idle, .answering], [2, 1, 0]),
+      ([.answering, .content, .answering, .content], [1, 3]),
+      ([.answering, .answering, .answering, .answering], []),
+    ] as [([ConnectionLedger.Phase], [Int])])
+  func givingWay(_ phases: [ConnectionLedger.Phase], _ order: [Int]) throws {
+    var ledger = ConnectionLedger(.init(connections: phases.count))
+    let numbers = try phases.map { _ in try Self.accept(&ledger).number }
+    for (number, phase) in zip(numbers, phases) {
+      if phase == .headers { ledger.move(number, to: .answering) }
+      ledger.move(number, to: phase)
+    }
+    for index in order {
+      #expect(!ledger.isFull)
+      let place = try Self.accept(&ledger, Self.other)
+      #expect(place.evicted == numbers[index] && !place.isReserve)
+      ledger.move(place.number, to: .answering)
+      #expect(ledger.openCount == phases.count)
+    }
+    #expect(ledger.isFull)
+    for index in order { ledger.remove(numbers[index]) }
+    #expect(ledger.openCount == phases.count && ledger.closingCount == 0)
+  }
+
+  @Test("a connection that works again goes to the end of its line")
+  func lines() throws {
+    var ledger = ConnectionLedger(.init(connections: 3))
+    let numbers = try Self.answering(&ledger, 3)
+    for number in numbers { ledger.move(number, to: .idle) }
+    ledger.move(numbers[0], to: .headers)
+    ledger.move(numbers[0], to: .answering)
+    ledger.move(numbers[0], to: .idle)
+    ledger.move(numbers[1], to: .idle)
+    let places = try (0..<3).map { _ in try Self.accept(&ledger).evicted }
+    #expect(places == [numbers[1], numbers[2], numbers[0]])
+  }
+
+  @Test("a full reserve gives way as well, and the ordinary connections before it")
+  func givingWayOfTheReserve() throws {
+    var ledger = ConnectionLedger(.init(connections: 1, reserve: 1))
+    let open = try Self.answering(&ledger, 1)
+    let reserve = try Self.accept(&ledger)
+    #expect(reserve.isReserve)
+    let probe = try Self.accept(&ledger, Self.other)
+    #expect(probe == .init(number: probe.number, isReserve: true, evicted: reserve.number))
+    ledger.move(open[0], to: .idle)
+    #expect(try Self.accept(&ledger, Self.other).evicted == open[0])
+    #expect(ledger.openCount == 1 && ledger.reserveCount == 1)
+  }
+
+  @Test("no more connections give way than may be closing, and one that gave way never returns")
+  func closing() throws {
+    var ledger = ConnectionLedger(.init(connections: 3, closing: 2))
+    let numbers = try (0..<3).map { _ in try Self.accept(&ledger).number }
+    _ = ledger.add(Self.other)
+    #expect(!ledger.isFull)
+    _ = ledger.add(Self.other)
+    #expect(ledger.isFull)
+    ledger.move(numbers[0], to: .idle)
+    ledger.move(numbers[1], to: .answering)
+    #expect(ledger.isFull)
+    ledger.remove(numbers[1])
+    #expect(!ledger.isFull)
+    #expect(try Self.accept(&ledger, Self.other).evicted == numbers[2])
+    ledger.remove(numbers[1])
+    #expect(ledger.openCount == 3 && ledger.closingCount == 2)
   }
 
   @Test("one address is limited to its share, but this machine is not")
-  func perAddress() {
+  func perAddress() throws {
     var ledger = ConnectionLedger(.init(connections: 100, perAddress: 2))
-    #expect(ledger.add(Self.some) == .open)
-    #expect(ledger.add(Self.some) == .open)
-    #expect(ledger.add(Self.some) == .refused)
-    #expect(ledger.add(Self.other) == .open)
-    ledger.remove(Self.some, wasReserve: false)
-    #expect(ledger.add(Self.some) == .open)
-    for _ in 0..<50 { #expect(ledger.add(Self.loopback) == .open) }
+    let first = try Self.accept(&ledger)
+    _ = try Self.accept(&ledger)
+    let third = ledger.add(Self.some)
+    #expect(third == nil)
+    _ = try Self.accept(&ledger, Self.other)
+    ledger.remove(first.number)
+    _ = try Self.accept(&ledger)
+    for _ in 0..<50 { _ = try Self.accept(&ledger, Self.loopback) }
     #expect(ledger.openCount == 53)
   }
 
@@ -81,7 +175,7 @@ struct ConnectionLedgerTests {
   @Test("a client is late after its deadline, and never while it owes nothing")
   func late() {
     let connection = ClientConnection(
-      socket: -1, address: Self.some, isReserve: false, deadline: .seconds(10))
+      place: .init(number: 0), socket: -1, address: Self.some, deadline: .seconds(10))
     #expect(!connection.isLate(.seconds(10)))
     #expect(connection.isLate(.seconds(11)))
     connection.expect(by: nil)

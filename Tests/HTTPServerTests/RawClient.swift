@@ -139,6 +139,15 @@ final class RawClient {
     }
   }
 
+  /// Returns whether the server cuts the connection off, with no more bytes to read.
+  func isCutOff() throws -> Bool {
+    do {
+      return try isClosedByPeer()
+    } catch RawClientError.reset {
+      return true
+    }
+  }
+
   /// Sends bytes and then no more, and returns the statuses of all responses until the server
   /// closes. Interim responses are left out.
   func everything(after bytes: [UInt8]) throws -> [Int] {

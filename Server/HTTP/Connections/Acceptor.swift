@@ -37,6 +37,11 @@ final class Acceptor: Sendable {
     if table.close(connection) { wake() }
   }
 
+  /// Notes the phase that a connection is in now.
+  func connection(_ connection: ClientConnection, isIn phase: ConnectionLedger.Phase) {
+    if table.move(connection, to: phase) { wake() }
+  }
+
   /// Stops accepting and waits until the thread has ended and the port is free. Call it once.
   func stop() {
     isStopping.store(true, ordering: .relaxed)

@@ -2,6 +2,8 @@ import Synchronization
 
 /// One connection, from its acceptance to its end.
 final class ClientConnection: Sendable {
+  /// Its number in the ledger.
+  let number: Int
   let socket: Int32
   let address: ClientAddress
   /// Whether it serves probes and administration only.
@@ -11,10 +13,11 @@ final class ClientConnection: Sendable {
 
   private static let never = Int64.max
 
-  init(socket: Int32, address: ClientAddress, isReserve: Bool, deadline: Duration) {
+  init(place: ConnectionLedger.Place, socket: Int32, address: ClientAddress, deadline: Duration) {
+    number = place.number
     self.socket = socket
     self.address = address
-    self.isReserve = isReserve
+    isReserve = place.isReserve
     self.deadline = Atomic(Self.nanoseconds(deadline))
   }
 

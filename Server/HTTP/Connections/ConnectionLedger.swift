@@ -1,14 +1,31 @@
-/// The decision which connections are accepted; pure.
+/// The decision which connections are accepted, and which of them give way; pure.
 ///
-/// Beyond the limit a few more are accepted that serve probes and administration only, so that a
-/// full server can still be examined and repaired.
+/// In a full server the oldest connection without a complete request gives way to a new one. Beyond
+/// that, a few more are accepted that serve probes and administration only, so that a full server
+/// can still be examined and repaired.
 struct ConnectionLedger {
-  enum Verdict: Equatable {
-    case open
-    /// A connection of the reserve.
-    case reserve
-    /// Its address has as many as it may.
-    case refused
+  /// The part of an exchange that a connection is in. The first three give way, in this order.
+  enum Phase: Int, CaseIterable {
+    /// Between two requests.
+    case idle
+    /// New, or its headers are incomplete.
+    case headers
+    /// The content of its request is incomplete.
+    case content
+    /// Its request is complete.
+    case answering
+
+    /// The number of phases whose connections give way.
+    static let waitingCount = Phase.answering.rawValue
+  }
+
+  /// A connection that was accepted.
+  struct Place: Equatable {
+    var number: Int
+    /// Whether it serves probes and administration only.
+    var isReserve = false
+    /// The connection that gives way to it: the caller closes it, and removes it then.
+    var evicted: Int?
   }
 
   struct Limits: Equatable {
@@ -18,63 +35,111 @@ struct ConnectionLedger {
     var reserve = 0
     /// Of one address; `nil` for no limit.
     var perAddress: Int?
+    /// Connections that gave way and are not closed yet.
+    var closing = 64
+  }
+
+  private struct Entry {
+    var address: ClientAddress
+    var isReserve: Bool
+    var phase: Phase
+    var gaveWay = false
   }
 
   private let limits: Limits
   private(set) var openCount = 0
   private(set) var reserveCount = 0
+  /// Connections that gave way and are not closed yet.
+  private(set) var closingCount = 0
+  private var entries: [Int: Entry] = [:]
+  private var lines = ConnectionLines(count: 2 * Phase.waitingCount)
   private var countByAddress: [ClientAddress: Int] = [:]
+  private var next = 0
 
   init(_ limits: Limits) {
     self.limits = limits
   }
 
-  /// Whether the next connection has to wait until another one closes.
-  var isFull: Bool { openCount >= limits.connections && reserveCount >= limits.reserve }
+  /// Whether the next connection has to wait until another one closes or waits for its client.
+  var isFull: Bool {
+    if openCount < limits.connections { return false }
+    if closingCount < limits.closing, canEvict(onReserve: false) { return false }
+    if reserveCount < limits.reserve { return false }
+    return closingCount >= limits.closing || !canEvict(onReserve: true)
+  }
 
-  /// Takes a connection, unless it is refused. Ask ``isFull`` first.
-  mutating func add(_ address: ClientAddress) -> Verdict {
+  /// Adds a connection; `nil` if its address has as many as it may. Ask ``isFull`` first.
+  mutating func add(_ address: ClientAddress) -> Place? {
     if let limit = limits.perAddress, address.isLimited {
-      guard countByAddress[address, default: 0] < limit else { return .refused }
+      guard countByAddress[address, default: 0] < limit else { return nil }
     }
+    let evicted = openCount < limits.connections ? nil : evict(onReserve: false)
+    var place = Place(number: next, evicted: evicted)
+    if openCount >= limits.connections {
+      place.isReserve = true
+      if reserveCount >= limits.reserve { place.evicted = evict(onReserve: true) }
+    }
+    next += 1
+    if place.isReserve { reserveCount += 1 } else { openCount += 1 }
     if address.isLimited { countByAddress[address, default: 0] += 1 }
-    guard openCount < limits.connections else {
-      reserveCount += 1
-      return .reserve
+    let entry = Entry(address: address, isReserve: place.isReserve, phase: .headers)
+    entries[place.number] = entry
+    lines.append(place.number, to: Self.line(entry))
+    return place
+  }
+
+  /// Moves a connection to the end of the line of its new phase.
+  mutating func move(_ number: Int, to phase: Phase) {
+    guard var entry = entries[number], !entry.gaveWay, entry.phase != phase else { return }
+    lines.remove(number)
+    entry.phase = phase
+    entries[number] = entry
+    if phase != .answering { lines.append(number, to: Self.line(entry)) }
+  }
+
+  /// Removes a connection that is closed.
+  mutating func remove(_ number: Int) {
+    guard let entry = entries.removeValue(forKey: number) else { return }
+    if entry.gaveWay {
+      closingCount -= 1
+    } else {
+      lines.remove(number)
+      leave(entry)
     }
-    openCount += 1
-    return .open
   }
 
-  /// Forgets a connection that was taken.
-  mutating func remove(_ address: ClientAddress, wasReserve: Bool) {
-    if wasReserve { reserveCount -= 1 } else { openCount -= 1 }
-    guard let count = countByAddress[address] else { return }
-    countByAddress[address] = count > 1 ? count - 1 : nil
-  }
-}
+  // MARK: Giving way
 
-/// The client of a connection: an IPv4 address, or the first 64 bits of an IPv6 address. These name
-/// a network; one machine chooses the others as it likes.
-struct ClientAddress: Hashable, Sendable {
-  private let bits: UInt64
-  private let isIPv6: Bool
-
-  init(ipv4: UInt32) {
-    bits = UInt64(ipv4)
-    isIPv6 = false
+  private func canEvict(onReserve: Bool) -> Bool {
+    lines.firstInUse(of: Self.lines(onReserve: onReserve)) != nil
   }
 
-  init(ipv6Network: UInt64, interface: UInt64) {
-    let isLoopback = ipv6Network == 0 && interface == 1
-    // ::ffff:0:0/96 holds the IPv4 addresses.
-    let isMapped = ipv6Network == 0 && interface >> 32 == 0xFFFF
-    bits = isMapped ? interface & 0xFFFF_FFFF : isLoopback ? Self.loopback : ipv6Network
-    isIPv6 = !isMapped && !isLoopback
+  /// Frees the place of the oldest connection that waits for its client; returns its number.
+  private mutating func evict(onReserve: Bool) -> Int? {
+    guard closingCount < limits.closing,
+      let line = lines.firstInUse(of: Self.lines(onReserve: onReserve)),
+      let number = lines.oldest(of: line), let entry = entries[number]
+    else { return nil }
+    lines.remove(number)
+    entries[number]?.gaveWay = true
+    closingCount += 1
+    leave(entry)
+    return number
   }
 
-  /// False for this machine: a proxy on it speaks for many clients.
-  var isLimited: Bool { isIPv6 || bits >> 24 != Self.loopback >> 24 }
+  private mutating func leave(_ entry: Entry) {
+    if entry.isReserve { reserveCount -= 1 } else { openCount -= 1 }
+    guard let count = countByAddress[entry.address] else { return }
+    countByAddress[entry.address] = count > 1 ? count - 1 : nil
+  }
 
-  private static let loopback: UInt64 = 0x7F00_0001
+  /// The lines of ordinary connections come first, then those of the reserve.
+  private static func lines(onReserve: Bool) -> Range<Int> {
+    let first = onReserve ? Phase.waitingCount : 0
+    return first..<first + Phase.waitingCount
+  }
+
+  private static func line(_ entry: Entry) -> Int {
+    lines(onReserve: entry.isReserve).lowerBound + entry.phase.rawValue
+  }
 }

@@ -1,4 +1,6 @@
+import CFerryMicroHTTPD
 @preconcurrency import Dispatch
+import Glibc
 import Synchronization
 
 /// All connections, with the deadlines of their clients.
@@ -9,11 +11,14 @@ final class ConnectionTable: Sendable {
     var refused = 0
     /// Connections whose client was too slow.
     var late = 0
+    /// Connections without a complete request that gave way to new ones.
+    var evicted = 0
   }
 
   private struct State {
     var ledger: ConnectionLedger
     var bySocket: [Int32: ClientConnection] = [:]
+    var byNumber: [Int: ClientConnection] = [:]
     var counts = Counts()
     var isTicking = false
   }
@@ -22,6 +27,8 @@ final class ConnectionTable: Sendable {
   private static let period = DispatchTimeInterval.milliseconds(500)
   private static let queue = DispatchQueue(label: "ferry.http.deadlines")
 
+  /// Connections that gave way and may still be open, at most.
+  let closingMax: Int
   private let state: Mutex<State>
   private let pace: TransferPace
   private let clock: @Sendable () -> Duration
@@ -35,6 +42,7 @@ final class ConnectionTable: Sendable {
     clock: @escaping @Sendable () -> Duration
   ) {
     state = Mutex(State(ledger: ConnectionLedger(limits)))
+    closingMax = limits.closing
     self.pace = pace
     self.ticks = ticks
     self.clock = clock
@@ -47,23 +55,40 @@ final class ConnectionTable: Sendable {
 
   var counts: Counts { state.withLock { $0.counts } }
 
-  /// Takes a connection; `nil` when it is refused, and the caller closes it.
+  /// Adds a connection; `nil` when it is refused, and the caller closes it. If the table is full,
+  /// another connection is closed and gives way.
   func open(_ socket: Int32, from address: ClientAddress) -> ClientConnection? {
     let (connection, begins) = state.withLock { state -> (ClientConnection?, Bool) in
-      let verdict = state.ledger.add(address)
-      guard verdict != .refused else {
+      guard let place = state.ledger.add(address) else {
         state.counts.refused += 1
         return (nil, false)
       }
+      if let evicted = place.evicted.flatMap({ state.byNumber[$0] }) {
+        state.counts.evicted += 1
+        evicted.expect(by: nil)
+        // Under the lock, so that the number does not name another socket meanwhile. No reset: the
+        // last answer may still be on its way.
+        shutdown(evicted.socket, Int32(SHUT_RDWR))
+      }
       let connection = ClientConnection(
-        socket: socket, address: address, isReserve: verdict == .reserve,
-        deadline: clock() + pace.headers)
+        place: place, socket: socket, address: address, deadline: clock() + pace.headers)
       state.bySocket[socket] = connection
+      state.byNumber[place.number] = connection
       defer { state.isTicking = true }
       return (connection, !state.isTicking)
     }
     if begins, ticks { scheduleTick() }
     return connection
+  }
+
+  /// Notes the phase that a connection is in now. Returns whether the table was full until then,
+  /// and is not any more.
+  func move(_ connection: ClientConnection, to phase: ConnectionLedger.Phase) -> Bool {
+    state.withLock { state in
+      let wasFull = state.ledger.isFull
+      state.ledger.move(connection.number, to: phase)
+      return wasFull && !state.ledger.isFull
+    }
   }
 
   /// Returns the connection of a socket.
@@ -79,7 +104,8 @@ final class ConnectionTable: Sendable {
       let wasFull = state.ledger.isFull
       guard state.bySocket[connection.socket] === connection else { return wasFull }
       state.bySocket[connection.socket] = nil
-      state.ledger.remove(connection.address, wasReserve: connection.isReserve)
+      state.byNumber[connection.number] = nil
+      state.ledger.remove(connection.number)
       return wasFull
     }
   }

@@ -140,6 +140,10 @@ struct MetricsPage {
       "Connections closed because their client was too slow.")
     text.sample("ferry_http_connections_late_total", load.late)
     text.metric(
+      "ferry_http_connections_evicted_total", "counter",
+      "Connections without a complete request that gave way to new ones.")
+    text.sample("ferry_http_connections_evicted_total", load.evicted)
+    text.metric(
       "ferry_http_content_memory_bytes", "gauge", "Memory of request bodies.")
     text.sample("ferry_http_content_memory_bytes", load.contentBytes)
   }
