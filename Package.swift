@@ -188,7 +188,7 @@ let package = Package(
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
-    library("FerryPostgres", "Server/Postgres", needs: ["CFerryPostgres"]),
+    library("FerryPostgres", "Server/Postgres", needs: ["CFerryPostgres", "FerryProtocol"]),
     library(
       "FerryMissionServer", "Server/Missions",
       needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
@@ -224,7 +224,7 @@ let package = Package(
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
-    library("FerryLaboratory", "Proving/Laboratory", needs: ["FerryPostgres"]),
+    library("FerryLaboratory", "Proving/Laboratory", needs: ["FerryPostgres", "FerryProtocol"]),
     command(
       "FerryBench", "Proving/FerryBench",
       needs: [

@@ -1,3 +1,4 @@
+import FerryProtocol
 import Foundation
 
 /// The files and processes of one private PostgreSQL server.
@@ -42,7 +43,7 @@ final class PrivateServer: Sendable {
       "pg_basebackup",
       ["-d", primary.url(database: "postgres"), "-D", data, "-R", "--checkpoint=fast", "--no-sync"])
     // The last setting of a name counts.
-    try append("port = \(port)\nunix_socket_directories = '\(directory)'\n")
+    try append("port = \(port)\nunix_socket_directories = \(quoted(literal: directory))\n")
     try start()
   }
 
@@ -95,7 +96,7 @@ final class PrivateServer: Sendable {
 
       port = \(port)
       listen_addresses = '127.0.0.1'
-      unix_socket_directories = '\(directory)'
+      unix_socket_directories = \(quoted(literal: directory))
       max_connections = 500
       fsync = on
       synchronous_commit = on

@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 import Foundation
 import Synchronization
 
@@ -27,7 +28,8 @@ struct TestServer: Sendable {
       throw TestSupportError("FERRY_TEST_POSTGRES is not a postgres:// URL")
     }
     let connection = try PostgresConnection(url: administration)
-    try connection.execute("CREATE DATABASE \(name) ENCODING 'UTF8' TEMPLATE template0")
+    try connection.execute(
+      "CREATE DATABASE \(quoted(Name(name))) ENCODING 'UTF8' TEMPLATE template0")
     if outlivesTests {
       _ = Self.dropAtExit
       Self.leftovers.withLock { $0.append((name, administration)) }
@@ -41,7 +43,7 @@ struct TestServer: Sendable {
     for (name, administration) in leftovers.withLock({ $0 }) {
       do {
         let connection = try PostgresConnection(url: administration)
-        try connection.execute("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
+        try connection.execute("DROP DATABASE IF EXISTS \(quoted(Name(name))) WITH (FORCE)")
       } catch {
         print("database \(name) could not be dropped: \(error)")
       }

@@ -34,7 +34,7 @@ struct MirrorComparison: Sendable {
     let source = try parts.sides.openFile()
     return try connection.transaction { connection in
       try connection.execute("SET LOCAL statement_timeout = 0")
-      try connection.execute(sql.makeCopy)
+      try connection.execute(single: sql.makeCopy)
       try MirrorCopy(connection, sql).fill { body in
         try parts.file.rows(of: place, source, body)
       }

@@ -10,7 +10,7 @@ struct MirrorDefinition {
   var statements: [String] {
     var statements = [
       "CREATE TABLE IF NOT EXISTS \(sql.target) ("
-        + (table.all.map(clause) + ["PRIMARY KEY (\(sql.quoted(table.key.map(\.name))))"])
+        + (table.all.map(clause) + ["PRIMARY KEY (\(quoted(list: table.key.map(\.name))))"])
         .joined(separator: ", ") + ")"
     ]
     statements += table.columns.map { column in
@@ -39,12 +39,13 @@ struct MirrorDefinition {
       part(
         "unique key", names,
         constraint(
-          sql.name("unique", names), "UNIQUE (\(sql.quoted(names))) DEFERRABLE INITIALLY DEFERRED"))
+          sql.name("unique", names), "UNIQUE (\(quoted(list: names))) DEFERRABLE INITIALLY DEFERRED"
+        ))
     }
       + table.indexes.map { names in
         part(
           "index", names,
-          "CREATE INDEX IF NOT EXISTS \(sql.name("index", names)) ON \(sql.target) (\(sql.quoted(names)))"
+          "CREATE INDEX IF NOT EXISTS \(sql.name("index", names)) ON \(sql.target) (\(quoted(list: names)))"
         )
       }
   }
@@ -54,8 +55,8 @@ struct MirrorDefinition {
     table.references.map { reference in
       let statement = constraint(
         sql.name("parent", [reference.table] + reference.columns),
-        "FOREIGN KEY (\(sql.quoted(reference.columns))) REFERENCES "
-          + "\(MirrorSQL.quoted(sql.schema)).\(MirrorSQL.quoted(reference.table.text)) "
+        "FOREIGN KEY (\(quoted(list: reference.columns))) REFERENCES "
+          + "\(quoted(Name(sql.schema))).\(quoted(reference.table)) "
           + "ON DELETE \(reference.onDelete.sql) ON UPDATE \(reference.onUpdate.sql) "
           + "DEFERRABLE INITIALLY DEFERRED")
       return part("foreign key", reference.columns, statement)
@@ -63,12 +64,12 @@ struct MirrorDefinition {
   }
 
   private func clause(_ column: MirrorColumn) -> String {
-    var text = "\(MirrorSQL.quoted(column.name.text)) \(column.type.rawValue)"
+    var text = "\(quoted(column.name)) \(column.type.rawValue)"
     let isTextKey = table.key.count == 1 && table.key[0].name == column.name && column.type == .text
     if isTextKey { text += " DEFAULT gen_random_uuid()::text" }
     if column.isRequired { text += " NOT NULL" }
     if let value = try? column.text(of: column.defaultValue) {
-      text += " DEFAULT " + column.type.decoded(MirrorSQL.literal(value))
+      text += " DEFAULT " + column.type.decoded(quoted(postgres: value))
     }
     return text
   }

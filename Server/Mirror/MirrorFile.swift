@@ -9,25 +9,23 @@ import Foundation
 struct MirrorFile: Sendable {
   let plan: MirrorPlan
 
-  static func quoted(_ name: String) -> String { MirrorSQL.quoted(name) }
-
   private static func noted(_ table: MirrorTable) -> String {
-    quoted("mirror.changed.\(table.name)")
+    quoted(Name("mirror.changed.\(table.name)"))
   }
 
   static func keys(_ table: MirrorTable, _ row: String) -> String {
-    table.key.map { row + quoted($0.name.text) }.joined(separator: ", ")
+    table.key.map { row + quoted($0.name) }.joined(separator: ", ")
   }
 
   private static func matches(_ table: MirrorTable, _ row: String) -> String {
-    table.key.map { "\(quoted($0.name.text)) = \(row)\(quoted($0.name.text))" }
+    table.key.map { "\(quoted($0.name)) = \(row)\(quoted($0.name))" }
       .joined(separator: " AND ")
   }
 
   /// A condition: an update changes what PostgreSQL has of a row. A pull writes once more what a program
   /// has written.
   private static func isChanged(_ table: MirrorTable) -> String {
-    let names = (table.key + table.columns).map { quoted($0.name.text) }
+    let names = (table.key + table.columns).map { quoted($0.name) }
     // The column's own collation may take different texts for equal.
     let old = names.map { "OLD.\($0) COLLATE BINARY" }
     let new = names.map { "NEW.\($0)" }
@@ -64,41 +62,41 @@ struct MirrorFile: Sendable {
     let (noted, keys) = (Self.noted(table), Self.keys(table, ""))
     // SQLite searches the key only for values of its own affinity, and reads the whole table otherwise.
     let columns = table.key.map {
-      "\(Self.quoted($0.name.text)) \($0.affinity.rawValue) NOT NULL, "
+      "\(quoted($0.name)) \($0.affinity.rawValue) NOT NULL, "
     }
     try database.execute(
-      """
-      CREATE TABLE IF NOT EXISTS \(noted)(
-        \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys)))
-      WITHOUT ROWID
-      """)
+      single: """
+        CREATE TABLE IF NOT EXISTS \(noted)(
+          \(columns.joined())turn INTEGER NOT NULL, PRIMARY KEY(\(keys)))
+        WITHOUT ROWID
+        """)
     var isComplete = true
     for event in ["INSERT", "DELETE", "UPDATE"] {
       let wanted = Self.trigger(event, table, Self.isChanged(table))
       let known = try Self.trigger(event, of: table, in: database)
-      if known == wanted { continue }
+      if known == Name(wanted) { continue }
       // A trigger of other columns has passed over changes of these.
-      if known != Self.trigger(event, table, Self.isAny) { isComplete = false }
+      if known != Name(Self.trigger(event, table, Self.isAny)) { isComplete = false }
       try database.execute(
-        "DROP TRIGGER IF EXISTS \(Self.quoted(Self.name(ofTrigger: event, table)))")
-      try database.execute(wanted)
+        single: "DROP TRIGGER IF EXISTS \(quoted(Self.name(ofTrigger: event, table)))")
+      try database.execute(single: wanted)
     }
     if !isComplete { try noteAll(table, database) }
   }
 
-  private static func name(ofTrigger event: String, _ table: MirrorTable) -> String {
-    "mirror.\(event.lowercased()).\(table.name)"
+  private static func name(ofTrigger event: String, _ table: MirrorTable) -> Name {
+    Name("mirror.\(event.lowercased()).\(table.name)")
   }
 
-  /// Returns the statement that has made a trigger; `nil` if there is none.
+  /// Returns the statement that has made a trigger, to compare it by bytes; `nil` if there is none.
   private static func trigger(
     _ event: String, of table: MirrorTable, in database: Database
-  ) throws -> String? {
+  ) throws -> Name? {
     let rows = try database.query(
       "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?",
-      [.text(name(ofTrigger: event, table))])
+      [.text(name(ofTrigger: event, table).text)])
     guard case .text(let sql)? = rows.first?["sql"] else { return nil }
-    return sql
+    return Name(sql)
   }
 
   /// - Parameter condition: of the updates that count.
@@ -117,7 +115,7 @@ struct MirrorFile: Sendable {
     }
     return """
       CREATE TRIGGER \(quoted(name(ofTrigger: event, table)))
-      AFTER \(event) ON \(quoted(table.name.text))
+      AFTER \(event) ON \(quoted(table.name))
       \(event == "UPDATE" ? "WHEN \(condition) " : "")BEGIN
       \(body.joined(separator: "\n")) END
       """
@@ -133,52 +131,42 @@ struct MirrorFile: Sendable {
       }
       if try !absent.isEmpty && Self.trigger("UPDATE", of: table, in: database) != nil {
         // Values that have waited for a column come with it, before the trigger knows the column.
-        try database.execute("DROP TRIGGER \(Self.quoted(Self.name(ofTrigger: "UPDATE", table)))")
-        try database.execute(Self.trigger("UPDATE", table, Self.isAny))
+        try database.execute(
+          single: "DROP TRIGGER \(quoted(Self.name(ofTrigger: "UPDATE", table)))")
+        try database.execute(single: Self.trigger("UPDATE", table, Self.isAny))
       }
       for column in absent {
         try database.execute(
-          """
-          ALTER TABLE \(Self.quoted(table.name.text))
-          ADD COLUMN \(Self.quoted(column.name.text)) \(column.affinity.rawValue)\(Self.rest(column))
-          """)
+          single: """
+            ALTER TABLE \(quoted(table.name))
+            ADD COLUMN \(quoted(column.name)) \(column.affinity.rawValue)\(Self.rest(column))
+            """)
       }
     }
   }
 
   /// Returns the clauses of an added column. Rows of before have its default value, as on devices.
   private static func rest(_ column: MirrorColumn) -> String {
-    let literal: String
-    switch column.defaultValue {
-    case .null: return ""
-    case .integer(let number): literal = String(number)
-    case .real(let number) where number.isFinite: literal = "\(number)"
-    case .real: return ""
-    case .text(let text):
-      literal =
-        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
-        + "'"
-    case .blob(let bytes): literal = "x'\(Hexadecimal.text(bytes))'"
-    }
-    return (column.isRequired ? " NOT NULL" : "") + " DEFAULT (\(literal))"
+    if column.defaultValue == .null { return "" }
+    return (column.isRequired ? " NOT NULL" : "") + " DEFAULT \(column.defaultValue.literal)"
   }
 
   private func noteAll(_ table: MirrorTable, _ database: Database) throws {
-    try database.execute("DELETE FROM \(Self.noted(table))")
+    try database.execute(single: "DELETE FROM \(Self.noted(table))")
     try database.execute(
-      """
-      INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "")), turn
-      FROM \(Self.quoted(table.name.text)), "mirror.turn"
-      """)
+      single: """
+        INSERT INTO \(Self.noted(table)) SELECT \(Self.keys(table, "")), turn
+        FROM \(quoted(table.name)), "mirror.turn"
+        """)
   }
 
   /// Notes one row as changed, so that the table in PostgreSQL gets it again.
   func note(_ table: MirrorTable, _ key: [Value], _ database: Database) throws {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try database.execute(
-      """
-      INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM "mirror.turn"
-      """, key)
+      single: """
+        INSERT OR REPLACE INTO \(Self.noted(table)) SELECT \(marks), turn FROM "mirror.turn"
+        """, key)
   }
 
   /// Sets whether the next writes change rows to what PostgreSQL has already.
@@ -223,7 +211,7 @@ struct MirrorFile: Sendable {
   private func has(
     _ table: MirrorTable, _ key: [String?], in name: String, _ connection: SQLiteConnection
   ) throws -> Bool {
-    let conditions = table.key.map { "\(Self.quoted($0.name.text)) = ?" }
+    let conditions = table.key.map { "\(quoted($0.name)) = ?" }
     let found = try connection.first(
       "SELECT 1 FROM \(name) WHERE \(conditions.joined(separator: " AND "))",
       SQLiteList(try table.values(ofKey: key))
@@ -289,7 +277,7 @@ struct MirrorFile: Sendable {
       // The row is here until the space's record is fetched, and gone then.
       if operation.isAwaited { awaited.insert(operation.entry) }
       // It was written again.
-      if try has(table, key, in: Self.quoted(table.name.text), connection) { continue }
+      if try has(table, key, in: quoted(table.name), connection) { continue }
       rows.append(
         UnsentRow(
           table: operation.table, key: key,
@@ -299,16 +287,16 @@ struct MirrorFile: Sendable {
     return (rows, entries.subtracting(awaited).sorted())
   }
 
-  private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name.text) }
+  private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name) }
 
   private func changes(
     _ place: Int, _ table: MirrorTable, _ condition: String, _ turn: Int64,
     _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
-    let on = table.key.map { "t.\(Self.quoted($0.name.text)) = d.\(Self.quoted($0.name.text))" }
+    let on = table.key.map { "t.\(quoted($0.name)) = d.\(quoted($0.name))" }
     try read(
       place, table,
-      from: "\(Self.noted(table)) d LEFT JOIN \(Self.quoted(table.name.text)) t ON "
+      from: "\(Self.noted(table)) d LEFT JOIN \(quoted(table.name)) t ON "
         + on.joined(separator: " AND ") + " WHERE d.turn < \(turn) AND \(condition)", key: "d.",
       connection, body)
   }
@@ -319,14 +307,14 @@ struct MirrorFile: Sendable {
   ) throws {
     let table = plan.tables[place]
     try read(
-      place, table, from: "\(Self.quoted(table.name.text)) t", key: "t.", connection, body)
+      place, table, from: "\(quoted(table.name)) t", key: "t.", connection, body)
   }
 
   private func read(
     _ place: Int, _ table: MirrorTable, from source: String, key: String,
     _ connection: SQLiteConnection, _ body: (MirrorRow) throws -> Void
   ) throws {
-    let columns = table.columns.map { "t." + Self.quoted($0.name.text) }
+    let columns = table.columns.map { "t." + quoted($0.name) }
     let first = "t." + Self.first(table)
     let list = ([Self.keys(table, key), "\(first) IS NOT NULL"] + columns).joined(separator: ", ")
     var failure: (any Error)?
@@ -345,7 +333,8 @@ struct MirrorFile: Sendable {
   /// Ends a step: the tables in PostgreSQL have its rows.
   func endTurn(_ turn: Int64, _ database: Database) throws {
     for table in plan.tables {
-      try database.execute("DELETE FROM \(Self.noted(table)) WHERE turn < ?", [.integer(turn)])
+      try database.execute(
+        single: "DELETE FROM \(Self.noted(table)) WHERE turn < ?", [.integer(turn)])
     }
     try database.execute("UPDATE \"mirror.turn\" SET done = ?", [.integer(turn)])
   }

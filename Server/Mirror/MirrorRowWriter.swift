@@ -22,14 +22,12 @@ struct MirrorRowWriter {
       let value =
         !column.isRequired ? "NULL" : column.affinity == .text ? "hex(randomblob(16))" : "random()"
       try database.execute(
-        """
-        UPDATE \(Self.quoted(table.name)) SET \(Self.quoted(column.name)) = \(value)
-        WHERE \(Self.hasKey(table))
-        """, key)
+        single: """
+          UPDATE \(quoted(table.name)) SET \(quoted(column.name)) = \(value)
+          WHERE \(Self.hasKey(table))
+          """, key)
     }
   }
-
-  private static func quoted(_ name: Name) -> String { MirrorFile.quoted(name.text) }
 
   private static func hasKey(_ table: MirrorTable) -> String {
     table.key.map { "\(quoted($0.name)) = ?" }.joined(separator: " AND ")
@@ -54,8 +52,9 @@ struct MirrorRowWriter {
       if !write.former.isEmpty, try !has(try table.values(ofKey: write.former), table) {
         return true
       }
-      let name = Self.quoted(table.name)
-      return try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
+      let name = quoted(table.name)
+      return try database.execute(
+        single: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", key) > 0
     case .slice: try insert(table, key, columns, values)
     case .insert:
       try insert(table, key, columns, values)
@@ -79,33 +78,33 @@ struct MirrorRowWriter {
   private func insert(
     _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn], _ values: [Value]
   ) throws {
-    let names = (table.key + columns).map { Self.quoted($0.name) }
+    let names = (table.key + columns).map { quoted($0.name) }
     let marks = names.map { _ in "?" }.joined(separator: ", ")
     let sets = columns.map {
-      "\(Self.quoted($0.name)) = excluded.\(Self.quoted($0.name))"
+      "\(quoted($0.name)) = excluded.\(quoted($0.name))"
     }
     let action = sets.isEmpty ? "NOTHING" : "UPDATE SET " + sets.joined(separator: ", ")
     try database.execute(
-      """
-      INSERT INTO \(Self.quoted(table.name))(\(names.joined(separator: ", "))) VALUES (\(marks))
-      ON CONFLICT(\(MirrorFile.keys(table, ""))) DO \(action)
-      """, key + values)
+      single: """
+        INSERT INTO \(quoted(table.name))(\(names.joined(separator: ", "))) VALUES (\(marks))
+        ON CONFLICT(\(MirrorFile.keys(table, ""))) DO \(action)
+        """, key + values)
   }
 
   private func update(
     _ write: CapturedWrite, _ table: MirrorTable, _ key: [Value], _ columns: [MirrorColumn],
     _ values: [Value]
   ) throws -> Bool {
-    let name = Self.quoted(table.name)
+    let name = quoted(table.name)
     let row = try database.query("SELECT * FROM \(name) WHERE \(Self.hasKey(table))", key).first
     guard let row else { throw MirrorFault.deleted }
     let former = try zip(columns, write.former).map { try $0.value(of: $1) }
     let merged = zip(zip(columns, values), former).map { column, old in
       column.0.merged(column.1, over: row[column.0.name.text], from: old)
     }
-    let sets = columns.map { "\(Self.quoted($0.name)) = ?" }.joined(separator: ", ")
+    let sets = columns.map { "\(quoted($0.name)) = ?" }.joined(separator: ", ")
     try database.execute(
-      "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
+      single: "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
     if !isExact(columns, merged, write) { try file.note(table, key, database) }
     return true
   }
@@ -119,7 +118,7 @@ struct MirrorRowWriter {
   }
 
   func has(_ key: [Value], _ table: MirrorTable) throws -> Bool {
-    let name = Self.quoted(table.name)
+    let name = quoted(table.name)
     return try !database.query("SELECT 1 FROM \(name) WHERE \(Self.hasKey(table))", key).isEmpty
   }
 
@@ -128,15 +127,16 @@ struct MirrorRowWriter {
     _ table: MirrorTable, from former: [Value], to key: [Value], _ columns: [MirrorColumn],
     _ values: [Value]
   ) throws {
-    let name = Self.quoted(table.name)
+    let name = quoted(table.name)
     if try !has(key, table) {
-      let sets = (table.key + columns).map { "\(Self.quoted($0.name)) = ?" }
+      let sets = (table.key + columns).map { "\(quoted($0.name)) = ?" }
       let count = try database.execute(
-        "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
+        single: "UPDATE \(name) SET \(sets.joined(separator: ", ")) WHERE \(Self.hasKey(table))",
         key + values + former)
       if count > 0 { return }
     } else {
-      try database.execute("DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
+      try database.execute(
+        single: "DELETE FROM \(name) WHERE \(Self.hasKey(table))", former)
     }
     try insert(table, key, columns, values)
   }

@@ -12,27 +12,8 @@ struct MirrorSQL: Sendable {
   /// Whether rows of an adopted table may not be in the space yet.
   var isAdopting = false
 
-  static func quoted(_ name: String) -> String {
-    "\"" + name.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"")
-      + "\""
-  }
-
-  /// Returns a literal that no content can end. It does not depend on `standard_conforming_strings`.
-  static func literal(_ text: String) -> String {
-    var body = ""
-    for character in text.unicodeScalars {
-      if character == "'" || character == "\\" { body.unicodeScalars.append(character) }
-      body.unicodeScalars.append(character)
-    }
-    return "E'" + body + "'"
-  }
-
-  func quoted(_ names: [Name]) -> String {
-    names.map { Self.quoted($0.text) }.joined(separator: ", ")
-  }
-
   /// The table with its schema.
-  var target: String { "\(Self.quoted(schema)).\(Self.quoted(table.name.text))" }
+  var target: String { "\(quoted(Name(schema))).\(quoted(table.name))" }
   var function: String { "\(Self.ledger).capture_\(tag)" }
 
   /// Names what belongs to the table, as long as it is in the plan, wherever.
@@ -48,7 +29,7 @@ struct MirrorSQL: Sendable {
 
   /// Names what belongs to some columns of the table.
   func name(_ kind: String, _ columns: [Name]) -> String {
-    "ferry_\(tag)_\(kind)_\(Self.digest(columns.map { Self.quoted($0.text) }.joined()))"
+    "ferry_\(tag)_\(kind)_\(Self.digest(columns.map { quoted($0) }.joined()))"
   }
 
   // MARK: Parts of the table
@@ -61,12 +42,12 @@ struct MirrorSQL: Sendable {
     let body = """
       BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.\(catalog) WHERE \(prefix)name = '\(name)'
-          AND \(prefix)relid = \(Self.literal(target))::pg_catalog.regclass) THEN
-          EXECUTE \(Self.literal(action));
+          AND \(prefix)relid = \(quoted(postgres: target))::pg_catalog.regclass) THEN
+          EXECUTE \(quoted(postgres: action));
         END IF;
       END
       """
-    return "DO \(Self.literal(body))"
+    return "DO \(quoted(postgres: body))"
   }
 
   // MARK: Capture
@@ -76,7 +57,7 @@ struct MirrorSQL: Sendable {
     let make = """
       CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
       SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
-      AS \(Self.literal(table.adoption == nil ? captureBody : adoptedBody))
+      AS \(quoted(postgres: table.adoption == nil ? captureBody : adoptedBody))
       """
     let truncate = trigger(
       "truncate",
@@ -114,11 +95,11 @@ struct MirrorSQL: Sendable {
   /// Adds the columns that an update changes to `names`, `vals` and `olds`.
   var changedColumns: String {
     table.columns.map { column in
-      let name = Self.quoted(column.name.text)
+      let name = quoted(column.name)
       return """
           IF \(column.type.compared("NEW.\(name)")) IS DISTINCT FROM \
           \(column.type.compared("OLD.\(name)")) THEN
-            names := array_append(names, \(Self.literal(column.name.text)));
+            names := array_append(names, \(quoted(postgres: column.name.text)));
             vals := array_append(vals, \(column.type.encoded("NEW.\(name)")));
             olds := array_append(olds, \(column.type.encoded("OLD.\(name)")));
           END IF;
@@ -129,9 +110,9 @@ struct MirrorSQL: Sendable {
 
   private var captureBody: String {
     let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds) "
-    let name = Self.literal(table.name.text)
-    let names = list(table.columns.map { Self.literal($0.name.text) })
-    let new = list(table.columns.map { $0.type.encoded("NEW.\(Self.quoted($0.name.text))") })
+    let name = quoted(postgres: table.name.text)
+    let names = list(table.columns.map { quoted(postgres: $0.name.text) })
+    let new = list(table.columns.map { $0.type.encoded("NEW.\(quoted($0.name))") })
     let insert =
       head + "VALUES (\(mirror), \(name), 'I', \(keyText("NEW.")), \(names), \(new), NULL);"
     let delete = head + "VALUES (\(mirror), \(name), 'D', \(keyText("OLD.")), NULL, NULL, NULL);"
@@ -139,7 +120,7 @@ struct MirrorSQL: Sendable {
       head + "VALUES (\(mirror), \(name), 'K', \(keyText("NEW.")), \(names), \(new), "
       + "\(keyText("OLD.")));"
     let keys = { (row: String) in
-      table.key.map { "\(row).\(Self.quoted($0.name.text))" }.joined(separator: ", ")
+      table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
     }
     return """
       DECLARE
@@ -182,14 +163,14 @@ struct MirrorSQL: Sendable {
     // Several columns of a key travel as one JSON text.
     let isOne = table.key.count == 1
     let texts = table.key.map { column in
-      let text = "\(row)\(Self.quoted(column.name.text))::text"
+      let text = "\(row)\(quoted(column.name))::text"
       return "octet_length(\(isOne ? text : "to_json(\(text))::text"))"
     }
     let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
     var sizes = texts
     var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
     for column in table.columns {
-      let value = row + Self.quoted(column.name.text)
+      let value = row + quoted(column.name)
       var condition = ""
       if let size = column.type.size(value) {
         sizes.append("coalesce(\(size), 0)")
@@ -199,7 +180,7 @@ struct MirrorSQL: Sendable {
       } else {
         continue
       }
-      cases.append("WHEN \(condition) THEN \(Self.literal("column \(column.name)"))")
+      cases.append("WHEN \(condition) THEN \(quoted(postgres: "column \(column.name)"))")
     }
     let total = sizes.joined(separator: " + ")
     return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]
@@ -210,7 +191,7 @@ struct MirrorSQL: Sendable {
   }
 
   func keyText(_ row: String) -> String {
-    list(table.key.map { $0.type.encoded(row + Self.quoted($0.name.text)) })
+    list(table.key.map { $0.type.encoded(row + quoted($0.name)) })
   }
 
   // MARK: Applying
@@ -231,7 +212,7 @@ struct MirrorSQL: Sendable {
 
   var matches: String {
     zip(table.key, 0...).map { column, index in
-      "t.\(Self.quoted(column.name.text)) = \(column.type.decoded("x.k\(index)"))"
+      "t.\(quoted(column.name)) = \(column.type.decoded("x.k\(index)"))"
     }.joined(separator: " AND ")
   }
 
@@ -247,7 +228,7 @@ struct MirrorSQL: Sendable {
     let written = { (condition: String) in
       """
       SELECT FROM \(Self.ledger).captured t JOIN \(source(keysOnly: true))
-      ON t.mirror = \(mirror) AND t.tab = \(Self.literal(table.name.text))
+      ON t.mirror = \(mirror) AND t.tab = \(quoted(postgres: table.name.text))
         AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
       """
     }
@@ -278,14 +259,14 @@ struct MirrorSQL: Sendable {
       if let (name, value) = places.first { values[name] = value }
     }
     if values.isEmpty { return nil }
-    let sets = values.sorted { $0.key < $1.key }.map { "\(Self.quoted($0.text)) = \($1)" }
+    let sets = values.sorted { $0.key < $1.key }.map { "\(quoted($0)) = \($1)" }
     return """
       UPDATE \(target) t SET \(sets.joined(separator: ", "))
       FROM \(source(keysOnly: true)) WHERE \(matches) AND NOT EXISTS (
         SELECT FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a
           ON a.attrelid = k.confrelid AND a.attnum = ANY(k.confkey)
-        WHERE k.contype = 'f' AND k.confrelid = \(Self.literal(target))::regclass
-          AND a.attname = ANY(\(list(values.keys.map { Self.literal($0.text) }))))
+        WHERE k.contype = 'f' AND k.confrelid = \(quoted(postgres: target))::regclass
+          AND a.attname = ANY(\(list(values.keys.map { quoted(postgres: $0.text) }))))
       \(table.adoption == nil ? "" : isShared(keyParameters))
       """
   }
@@ -293,7 +274,7 @@ struct MirrorSQL: Sendable {
   /// Names the table of the step's next statement. A delete of a parent may change rows of its own table
   /// as well, so that all rows are captured, and ``forget(areDeleted:)`` removes those of the step.
   func begin(isDelete: Bool) -> String {
-    let relation = "\(Self.literal(target))::regclass"
+    let relation = "\(quoted(postgres: target))::regclass"
     let own = "\(relation)::oid::text"
     guard isDelete else { return "SELECT set_config('ferry.table', \(own), true)" }
     return """
@@ -309,19 +290,19 @@ struct MirrorSQL: Sendable {
     """
     DELETE FROM \(Self.ledger).captured c USING \(source(keysOnly: true))
     WHERE c.xid = pg_current_xact_id() AND c.mirror = \(mirror)
-      AND c.tab = \(Self.literal(table.name.text)) AND c.key = \(keyParameters)
+      AND c.tab = \(quoted(postgres: table.name.text)) AND c.key = \(keyParameters)
       \(areDeleted ? "" : "AND c.kind = 'D'")
     """
   }
 
   var upsert: String {
-    let names = table.all.map { Self.quoted($0.name.text) }
+    let names = table.all.map { quoted($0.name) }
     var text =
       "INSERT INTO \(target) AS t (\(names.joined(separator: ", "))) "
       + "SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false)) "
-      + "ON CONFLICT (\(quoted(table.key.map(\.name)))) DO "
+      + "ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO "
     guard !table.columns.isEmpty else { return text + "NOTHING" }
-    let columns = table.columns.map { Self.quoted($0.name.text) }
+    let columns = table.columns.map { quoted($0.name) }
     text += "UPDATE SET " + columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
     return text + " WHERE \(differs("t", "excluded"))"
   }
@@ -332,7 +313,7 @@ struct MirrorSQL: Sendable {
   func differs(_ one: String, _ other: String) -> String {
     guard !table.columns.isEmpty else { return "false" }
     let lists = [one, other].map { row in
-      table.columns.map { $0.type.compared("\(row).\(Self.quoted($0.name.text))") }
+      table.columns.map { $0.type.compared("\(row).\(quoted($0.name))") }
         .joined(separator: ", ")
     }
     return "ROW(\(lists[0])) IS DISTINCT FROM ROW(\(lists[1]))"
@@ -341,7 +322,7 @@ struct MirrorSQL: Sendable {
   /// The statements of a comparison: a table for the replica's rows, and its filling.
   var makeCopy: String {
     "CREATE TEMP TABLE ferry_copy ON COMMIT DROP AS SELECT * FROM (SELECT "
-      + (table.all.map { Self.quoted($0.name.text) }).joined(separator: ", ")
+      + (table.all.map { quoted($0.name) }).joined(separator: ", ")
       + " FROM \(target)) t WITH NO DATA"
   }
 
@@ -353,14 +334,14 @@ struct MirrorSQL: Sendable {
   /// Captures a row as a write of now: its values, or its absence. The parameter is its key.
   func recapture(isInTable: Bool) -> String {
     let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals) "
-    let name = Self.literal(table.name.text)
+    let name = quoted(postgres: table.name.text)
     guard isInTable else {
       return head + "VALUES (\(mirror), \(name), 'D', $1::text[], NULL, NULL)"
     }
-    let names = list(table.columns.map { Self.literal($0.name.text) })
-    let values = list(table.columns.map { $0.type.encoded("t.\(Self.quoted($0.name.text))") })
+    let names = list(table.columns.map { quoted(postgres: $0.name.text) })
+    let values = list(table.columns.map { $0.type.encoded("t.\(quoted($0.name))") })
     let matches = zip(table.key, 1...).map { column, index in
-      "t.\(Self.quoted(column.name.text)) = \(column.type.decoded("($1::text[])[\(index)]"))"
+      "t.\(quoted(column.name)) = \(column.type.decoded("($1::text[])[\(index)]"))"
     }
     return head + "SELECT \(mirror), \(name), 'I', $1::text[], \(names), \(values) "
       + "FROM \(target) t WHERE \(matches.joined(separator: " AND "))"
@@ -370,12 +351,12 @@ struct MirrorSQL: Sendable {
   ///
   /// - Parameter withDeferred: whether rows that the table cannot hold count.
   func differences(withDeferred: Bool) -> String {
-    let keys = table.key.map { Self.quoted($0.name.text) }
+    let keys = table.key.map { quoted($0.name) }
     let on = keys.map { "t.\($0) = c.\($0)" }.joined(separator: " AND ")
     let isOther = "t.\(keys[0]) IS NULL OR c.\(keys[0]) IS NULL OR \(differs("t", "c"))"
     let key = list(
       table.key.map {
-        let name = Self.quoted($0.name.text)
+        let name = quoted($0.name)
         return $0.type.encoded("coalesce(t.\(name), c.\(name))")
       })
     let found = """
@@ -389,7 +370,7 @@ struct MirrorSQL: Sendable {
     let conditions = noted.map { name, isRow in
       """
       NOT EXISTS (SELECT FROM \(Self.ledger).\(name) d WHERE d.mirror = \(mirror)
-        AND d.tab = \(Self.literal(table.name.text)) AND \(isRow))
+        AND d.tab = \(quoted(postgres: table.name.text)) AND \(isRow))
       """
     }
     return "SELECT * FROM (\(found)) f WHERE "

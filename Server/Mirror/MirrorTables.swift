@@ -137,7 +137,7 @@ struct MirrorTables {
         table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
     }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
-    let schema = "CREATE SCHEMA IF NOT EXISTS \(MirrorSQL.quoted(configuration.schema))"
+    let schema = "CREATE SCHEMA IF NOT EXISTS \(quoted(Name(configuration.schema)))"
     let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
     let capture = sql.flatMap(\.capture)
@@ -151,9 +151,9 @@ struct MirrorTables {
     }
     // Programs wait behind a statement that waits for a table.
     try connection.execute("SET LOCAL lock_timeout = '2s'")
-    for statement in tables { try connection.execute(statement) }
+    for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
-    for statement in capture { try connection.execute(statement) }
+    for statement in capture { try connection.execute(single: statement) }
     if absent.isEmpty {
       _ = try connection.query(
         .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),
@@ -167,7 +167,7 @@ struct MirrorTables {
   private func make(_ part: MirrorDefinition.Part) throws -> String? {
     try connection.execute("SAVEPOINT ferry_part")
     do {
-      try connection.execute(part.statement)
+      try connection.execute(single: part.statement)
       try connection.execute("RELEASE SAVEPOINT ferry_part")
       return nil
     } catch {

@@ -1,4 +1,5 @@
 import CFerryPostgres
+import FerryProtocol
 import Foundation
 
 /// The body of a listener's thread.
@@ -91,20 +92,14 @@ struct ListenerLoop {
   /// Makes the connection listen to the channels that are wanted now. Returns the new ones.
   private func listen(_ connection: PostgresConnection) throws -> [String] {
     let changes = channels.changes
-    for channel in changes.ended { try run("UNLISTEN", channel, on: connection) }
-    for channel in changes.begun { try run("LISTEN", channel, on: connection) }
+    for channel in changes.ended {
+      try connection.execute(single: "UNLISTEN \(quoted(Name(channel)))")
+    }
+    for channel in changes.begun {
+      try connection.execute(single: "LISTEN \(quoted(Name(channel)))")
+    }
     channels.made(changes)
     return changes.begun
-  }
-
-  private func run(
-    _ command: String, _ channel: String, on connection: PostgresConnection
-  ) throws {
-    guard let name = PQescapeIdentifier(connection.handle, channel, channel.utf8.count) else {
-      throw PostgresError(.unexpectedResult, "\(channel) cannot be a channel's name")
-    }
-    defer { PQfreemem(name) }
-    try connection.execute("\(command) \(String(cString: name))")
   }
 
   /// Hands on notifications until the connection breaks or the listener is closed.

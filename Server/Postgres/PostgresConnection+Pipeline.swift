@@ -32,6 +32,7 @@ extension PostgresConnection {
     precondition(transactionState != .ended, "the transaction has been committed")
     precondition(
       !pipeline.commits || transactionState != .none, "commit() is for use within transaction")
+    guard !pipeline.hasZeroByte else { throw .zeroByte }
     let mayCommit = pipeline.commits || PQtransactionStatus(handle) == PQTRANS_IDLE && !willBegin
     guard PQenterPipelineMode(handle) == 1 else { throw failure(mayCommit: false) }
     guard let expected = enqueue(pipeline), PQpipelineSync(handle) == 1 else {

@@ -105,6 +105,13 @@ package final class PostgresConnection {
     try executeAsIs(sql)
   }
 
+  /// Runs one statement without parameters, for SQL with names from outside.
+  ///
+  /// - Throws: ``PostgresError``, also if anything follows the statement; then nothing runs.
+  package func execute(single sql: String) throws(PostgresError) {
+    _ = try query(.once(sql))
+  }
+
   /// Runs one statement, preparing it in the same round trip if this connection has not yet.
   package func query(
     _ statement: PostgresStatement, _ parameters: PostgresParameters = []
@@ -131,6 +138,7 @@ package final class PostgresConnection {
   }
 
   func executeAsIs(_ sql: String) throws(PostgresError) {
+    if sql.utf8.contains(0) { throw .zeroByte }
     let mayCommit = PQtransactionStatus(handle) != PQTRANS_INERROR
     guard PQsendQuery(handle, sql) == 1, flush() else { throw broken(mayCommit: mayCommit) }
     var firstError: PostgresError?

@@ -55,6 +55,10 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
   package static let readOnly = PostgresError(
     .readOnly, "the server rejects writes: it is read-only or a standby")
 
+  /// SQL contains U+0000, which no text of PostgreSQL can have. Nothing was sent.
+  static let zeroByte = PostgresError(
+    .server, "SQL cannot contain U+0000", sqlState: "22021")
+
   /// The same work, tried again on a new transaction, may succeed: serialisation failures,
   /// deadlocks, a server shutting down, starting or full, and every lost connection.
   package var isRetryable: Bool {

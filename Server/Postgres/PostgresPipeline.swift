@@ -27,6 +27,11 @@ package struct PostgresPipeline: Sendable {
     return commands.count - 1
   }
 
+  /// Whether SQL that was made for one use contains U+0000: libpq would cut it there.
+  var hasZeroByte: Bool {
+    commands.contains { $0.statement.name.isEmpty && $0.statement.sql.utf8.contains(0) }
+  }
+
   /// Ends the enclosing `transaction` with this round trip. It must be the last.
   package mutating func commit() { commits = true }
 }

@@ -1,3 +1,5 @@
+import FerryProtocol
+
 /// Run-time settings for all work of a pool (PostgreSQL manual, chapter 20.1).
 ///
 /// ```swift
@@ -7,7 +9,7 @@ package struct PostgresSettings: Sendable, ExpressibleByArrayLiteral {
   /// Names and values, in the order in which they are set.
   private let values: [(name: String, value: String)]
 
-  /// - Parameter values: Names and values. They become SQL text, so they are the program's own.
+  /// - Parameter values: Names and values.
   package init(_ values: [(name: String, value: String)]) { self.values = values }
 
   package init(arrayLiteral elements: (name: String, value: String)...) {
@@ -22,7 +24,7 @@ package struct PostgresSettings: Sendable, ExpressibleByArrayLiteral {
   /// The SQL that sets them for one transaction or for a session.
   func sql(isLocal: Bool) -> String {
     let calls = values.map { setting in
-      "set_config('\(setting.name)', '\(setting.value)', \(isLocal))"
+      "set_config(\(quoted(postgres: setting.name)), \(quoted(postgres: setting.value)), \(isLocal))"
     }
     return "SELECT " + calls.joined(separator: ", ")
   }

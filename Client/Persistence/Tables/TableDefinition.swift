@@ -130,8 +130,7 @@ extension Value {
     case .integer(let integer): "(\(integer))"
     case .real(let real): real.isFinite ? "(\(real))" : real < 0 ? "(-9e999)" : "(9e999)"
     case .text(let text): quoted(literal: text)
-    case .blob(let bytes):
-      "x'" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() + "'"
+    case .blob(let bytes): quoted(blob: bytes)
     }
   }
 }

@@ -89,26 +89,3 @@ extension Name {
     return Name(String(decoding: bytes, as: UTF8.self))
   }
 }
-
-/// Returns the name as an identifier in SQL: in double quotes, with each quote in it doubled.
-///
-/// It works on bytes, so that a quote is found before any combining mark. SQL with U+0000 is
-/// refused when it is prepared.
-package func quoted(_ name: Name) -> String { doubling("\"", in: name.text) }
-
-/// Returns the text as a literal in SQL: in single quotes, with each quote in it doubled.
-package func quoted(literal text: String) -> String { doubling("'", in: text) }
-
-private func doubling(_ mark: Unicode.Scalar, in text: String) -> String {
-  let (quote, mark) = (String(mark), UInt8(ascii: mark))
-  // Few names contain a quote.
-  guard text.utf8.contains(mark) else { return quote + text + quote }
-  var quoted: [UInt8] = [mark]
-  quoted.reserveCapacity(text.utf8.count + 2)
-  for byte in text.utf8 {
-    if byte == mark { quoted.append(mark) }
-    quoted.append(byte)
-  }
-  quoted.append(mark)
-  return String(decoding: quoted, as: UTF8.self)
-}

@@ -73,10 +73,7 @@ private struct PredicateWriter {
       if real.isInfinite { return real < 0 ? "-9e999" : "9e999" }
       return real.description
     case .text(let text): return quoted(literal: text)
-    case .blob(let bytes):
-      var digits: [UInt8] = []
-      for byte in bytes { digits += [hexDigit(UInt64(byte >> 4)), hexDigit(UInt64(byte))] }
-      return "x'" + String(decoding: digits, as: UTF8.self) + "'"
+    case .blob(let bytes): return quoted(blob: bytes)
     }
   }
 }

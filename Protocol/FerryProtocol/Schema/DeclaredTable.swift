@@ -149,6 +149,10 @@ extension DeclaredTable {
     for column in columns where !known.insert(column.name.folded).inserted {
       return "column \(column.name) is a duplicate, or is of the key"
     }
+    if let column = columns.first(where: { $0.defaultValue.hasZero }) {
+      return "the default of column \(column.name) contains U+0000, which no database can create a "
+        + "table with; use another default, or none"
+    }
     guard unique.count <= Self.uniqueMax else { return "more than \(Self.uniqueMax) unique keys" }
     guard indexes.count <= Self.indexesMax, references.count <= Self.indexesMax else {
       return "more than \(Self.indexesMax) indexes, or references"
@@ -175,4 +179,11 @@ extension DeclaredTable {
   private static let uniqueMax = 32
   private static let indexesMax = 64
   private static let listMax = 16
+}
+
+extension Value {
+  /// Whether it is a text with U+0000, which SQL cannot contain.
+  fileprivate var hasZero: Bool {
+    if case .text(let text) = self { text.utf8.contains(0) } else { false }
+  }
 }

@@ -10,21 +10,14 @@ extension Value {
     case .text(let text):
       // SQL text ends at U+0000; as a blob's bytes it passes.
       text.utf8.contains(0)
-        ? "CAST(\(Self.literal(text.utf8)) AS TEXT)"
+        ? "CAST(\(quoted(blob: text.utf8)) AS TEXT)"
         : quoted(literal: text)
-    case .blob(let bytes): Self.literal(bytes)
+    case .blob(let bytes): quoted(blob: bytes)
     }
   }
 
   private static func literal(_ real: Double) -> String {
     if real.isInfinite { return real < 0 ? "-9e999" : "9e999" }
     return real.description
-  }
-
-  private static func literal(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = bytes.map { byte in
-      (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }
-    return "x'\(digits.joined())'"
   }
 }

@@ -113,8 +113,8 @@ final class SimulatedMirror: @unchecked Sendable {
   private func makeCompany() throws {
     guard adopts, tables.isEmpty else { return }
     try connected().transaction { connection in
-      try connection.execute("CREATE SCHEMA \(quoted(name))")
-      try connection.execute("SET LOCAL search_path = \(quoted(name))")
+      try connection.execute("CREATE SCHEMA \(quoted(Name(name)))")
+      try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
       for statement in Workload.companyTables() { try connection.execute(statement) }
     }
     tables = Workload.mirroredTables.map { Name($0) }
@@ -173,7 +173,7 @@ final class SimulatedMirror: @unchecked Sendable {
       if tables.isEmpty { return }
       let connection = try connected()
       let (statements, before, after, transaction) = try connection.transaction { connection in
-        try connection.execute("SET LOCAL search_path = \"\(name)\"")
+        try connection.execute("SET LOCAL search_path = \(quoted(Name(name)))")
         let statements = try Workload.program(for: planned, name: name) { sql in
           let rows = try connection.query(.once(sql))
           return try rows.map { try Self.values($0, rows.columnCount) }
@@ -209,15 +209,13 @@ final class SimulatedMirror: @unchecked Sendable {
     var found: Set<RecordKey> = []
     for table in tables {
       for row in try connection.query(
-        .once("SELECT id FROM \(quoted(name)).\(quoted(table.text))"))
+        .once("SELECT id FROM \(quoted(Name(name))).\(quoted(table))"))
       {
         found.insert(RecordKey(table: table, record: Name(try row.text(0))))
       }
     }
     return found
   }
-
-  private func quoted(_ name: String) -> String { "\"\(name)\"" }
 
   // MARK: Looking
 
@@ -232,7 +230,7 @@ final class SimulatedMirror: @unchecked Sendable {
       let adopting = try count("adopted", where: "NOT t.done", connection)
       if adopting > 0 { return "rows of \(adopting) tables are not adopted" }
       for table in plan.tables
-      where try file.exists("SELECT 1 FROM \(quoted("mirror.changed.\(table.name)"))") {
+      where try file.exists("SELECT 1 FROM \(quoted(Name("mirror.changed.\(table.name)")))") {
         return "rows of \(table.name) are not in PostgreSQL"
       }
       return nil
@@ -288,10 +286,10 @@ final class SimulatedMirror: @unchecked Sendable {
     into evidence: inout MirrorSidesEvidence
   ) throws {
     let columns = table.columns.map(\.name)
-    let texts = columns.map { "\(quoted($0.text))::text" }
+    let texts = columns.map { "\(quoted($0))::text" }
     for row in try connection.query(
       .once(
-        "SELECT \((["id"] + texts).joined(separator: ", ")) FROM \(quoted(name)).\(quoted(table.name.text))"
+        "SELECT \((["id"] + texts).joined(separator: ", ")) FROM \(quoted(Name(name))).\(quoted(table.name))"
       ))
     {
       var values: [Name: String?] = [:]
@@ -300,9 +298,9 @@ final class SimulatedMirror: @unchecked Sendable {
       }
       evidence.tables[RecordKey(table: table.name, record: Name(try row.text(0)))] = values
     }
-    let list = (["id"] + columns.map { quoted($0.text) }).joined(separator: ", ")
+    let list = (["id"] + columns.map { quoted($0) }).joined(separator: ", ")
     let kinds = table.columns.map(\.affinity)
-    let rows = try file.rows("SELECT \(list) FROM \(quoted(table.name.text))") { row in
+    let rows = try file.rows("SELECT \(list) FROM \(quoted(table.name))") { row in
       (row.name(0), columns.indices.map { row.value(Int32($0 + 1)) })
     }
     for (id, values) in rows {

@@ -29,8 +29,9 @@ extension DeviceProcess {
     start { [self] in
       do {
         try await replica.write { [setting] database in
-          try database.execute("ATTACH '\(other.path)' AS other")
-          let insert = "INSERT INTO other.notes(id, title) VALUES ('\(id)', 'attached')"
+          try database.execute("ATTACH \(quoted(literal: other.path)) AS other")
+          let insert =
+            "INSERT INTO other.notes(id, title) VALUES (\(quoted(literal: id)), 'attached')"
           if setting.planted == .attachedRecorded {
             // No guard checks statements of the connection itself.
             try database.connection.execute(insert)
@@ -63,7 +64,7 @@ extension DeviceProcess {
     if plan.kind == .untracked { try await replica.untrack(table) }
     if plan.kind == .rebuiltElsewhere {
       let other = try SQLiteConnection(path: device.path, fileSystem: setting.disk.fileSystem)
-      let find = "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'"
+      let find = "SELECT sql FROM sqlite_schema WHERE name = \(quoted(literal: plan.table))"
       try other.transaction {
         let sql = try other.prepare(find).first { $0.text(0) } ?? ""
         for statement in plan.statements(madeBy: sql) { try other.execute(statement) }
@@ -71,7 +72,7 @@ extension DeviceProcess {
     } else {
       try await replica.write { database in
         let found = try database.query(
-          "SELECT sql FROM sqlite_schema WHERE name = '\(plan.table)'")
+          "SELECT sql FROM sqlite_schema WHERE name = \(quoted(literal: plan.table))")
         guard case .text(let sql)? = found.first?.values.first else { return }
         for statement in plan.statements(madeBy: sql) { try database.execute(statement) }
       }

@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// Reads the description of tables from the catalog of PostgreSQL. All calls block.
 struct CompanyReader {
@@ -43,7 +44,7 @@ struct CompanyReader {
   }
 
   private func text(_ value: String, of column: CompanyColumn) throws -> String {
-    let sql = "SELECT (\(MirrorSQL.literal(value))::\(column.shownType))::text"
+    let sql = "SELECT (\(quoted(postgres: value))::\(column.shownType))::text"
     return try connection.query(.once(sql)).first?.text(0) ?? value
   }
 

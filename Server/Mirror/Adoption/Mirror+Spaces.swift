@@ -26,8 +26,8 @@ extension Mirror {
           .once(
             """
             SELECT v.value, v.count FROM (
-              SELECT \(MirrorSQL.quoted(space.name))::text AS value, count(*) AS count
-              FROM \(MirrorSQL.quoted(schema)).\(MirrorSQL.quoted(name)) GROUP BY 1) v
+              SELECT \(quoted(Name(space.name)))::text AS value, count(*) AS count
+              FROM \(quoted(Name(schema))).\(quoted(Name(name))) GROUP BY 1) v
             WHERE NOT EXISTS (SELECT FROM ferry_mirror.adopted a
               JOIN ferry_mirror.mirrors m ON m.number = a.mirror
               WHERE m.schema = $1 AND a.tab = $2 AND a.space_column = $3 AND a.space_value = v.value)

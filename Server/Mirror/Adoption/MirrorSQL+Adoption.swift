@@ -14,7 +14,7 @@ extension MirrorSQL {
     // A comment in the condition ends with its line.
     let holds = """
       (SELECT coalesce((\(condition)
-      ), false) FROM (SELECT \(row).*) AS \(Self.quoted(table.name.text)))
+      ), false) FROM (SELECT \(row).*) AS \(quoted(table.name)))
       """
     guard let isOurs else { return holds }
     // A condition may fail for rows of other spaces.
@@ -24,7 +24,7 @@ extension MirrorSQL {
   /// The SQL of whether a row belongs to the mirror's space, in a form for indexes; `nil` if all do.
   func isOfSpace(_ row: String) -> String? {
     table.adoption?.space.map {
-      "\(row).\(Self.quoted($0.name)) = \(Self.literal($0.value))"
+      "\(row).\(quoted(Name($0.name))) = \(quoted(postgres: $0.value))"
     }
   }
 
@@ -40,7 +40,7 @@ extension MirrorSQL {
     if let isOurs = isOfSpace("t") { return "(SELECT count(*) FROM \(target) t WHERE \(isOurs))" }
     return """
       (SELECT CASE WHEN reltuples < 0 THEN (SELECT count(*) FROM \(target)) ELSE reltuples::bigint END
-        FROM pg_class WHERE oid = \(Self.literal(target))::regclass)
+        FROM pg_class WHERE oid = \(quoted(postgres: target))::regclass)
       """
   }
 
@@ -52,18 +52,18 @@ extension MirrorSQL {
   private var head: String {
     "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals"
   }
-  private var name: String { Self.literal(table.name.text) }
-  private var columnNames: String { list(table.columns.map { Self.literal($0.name.text) }) }
+  private var name: String { quoted(postgres: table.name.text) }
+  private var columnNames: String { list(table.columns.map { quoted(postgres: $0.name.text) }) }
 
   private func columnTexts(_ row: String) -> String {
-    list(table.columns.map { $0.type.encoded(row + Self.quoted($0.name.text)) })
+    list(table.columns.map { $0.type.encoded(row + quoted($0.name)) })
   }
 
   /// The body of the trigger's function. No write of the company fails: a row that no device can hold is
   /// captured as such.
   var adoptedBody: String {
     let keys = { (row: String) in
-      table.key.map { "\(row).\(Self.quoted($0.name.text))" }.joined(separator: ", ")
+      table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
     }
     let values = "VALUES (\(mirror), \(name),"
     let delete = "\(head)) \(values) 'D', \(keyText("OLD.")), NULL, NULL);"
@@ -118,8 +118,8 @@ extension MirrorSQL {
   /// The triggers of a table with rows of several spaces. The functions of the other spaces' mirrors do
   /// not run.
   func spaceTriggers(_ space: SpaceColumn) -> [String] {
-    let literal = Self.literal(space.value)
-    let isOurs = { (row: String) in "\(row).\(Self.quoted(space.name)) = \(literal)" }
+    let literal = quoted(postgres: space.value)
+    let isOurs = { (row: String) in "\(row).\(quoted(Name(space.name))) = \(literal)" }
     let (old, new) = (isOurs("OLD"), isOurs("NEW"))
     return [("INSERT", new), ("UPDATE", "\(old) OR \(new)"), ("DELETE", old)].map {
       event, condition in
@@ -143,7 +143,7 @@ extension MirrorSQL {
   }
 
   private var keyColumns: String {
-    table.key.map { "t.\(Self.quoted($0.name.text))" }.joined(separator: ", ")
+    table.key.map { "t.\(quoted($0.name))" }.joined(separator: ", ")
   }
 
   private func place(_ comparison: String, _ parameter: String) -> String {
@@ -152,7 +152,7 @@ extension MirrorSQL {
 
   /// Returns the greatest key.
   var lastKey: String {
-    let order = table.key.map { "t.\(Self.quoted($0.name.text)) DESC" }.joined(separator: ", ")
+    let order = table.key.map { "t.\(quoted($0.name)) DESC" }.joined(separator: ", ")
     return "SELECT \(keyText("t.")) FROM \(target) t ORDER BY \(order) LIMIT 1"
   }
 
@@ -228,11 +228,11 @@ extension MirrorSQL {
   /// Changes rows that are there. Triggers and defaults of an insert do not concern them.
   var update: String? {
     guard !table.columns.isEmpty else { return nil }
-    let sets = table.columns.map { "\(Self.quoted($0.name.text)) = x.\(Self.quoted($0.name.text))" }
+    let sets = table.columns.map { "\(quoted($0.name)) = x.\(quoted($0.name))" }
     let typed = zip(table.all, values).map { column, value in
-      "\(value) AS \(Self.quoted(column.name.text))"
+      "\(value) AS \(quoted(column.name))"
     }
-    let on = table.key.map { "t.\(Self.quoted($0.name.text)) = x.\(Self.quoted($0.name.text))" }
+    let on = table.key.map { "t.\(quoted($0.name)) = x.\(quoted($0.name))" }
     return """
       UPDATE \(target) t SET \(sets.joined(separator: ", "))
       FROM (SELECT \(typed.joined(separator: ", ")) FROM \(source(keysOnly: false))) x
@@ -243,15 +243,15 @@ extension MirrorSQL {
 
   /// Adds rows that are absent.
   var insert: String {
-    var (names, values) = (table.all.map { Self.quoted($0.name.text) }, self.values)
+    var (names, values) = (table.all.map { quoted($0.name) }, self.values)
     if let space = table.adoption?.space, table.column(Name(space.name)) == nil {
-      names.append(Self.quoted(space.name))
-      values.append(Self.literal(space.value))
+      names.append(quoted(Name(space.name)))
+      values.append(quoted(postgres: space.value))
     }
     return """
       INSERT INTO \(target) (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
       SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
-      ON CONFLICT (\(quoted(table.key.map(\.name)))) DO NOTHING
+      ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING
       """
   }
 
@@ -271,7 +271,7 @@ extension MirrorSQL {
   var forgetAbsent: String {
     """
     DELETE FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
-      AND u.tab = \(Self.literal(table.name.text))
+      AND u.tab = \(quoted(postgres: table.name.text))
       AND NOT EXISTS (SELECT FROM \(travelling) t WHERE ROW(\(keyColumns)) = \(row("u.key")))
     """
   }

@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// A group's tables and triggers in PostgreSQL. The triggers note values of the column that names a space
 /// if no mirror carries their rows. All calls block.
@@ -58,10 +59,10 @@ struct MirrorGroupTables: Sendable {
   func watch(
     _ table: String, column: String, in schema: String, _ connection: PostgresConnection
   ) throws {
-    let target = "\(MirrorSQL.quoted(schema)).\(MirrorSQL.quoted(table))"
+    let target = "\(quoted(Name(schema))).\(quoted(Name(table)))"
     let place = PostgresPlace(schema: schema, table: table, column: column)
     let oid = try connection.query(
-      .once("SELECT \(MirrorSQL.literal(target))::regclass::oid::bigint")
+      .once("SELECT \(quoted(postgres: target))::regclass::oid::bigint")
     ).first?.int8(0)
     guard let oid else { throw MirrorFault(description: "the database has no table \(table)") }
     let function = "ferry_mirror.want_\(number)_\(oid)"
@@ -73,20 +74,20 @@ struct MirrorGroupTables: Sendable {
       END
       """
     try connection.execute(
-      """
-      CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-      SET search_path = pg_catalog, pg_temp AS \(MirrorSQL.literal(body))
-      """)
+      single: """
+        CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+        SET search_path = pg_catalog, pg_temp AS \(quoted(postgres: body))
+        """)
     for event in ["INSERT", "UPDATE"] {
       try connection.execute(
-        """
-        CREATE OR REPLACE TRIGGER ferry_group_\(number)_\(event.lowercased()) AFTER \(event)
-        ON \(target) REFERENCING NEW TABLE AS written FOR EACH STATEMENT
-        EXECUTE FUNCTION \(function)()
-        """)
+        single: """
+          CREATE OR REPLACE TRIGGER ferry_group_\(number)_\(event.lowercased()) AFTER \(event)
+          ON \(target) REFERENCING NEW TABLE AS written FOR EACH STATEMENT
+          EXECUTE FUNCTION \(function)()
+          """)
     }
     // No program writes until the end of this transaction: the triggers see all later values.
-    try connection.execute(noting(place, from: target))
+    try connection.execute(single: noting(place, from: target))
   }
 
   private struct PostgresPlace {
@@ -99,15 +100,15 @@ struct MirrorGroupTables: Sendable {
   private func noting(_ place: PostgresPlace, from rows: String) -> String {
     """
     INSERT INTO ferry_mirror.wanted(grp, value) SELECT \(number), v.value
-    FROM (SELECT DISTINCT \(MirrorSQL.quoted(place.column))::text AS value FROM \(rows)) v
+    FROM (SELECT DISTINCT \(quoted(Name(place.column)))::text AS value FROM \(rows)) v
     WHERE octet_length(v.value) BETWEEN 1 AND \(Self.valueBytesMax)
       AND NOT EXISTS (SELECT FROM ferry_mirror.wanted w
         WHERE w.value = v.value AND w.grp = \(number))
       AND NOT EXISTS (SELECT FROM ferry_mirror.adopted a
         JOIN ferry_mirror.mirrors m ON m.number = a.mirror
-        WHERE a.tab = \(MirrorSQL.literal(place.table))
-          AND a.space_column = \(MirrorSQL.literal(place.column)) AND a.space_value = v.value
-          AND m.schema = \(MirrorSQL.literal(place.schema)))
+        WHERE a.tab = \(quoted(postgres: place.table))
+          AND a.space_column = \(quoted(postgres: place.column)) AND a.space_value = v.value
+          AND m.schema = \(quoted(postgres: place.schema)))
     """
   }
 
