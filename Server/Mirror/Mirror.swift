@@ -59,7 +59,11 @@ package final class Mirror: Sendable {
     let lock = isAlone ? try folder.lock() : nil
     let database = try shared ?? MirrorDatabase(url: configuration.database)
     do {
-      let ledger = try await database.pool.run { try MirrorLedger(configuration.name, $0) }
+      let (ledger, role) = try await database.pool.run {
+        (try MirrorLedger(configuration.name, $0), try $0.role())
+      }
+      // A group has one role for all its mirrors.
+      if shared == nil, let warning = role.warning { log("role", warning) }
       guard let ledger else {
         throw MirrorFault(
           description: "the database has no mirror \(configuration.name); "
@@ -155,6 +159,8 @@ package final class Mirror: Sendable {
     package var unsent: [DeferredRow]
     /// The number of all such rows; ``unsent`` has the first thousand.
     package var unsentCount: Int64
+    /// The role with which the mirror works in the database.
+    package var role: PostgresRole
   }
 
   package func status() async throws -> Status { try await rounds.status() }

@@ -62,6 +62,13 @@ package final class MirrorDatabase: Sendable {
   }
 }
 
+extension PostgresRole {
+  /// Returns the role that a database's URL connects with.
+  package static func connecting(to database: String) async throws -> PostgresRole {
+    try await PostgresPool.once(database) { try await $0.run { try $0.role() } }
+  }
+}
+
 extension PostgresPool {
   /// Runs `body` with one connection to a database, and closes it.
   static func once<T: Sendable>(

@@ -30,7 +30,10 @@ package struct MirrorLedger: Sendable {
   // MARK: Tables
 
   static let tables = """
-    CREATE SCHEMA IF NOT EXISTS ferry_mirror;
+    -- IF NOT EXISTS needs the right to create schemas even if there is one.
+    DO 'BEGIN
+      IF to_regnamespace(''ferry_mirror'') IS NULL THEN CREATE SCHEMA ferry_mirror; END IF;
+    END';
     CREATE TABLE IF NOT EXISTS ferry_mirror.mirrors(
       number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       name text NOT NULL UNIQUE,
@@ -72,35 +75,22 @@ package struct MirrorLedger: Sendable {
       done boolean NOT NULL DEFAULT false,
       space_column text, space_value text,  -- of its rows, if others belong to other spaces
       PRIMARY KEY (mirror, tab));
-    CREATE OR REPLACE FUNCTION ferry_mirror.tell() RETURNS trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS '
-      BEGIN
-        IF current_setting(''ferry.mirror'', true) IS DISTINCT FROM TG_ARGV[0] THEN
-          PERFORM pg_notify(''ferry_mirror'', TG_ARGV[0]);
-        END IF;
-        RETURN NULL;
-      END';
     """
 
   /// The channel on which PostgreSQL reports captured writes; the payload is the mirror's number.
   static let channel = "ferry_mirror"
 
-  /// Ends the capture in all tables, whatever the schema of the space is now.
+  /// Ends the capture in all tables, whatever the schema of the space is now. Only the owner of a table may
+  /// drop a trigger, but the triggers go with their functions, which the mirror owns.
   var releaseAll: String {
     """
     DO '
       DECLARE found record;
       BEGIN
-        FOR found IN SELECT tgrelid::regclass AS target, tgname FROM pg_trigger
-          WHERE NOT tgisinternal
-            AND tgname ~ ''^ferry_\(number)_(row|insert|update|delete|truncate|told)$''
-        LOOP
-          EXECUTE format(''DROP TRIGGER %I ON %s'', found.tgname, found.target);
-        END LOOP;
         FOR found IN SELECT oid::regprocedure AS target FROM pg_proc
           WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^capture_\(number)_''
         LOOP
-          EXECUTE format(''DROP FUNCTION %s'', found.target);
+          EXECUTE format(''DROP FUNCTION %s CASCADE'', found.target);
         END LOOP;
       END'
     """

@@ -314,7 +314,8 @@ package final class MirrorRounds: Sendable {
       return Mirror.Status(
         space: space, applied: try row?.int8(0) ?? 0, head: head,
         captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection),
-        adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count)
+        adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count,
+        role: try connection.role())
     }
   }
 

@@ -50,6 +50,20 @@ struct MirrorSQL: Sendable {
     return "DO \(quoted(postgres: body))"
   }
 
+  /// Makes a schema that is absent: IF NOT EXISTS needs the right to create schemas in any case.
+  static func unlessPresent(schema: Name) -> String {
+    let action = "CREATE SCHEMA \(quoted(schema))"
+    let body = """
+      BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace
+          WHERE nspname = \(quoted(postgres: schema.text))) THEN
+          EXECUTE \(quoted(postgres: action));
+        END IF;
+      END
+      """
+    return "DO \(quoted(postgres: body))"
+  }
+
   // MARK: Capture
 
   /// The statements that make PostgreSQL record each write of others, in its own transaction.
@@ -64,7 +78,7 @@ struct MirrorSQL: Sendable {
       "BEFORE TRUNCATE ON \(target) FOR EACH STATEMENT EXECUTE FUNCTION \(function)()")
     if let space = table.adoption?.space { return [make, truncate] + spaceTriggers(space) }
     return [
-      make, truncate,
+      make, truncate, makeTeller,
       trigger(
         "row",
         "AFTER INSERT OR UPDATE OR DELETE ON \(target) FOR EACH ROW "
@@ -72,15 +86,40 @@ struct MirrorSQL: Sendable {
       trigger(
         "told",
         "AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON \(target) FOR EACH STATEMENT "
-          + "EXECUTE FUNCTION \(Self.ledger).tell('\(mirror)')"),
+          + "EXECUTE FUNCTION \(teller)()"),
     ]
+  }
+
+  /// The function that reports captured writes of a statement. It goes with those that capture.
+  private var teller: String { "\(Self.ledger).capture_\(mirror)_told" }
+
+  private var makeTeller: String {
+    let body = """
+      BEGIN
+        IF NOT (\(isMirror)) THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)'); END IF;
+        RETURN NULL;
+      END
+      """
+    return """
+      CREATE OR REPLACE FUNCTION \(teller)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+      SET search_path = pg_catalog, pg_temp AS \(quoted(postgres: body))
+      """
+  }
+
+  /// The SQL of whether the mirror itself writes. Any program may set the setting. So the session has to
+  /// belong to the owner of the function, which is the mirror's role, or to one that may become it.
+  private var isMirror: String {
+    """
+    current_setting('ferry.mirror', true) IS NOT DISTINCT FROM '\(mirror)'
+      AND pg_has_role(session_user, current_user, 'MEMBER')
+    """
   }
 
   /// Leaves out the mirror's own writes. A row that changes as their effect is captured: by ON DELETE of
   /// a foreign key, or by a trigger of a program. A step names the table of its present statement.
   var returnIfOwn: String {
     """
-    IF current_setting('ferry.mirror', true) = '\(mirror)' AND (TG_OP = 'TRUNCATE'
+    IF \(isMirror) AND (TG_OP = 'TRUNCATE'
       OR pg_trigger_depth() = 1 AND current_setting('ferry.table', true) = TG_RELID::text)
     THEN RETURN NULL; END IF;
     """

@@ -137,7 +137,7 @@ struct MirrorTables {
         table: $0, schema: configuration.schema, mirror: number, isAdopting: isAdopting)
     }
     let own = sql.filter { $0.table.adoption == nil }.map(MirrorDefinition.init)
-    let schema = "CREATE SCHEMA IF NOT EXISTS \(quoted(Name(configuration.schema)))"
+    let schema = MirrorSQL.unlessPresent(schema: Name(configuration.schema))
     let tables = (own.isEmpty ? [] : [schema]) + own.flatMap(\.statements)
     let parts = own.flatMap(\.parts) + own.flatMap(\.references)
     let capture = sql.flatMap(\.capture)

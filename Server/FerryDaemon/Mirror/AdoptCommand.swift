@@ -74,6 +74,7 @@ extension MirrorCommands {
       }
     }
     let started = configuration
+    try await warnOfRole(name, started.database)
     let plan = try await explained(name) {
       try await MirrorAdopter(started, in: folder, token: arguments.stringIfPresent("token"))
         .begin()

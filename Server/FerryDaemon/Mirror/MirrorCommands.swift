@@ -79,6 +79,7 @@ enum MirrorCommands {
       }
       configuration.types[parts[0]] = parts[1]
     }
+    try await warnOfRole(name, configuration.database)
     let plan = try await explained(name) {
       try await Mirror.add(
         configuration, in: folder, token: arguments.stringIfPresent("token"))
@@ -96,6 +97,14 @@ enum MirrorCommands {
     for reason in plan.omitted { try TextOutput.standardOutput.line("left out: \(reason)") }
     try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
     return .done
+  }
+
+  /// Prints a warning if a mirror's role has rights beyond the database.
+  static func warnOfRole(_ name: String, _ database: String) async throws {
+    let role = try await explained(name) { try await PostgresRole.connecting(to: database) }
+    guard let warning = role.warning else { return }
+    try TextOutput.standardError.line(
+      "warning: \(warning); connect with a role of its own, see Documentation/mirrors.md#the-role")
   }
 
   static func configuration(

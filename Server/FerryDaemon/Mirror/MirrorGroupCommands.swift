@@ -28,6 +28,7 @@ extension MirrorCommands {
     let configuration = MirrorGroupConfiguration(
       mirror, column: column.name, pattern: pattern, token: arguments.stringIfPresent("token"))
     let root = try root(arguments)
+    try await warnOfRole(name, configuration.database)
     let (group, failed) = try await explained(name) {
       let group = try await MirrorGroup.begin(configuration, in: root)
       return (group, try await group.beginMirrors().failed)

@@ -35,7 +35,7 @@ struct MirrorRunner: Sendable {
 
   private func report(_ name: String) -> Mirror.Log {
     { [log] event, detail in
-      let level: LogLevel = event == "error" ? .warning : .info
+      let level: LogLevel = ["error", "role"].contains(event) ? .warning : .info
       log.write(level, "a mirror reports", detail: "\(name): \(event): \(detail)")
     }
   }

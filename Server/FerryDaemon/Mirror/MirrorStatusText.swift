@@ -7,7 +7,9 @@ extension Mirror.Status {
     var lines = [
       "space      \(space)",
       "tables     have change \(applied) of \(head)",
+      "role       \(role.name)",
     ]
+    if let warning = role.warning { lines.append("warning    \(warning)") }
     for table in adopted {
       let rows = table.isDone ? "\(table.rows)" : "\(table.rows) of about \(table.total)"
       lines.append("adopted    \(table.table): \(rows) rows")
@@ -26,6 +28,7 @@ extension Mirror.Status {
       ("mirror", .string(name)), ("space", .string(space)),
       ("applied", .string(String(applied))), ("head", .string(String(head))),
       ("captured", .string(String(captured))),
+      ("role", .string(role.name)), ("warning", .string(orNull: role.warning)),
       ("deferred", .array(deferred.map(\.json))),
       (
         "adopted",

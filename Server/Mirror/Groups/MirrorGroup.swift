@@ -203,7 +203,10 @@ package struct MirrorGroup: Sendable {
     _ runMirror: @escaping @Sendable (String, MirrorFolder, MirrorDatabase) async -> Void
   ) async throws {
     let name = configuration.name
-    let payload = try await database.pool.run { try MirrorGroupTables(name, $0)?.payload }
+    let (payload, role) = try await database.pool.run {
+      (try MirrorGroupTables(name, $0)?.payload, try $0.role())
+    }
+    if let warning = role.warning { log("role", warning) }
     guard let payload else {
       throw MirrorFault(
         description: "the database has no group \(name); make it with `ferryd mirror adopt`")

@@ -112,7 +112,7 @@ struct MirrorGroupTables: Sendable {
     """
   }
 
-  /// Removes the triggers and the group's entry.
+  /// Removes the triggers, which go with their functions, and the group's entry.
   func remove(_ connection: PostgresConnection) throws {
     try connection.transaction { connection in
       try connection.execute(
@@ -120,15 +120,10 @@ struct MirrorGroupTables: Sendable {
         DO '
           DECLARE found record;
           BEGIN
-            FOR found IN SELECT tgrelid::regclass AS target, tgname FROM pg_trigger
-              WHERE NOT tgisinternal AND tgname ~ ''^ferry_group_\(number)_(insert|update)$''
-            LOOP
-              EXECUTE format(''DROP TRIGGER %I ON %s'', found.tgname, found.target);
-            END LOOP;
             FOR found IN SELECT oid::regprocedure AS target FROM pg_proc
               WHERE pronamespace = ''ferry_mirror''::regnamespace AND proname ~ ''^want_\(number)_''
             LOOP
-              EXECUTE format(''DROP FUNCTION %s'', found.target);
+              EXECUTE format(''DROP FUNCTION %s CASCADE'', found.target);
             END LOOP;
           END'
         """)

@@ -1,0 +1,186 @@
+import Ferry
+import FerryPostgres
+import FerryProtocol
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// The role of a mirror, and roles of programs beside it. The SQL of Documentation/mirrors.md runs here.
+@Suite("Roles of mirrors", .hangLimit)
+struct MirrorRoleTests {
+  private typealias Stage = MirrorTests.Stage
+
+  /// Roles with the page's rights in the database of a stage.
+  private struct Roles {
+    let mirror: String
+    let backend: String
+    let stage: Stage
+
+    /// - Parameter blocks: the places of the page's blocks of SQL to run.
+    init(_ stage: Stage, blocks: [Int]) throws {
+      let suffix = UUID().uuidString.prefix(8).lowercased()
+      (mirror, backend, self.stage) = ("mirror_\(suffix)", "backend_\(suffix)", stage)
+      let database = try stage.rows("SELECT current_database()::text")[0][0] ?? ""
+      try stage.sql("CREATE ROLE \(backend) LOGIN PASSWORD 'secret'")
+      let page = try DocumentedCode("Documentation/mirrors.md").text
+      let section = try #require(page.components(separatedBy: "## The role\n").last)
+      let all = section.components(separatedBy: "```sql\n").dropFirst().compactMap {
+        $0.components(separatedBy: "```").first
+      }
+      for block in blocks {
+        try stage.sql(
+          all[block].replacing("crm_mirror", with: mirror).replacing("backend", with: backend)
+            .replacing("company", with: database))
+      }
+    }
+
+    /// The address of the database for a role.
+    func url(_ role: String) throws -> String {
+      var parts = try #require(URLComponents(string: stage.database))
+      (parts.user, parts.password) = (role, "secret")
+      return try #require(parts.string)
+    }
+
+    func connection(_ role: String) throws -> PostgresConnection {
+      try PostgresConnection(url: try url(role))
+    }
+
+    /// Tests may share a server that outlives them.
+    func drop() {
+      try? stage.sql(
+        "DROP OWNED BY \(mirror), \(backend) CASCADE; DROP ROLE \(mirror); DROP ROLE \(backend)")
+    }
+  }
+
+  /// A server and a device with tables, and a database without a mirror.
+  private static func stage() async throws -> Stage {
+    let server = try await Server.start()
+    let device = try await Device.joined(
+      server.url, schema: MirrorTests.schema, tracking: ["lists", "tasks", "seats"])
+    try await device.ferry("schema", "publish")
+    try await device.exchange()
+    return Stage(
+      server: server, device: device, database: try await Server.database(),
+      mirrors: try TemporaryDirectory())
+  }
+
+  private static func stop(_ run: ChildProcess) async throws {
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+  }
+
+  @Test(
+    "the page's rights suffice to add, run and remove a mirror, and programs need the tables alone")
+  func add() async throws {
+    let stage = try await Self.stage()
+    let roles = try Roles(stage, blocks: [0, 1])
+    defer { roles.drop() }
+    let added = try await stage.mirror([
+      "add", "crm", "--server", stage.server.url, "--space", Device.space, "--database",
+      try roles.url(roles.mirror), "--schema", "app",
+    ])
+    #expect(!added.error.contains("warning"))
+    let run = try stage.run()
+    try await stage.device.write("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
+    try await stage.device.exchange()
+    try await stage.eventuallyRows("SELECT title FROM app.tasks", [["one"]])
+    let program = try roles.connection(roles.backend)
+    try program.execute("UPDATE app.tasks SET title = 'two'")
+    try await stage.quiet()
+    try await stage.device.exchange()
+    #expect(try await stage.device.rows("SELECT title FROM tasks") == [["two"]])
+    #expect(throws: PostgresError.self) { try program.execute("DELETE FROM ferry_mirror.captured") }
+    let status = try await stage.mirror(["status", "crm"])
+    #expect(status.output.contains("role       \(roles.mirror)\n"))
+    #expect(!status.output.contains("warning"))
+    let mirror = try roles.connection(roles.mirror)
+    #expect(throws: PostgresError.self) { try mirror.execute("COPY (SELECT 1) TO PROGRAM 'true'") }
+    try await Self.stop(run)
+    #expect(!run.error.contains("superuser"))
+    try await stage.mirror(["remove", "crm"])
+    #expect(try stage.rows("SELECT 'x' FROM pg_trigger WHERE tgname LIKE 'ferry%'") == [])
+  }
+
+  @Test("the page's rights suffice to adopt a company's tables, and to remove the triggers again")
+  func adopt() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      """
+      CREATE TABLE lists(id text PRIMARY KEY, name text);
+      CREATE TABLE tasks(id bigint PRIMARY KEY, title text, list text REFERENCES lists);
+      INSERT INTO lists VALUES ('l', 'home'); INSERT INTO tasks VALUES (1, 'one', 'l')
+      """)
+    let stage = company.stage
+    let roles = try Roles(stage, blocks: [0, 2])
+    defer { roles.drop() }
+    let adopted = try await stage.mirror([
+      "adopt", "crm", "--server", company.server.url, "--space", Device.space, "--database",
+      try roles.url(roles.mirror), "--table", "tasks", "--table", "lists",
+    ])
+    #expect(!adopted.error.contains("warning"))
+    let run = try stage.run()
+    try await company.join()
+    try await stage.device.write("UPDATE tasks SET title = 'two'")
+    try await stage.device.exchange()
+    try await stage.eventuallyRows("SELECT title FROM tasks", [["two"]])
+    try stage.sql("INSERT INTO tasks VALUES (2, 'three', 'l')")
+    try await stage.quiet()
+    try await Self.stop(run)
+    try await stage.mirror(["remove", "crm"])
+    #expect(try stage.rows("SELECT 'x' FROM pg_trigger WHERE tgname LIKE 'ferry%'") == [])
+    #expect(try stage.rows("SELECT title FROM tasks ORDER BY id") == [["two"], ["three"]])
+  }
+
+  @Test("a role that may run programs on the server is reported by command, log and status")
+  func warnings() async throws {
+    let stage = try await Self.stage()
+    let roles = try Roles(stage, blocks: [0, 1])
+    defer { roles.drop() }
+    try stage.sql("GRANT pg_execute_server_program TO \(roles.mirror)")
+    let added = try await stage.mirror([
+      "add", "crm", "--server", stage.server.url, "--space", Device.space, "--database",
+      try roles.url(roles.mirror), "--schema", "app",
+    ])
+    let reason = "role \(roles.mirror) has rights beyond its database: pg_execute_server_program"
+    #expect(added.error.contains("warning: \(reason)"))
+    let status = try await stage.mirror(["status", "crm"])
+    #expect(status.output.contains("warning    \(reason)"))
+    let json = try await stage.mirror(["status", "crm", "--json"])
+    #expect(json.output.contains("\"warning\":\"\(reason)\""))
+    let run = try stage.run()
+    _ = try await run.line { $0.contains(reason) }
+    try await Self.stop(run)
+    // To be a member of a superuser's role is enough.
+    try stage.sql("CREATE ROLE \(roles.mirror)_top SUPERUSER")
+    try stage.sql("GRANT \(roles.mirror)_top TO \(roles.mirror)")
+    defer { try? stage.sql("DROP ROLE \(roles.mirror)_top") }
+    #expect(try roles.connection(roles.mirror).role().isSuperuser)
+    #expect(try await stage.mirror(["status", "crm"]).output.contains("is a superuser"))
+    #expect(try roles.connection(roles.backend).role() == PostgresRole(name: roles.backend))
+  }
+
+  @Test("a program of another role that sets the mirror's settings hides no write")
+  func settings() async throws {
+    let stage = try await Self.stage()
+    let roles = try Roles(stage, blocks: [0, 1])
+    defer { roles.drop() }
+    try await stage.mirror([
+      "add", "crm", "--server", stage.server.url, "--space", Device.space, "--database",
+      try roles.url(roles.mirror), "--schema", "app",
+    ])
+    let number = try stage.rows("SELECT number::text FROM ferry_mirror.mirrors")[0][0] ?? ""
+    try roles.connection(roles.backend).execute(
+      """
+      SELECT set_config('ferry.mirror', '\(number)', false);
+      SELECT set_config('ferry.table', 'app.tasks'::regclass::oid::text, false);
+      INSERT INTO app.tasks(id, title) VALUES ('a', 'hidden');
+      UPDATE app.tasks SET title = 'seen'
+      """)
+    #expect(
+      try stage.rows("SELECT kind::text FROM ferry_mirror.captured ORDER BY id") == [["I"], ["U"]])
+    let run = try stage.run()
+    try await stage.quiet()
+    try await Self.stop(run)
+    try await stage.device.exchange()
+    #expect(try await stage.device.rows("SELECT title FROM tasks") == [["seen"]])
+  }
+}
