@@ -173,7 +173,7 @@ extension FerryCommand {
           ("pending", .int(status.pending)), ("keys", .array(keys.map(\.json))),
         ]).text)
     } else {
-      try output.line("tracked: \(status.tables.map(\.text).joined(separator: ", "))")
+      try output.line("tracked: \(BoundedList.names(status.tables.map(\.text)))")
       try show(keys, on: output)
     }
     return .done
@@ -181,9 +181,12 @@ extension FerryCommand {
 
   /// Shows how keys that are no texts become identifiers.
   private static func show(_ keys: [KeyProposal], on output: TextOutput) throws {
-    for key in keys where key.identity != .text {
-      try output.line("  \(key.table): identity \(key.identity.rawValue), since \(key.reason)")
-    }
+    try output.lines(
+      BoundedList.lines(keys.filter { $0.identity != .text }) { key in
+        "  \(key.table): identity \(key.identity.rawValue), since \(key.reason)".escapedForTerminal
+      } rest: {
+        "  and \($0.counted("more table")); --json lists them"
+      })
   }
 
   private static func identity(_ arguments: ParsedArguments) throws -> KeyIdentity? {
@@ -225,7 +228,7 @@ extension FerryCommand {
           ("keys", .array(report.keys.map(\.json))),
         ]).text)
     } else {
-      try output.line("tracked: \(tracked.map(\.text).joined(separator: ", "))")
+      try output.line("tracked: \(BoundedList.names(tracked.map(\.text)))")
       try show(report.keys, on: output)
       if tracked.isEmpty {
         try output.line(
@@ -294,7 +297,7 @@ extension FerryCommand {
     guard tracked.contains(where: { $0.text.lowercased() == table.text.lowercased() }) else {
       throw CommandFailure(
         "table \(table) is not tracked in this space",
-        why: "tracked are: \(tracked.map(\.text).joined(separator: ", "))",
+        why: "tracked are: \(BoundedList.names(tracked.map(\.text)))",
         next: "`ferry spaces` lists the tables of each space; add --in SPACE",
         code: "not_tracked")
     }

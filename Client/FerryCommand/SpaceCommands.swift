@@ -74,7 +74,7 @@ extension FerryCommand {
     for space in try await [replica] + replica.joinedReplicas() {
       let status = try await space.status()
       let name = status.server?.space.value
-      let tables = status.tables.map(\.text).joined(separator: ", ")
+      let tables = BoundedList.names(status.tables.map(\.text))
       rows.append([
         (name ?? "", .string(orNull: name)),
         (status.server?.url ?? "", .string(orNull: status.server?.url)),

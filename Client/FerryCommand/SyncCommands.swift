@@ -209,7 +209,7 @@ extension FerryCommand {
   ///
   /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
   static func tell(_ faults: [TableFault], in space: String? = nil) throws {
-    for fault in faults {
+    for fault in faults.prefix(BoundedList.shown) {
       let lines = [
         "ferry: table \(fault.table) is not synced".escapedForTerminal,
         "  why: \(fault.reason)".escapedForTerminal,
@@ -218,6 +218,13 @@ extension FerryCommand {
       ]
       try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     }
+    let rest = faults.count - BoundedList.shown
+    guard rest > 0 else { return }
+    let lines = [
+      "ferry: \(rest.counted("more table")) \(rest == 1 ? "is" : "are") not synced",
+      "  next: `ferry status` lists them",
+    ]
+    try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
   }
 
   /// - Parameter space: the event's space; `nil` if the file has no other.

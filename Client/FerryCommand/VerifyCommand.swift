@@ -30,13 +30,17 @@ extension FerryCommand {
     }
     progress.finish()
     let output = TextOutput.standardOutput
-    try output.lines(report.differences.map { asJSON ? $0.json.text : $0.text })
-    try output.lines(asJSON ? [report.json.text] : report.lines)
+    if asJSON {
+      for difference in report.differences { try output.line(difference.json.text) }
+      try output.line(report.json.text)
+    } else {
+      try output.lines(report.differenceLines + report.lines)
+    }
     guard !report.isEqual else { return .done }
     try tell(report.faults)
     let count = report.differences.filter { !$0.isRepaired }.count
     guard count > 0 else { return .needsUser }
-    let migrated = report.unreconciled.map(\.text).joined(separator: ", ")
+    let migrated = BoundedList.names(report.unreconciled.map(\.text))
     guard migrated.isEmpty else {
       try TextOutput.standardError.lines([
         "ferry: \(count.counted("record")) \(count == 1 ? "differs" : "differ") from the server",
@@ -106,12 +110,23 @@ extension VerifyReport {
     if changedMeanwhile > 0 {
       lines.append("\(changedMeanwhile.counted("record")) changed during the comparison")
     }
-    for table in untracked {
-      lines.append(
-        "\(table.table) is not tracked here: not compared, \(table.serverRecords.counted("record"))"
-          .escapedForTerminal)
+    lines += BoundedList.lines(untracked) { table in
+      "\(table.table) is not tracked here: not compared, \(table.serverRecords.counted("record"))"
+        .escapedForTerminal
+    } rest: {
+      "\($0.counted("more table")) \($0 == 1 ? "is" : "are") not tracked here; "
+        + "`ferry verify --json` lists them"
     }
     return lines
+  }
+
+  /// Differences with lines of their own; `--json` lists all.
+  private static let differencesShown = 1_000
+
+  fileprivate var differenceLines: [String] {
+    BoundedList.lines(differences, shown: Self.differencesShown, \.text) {
+      "and \($0.counted("more record")); `ferry verify --json` lists all"
+    }
   }
 
   /// The findings in one line.

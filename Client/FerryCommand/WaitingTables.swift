@@ -37,27 +37,31 @@ struct WaitingTables: Equatable {
         + "that are not tracked here; nothing is lost"
     ]
     if !absent.isEmpty {
+      let tables =
+        absent.count > BoundedList.shown ? "--all" : Self.words(absent)
       lines.append(
-        "  next: create and track \(Self.list(absent)): `ferry track --create "
-          + "\(Self.words(absent))`; --id COLUMN names the key column if it is not id")
+        "  next: create and track \(Self.list(absent)): `ferry track --create \(tables)`; "
+          + "--id COLUMN names the key column if it is not id")
     }
     if !untracked.isEmpty {
       lines.append(
         "  next: track \(Self.list(untracked)): `ferry track \(Self.words(untracked))`")
     }
-    for table in narrow {
-      lines.append(
-        "  next: add the columns of \(table) that are missing here: "
-          + "`ferry sql 'ALTER TABLE … ADD COLUMN …'`; `ferry to-apply` shows the values")
+    lines += BoundedList.lines(narrow) { table in
+      "  next: add the columns of \(table) that are missing here: "
+        + "`ferry sql 'ALTER TABLE … ADD COLUMN …'`; `ferry to-apply` shows the values"
+    } rest: {
+      "  next: \($0.counted("more table")) \($0 == 1 ? "lacks" : "lack") columns here"
     }
     return lines.map(\.escapedForTerminal)
   }
 
   private static func list(_ tables: [Name]) -> String {
-    tables.map(\.text).joined(separator: ", ")
+    BoundedList.names(tables.map(\.text))
   }
 
+  /// Returns the first tables as words of a command.
   private static func words(_ tables: [Name]) -> String {
-    tables.map(\.text.asShellWord).joined(separator: " ")
+    tables.prefix(BoundedList.shown).map(\.text.asShellWord).joined(separator: " ")
   }
 }

@@ -23,6 +23,8 @@ public struct Limits: Sendable, Equatable {
   public var packetStateBytes = 256 << 20
   /// Columns of a record, written by any number of operations.
   public var recordColumns = 2_000
+  /// Tables of a space, beside those that its schema names.
+  public var tables = 1_000
   /// Bytes of a table's or column's name.
   public var nameBytes = 128
   /// Bytes of a record's identifier.

@@ -30,6 +30,20 @@ struct WaitingTablesTests {
     #expect(lines.first?.contains("1 change waits for") == true)
   }
 
+  @Test("the message about 200,000 tables names some of them, and commands that fit into a line")
+  func many() {
+    let names = (0..<200_000).map { Name("t\($0)") }
+    let absent = WaitingTables(waitedFor: names, tracked: [], existing: []).lines(changes: 200_000)
+    #expect(absent.count == 2)
+    #expect(absent.last?.contains("t9 and 199,990 more: `ferry track --create --all`") == true)
+    let untracked = WaitingTables(waitedFor: names, tracked: [], existing: names)
+    let narrow = WaitingTables(waitedFor: names, tracked: names, existing: names)
+    #expect(narrow.lines(changes: 1).last?.contains("199,990 more tables") == true)
+    for lines in [absent, untracked.lines(changes: 1), narrow.lines(changes: 1)] {
+      #expect(lines.reduce(0) { $0 + $1.utf8.count } < 4_000)
+    }
+  }
+
   @Test("a table with a name that drives a terminal is escaped")
   func escaped() {
     let lines = WaitingTables(waitedFor: ["a\u{1B}[31m"], tracked: [], existing: [])

@@ -34,6 +34,20 @@ struct KeptOrderTests {
     #expect(try records(.all) == ["h", "o"])
   }
 
+  @Test("records of a table with more columns than a table may have say so, and stay")
+  func columns() throws {
+    var limits = Limits.standard
+    limits.recordColumns = 4
+    let fixture = try ReplicaFixture(limits: limits)
+    let changes = (1...6).map { maker.change($0, "wide", "r\($0)", [Column("c\($0)", "x")]) }
+    try fixture.apply(changes + [maker.change(7, "late", "a", [Column("b", "2")])])
+    let report = try fixture.file.trackAll(creatingKey: "id")
+    #expect(report.tracked == ["late"])
+    #expect(report.faults.map(\.table) == ["wide"])
+    #expect(report.faults.first?.reason.contains("more than 3 different columns") == true)
+    #expect(try fixture.file.kept.count() == 6)
+  }
+
   @Test("deferred changes are retried once with each pull")
   func retried() throws {
     let fixture = try ReplicaFixture()

@@ -36,11 +36,17 @@ extension ReplicaFile {
     let defined = schema.tables.filter { $0.value.definition != nil }
     let waiting = try kept.tablesWaitedFor().filter { !NameRule.isReserved(table: $0) }
     let tracked = Set(try tracked.names())
-    let missing = Set(defined.keys).union(waiting).subtracting(tracked)
+    let wanted = Set(defined.keys).union(waiting).subtracting(tracked)
+    let room = limits.tables + limits.schemaTables
+    let missing = wanted.count > room ? Set(wanted.sorted().prefix(room)) : wanted
     let order = TableOrder.parentsFirst(missing) { table in
       defined[table]?.definition?.references.map(\.table) ?? []
     }
     var report = TrackReport()
+    if let left = wanted.subtracting(missing).min() {
+      report.faults.append(
+        TableFault(table: left, reason: "the space has more tables than the \(room) it may have"))
+    }
     for tables in order {
       // They may refer to each other.
       if tables.count > 1, (try? trackAbsent(tables, key)) != nil {
@@ -134,6 +140,12 @@ extension ReplicaFile {
       found = true
       let state = try? RecordState(decoding: row.textBytes(0), limits: limits)
       columns.formUnion(state?.columns.map(\.name) ?? [])
+      guard columns.count < limits.recordColumns else {
+        throw ReplicaError.cannotTrack(
+          table: name,
+          "its records have more than \(limits.recordColumns - 1) different columns; an admin of "
+            + "the space can publish a definition of the table")
+      }
     }
     // A tracked table that was dropped: the next sync fetches its rows.
     let known = try unrecordedWrites.knownColumns(of: name)

@@ -21,11 +21,13 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let recordTooLarge = RefusalCode(rawValue: "record_too_large")
   /// A packet's batch operations cost too much to evaluate.
   public static let batchTooExpensive = RefusalCode(rawValue: "batch_too_expensive")
+  /// The space has as many tables as it may have.
+  public static let tooManyTables = RefusalCode(rawValue: "too_many_tables")
 
   /// The codes of this version, in the order of SPEC.md §12.
   public static let known: [RefusalCode] = [
     .reservedTable, .forbiddenTable, .schemaViolation, .uniqueTaken, .invalidPredicate,
-    .recordTooLarge, .batchTooExpensive,
+    .recordTooLarge, .batchTooExpensive, .tooManyTables,
   ]
 
   public var description: String { rawValue }

@@ -16,6 +16,7 @@ package struct Ingest {
   private var released: [Int: [PacketReceipt]] = [:]
   private let check: OperationCheck
   private var claims: ClaimLedger
+  private var tables: TableLedger
   var usage: UsageLedger
   /// The refusals of the current run.
   var refusals: [Refusal] = []
@@ -60,6 +61,7 @@ package struct Ingest {
     known = context.known
     check = OperationCheck(schema: context.schema)
     claims = ClaimLedger(context)
+    tables = TableLedger(context)
     usage = UsageLedger(context)
     effects = IngestEffects(space: context.space)
     effects.chains = plan.chains
@@ -189,6 +191,9 @@ package struct Ingest {
     let rules = context.schema?.rules(for: operation.key.table) ?? .standard
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence, rules: rules)
+    if isFirst, !records[index].state.isEmpty, let refusal = tables.add(operation) {
+      refusals.append(refusal)
+    }
     // A delete can always be applied.
     if operation.kind != .delete {
       noteWriter(batch ?? operation.id, of: columnBytes, at: index)

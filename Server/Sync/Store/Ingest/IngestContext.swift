@@ -33,6 +33,8 @@ package struct IngestContext: Sendable {
   package var recordBytes: [RecordKey: Int] = [:]
   /// Whether states were left out, since all of them are more than a packet may touch.
   package var lacksStates = false
+  /// The tables of the space that have records; loaded if the batch writes to others.
+  package var tables: Set<Name>?
   /// The schema of the space; `nil` if it has none.
   package var schema: SpaceSchema?
   /// The record that holds each unique key, `nil` if none does; a key that was not asked for is

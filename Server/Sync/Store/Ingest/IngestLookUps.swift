@@ -17,6 +17,8 @@ struct IngestLookUps {
   private(set) var operations: [OperationID] = []
   /// Each once.
   private(set) var records: [RecordKey] = []
+  /// The tables in which the packets may create records.
+  let tables: Set<Name>
 
   /// The difference between an identifier's time and its insert's up to which the record is taken
   /// for new, in milliseconds.
@@ -30,6 +32,7 @@ struct IngestLookUps {
     isFresh: (SyncOperation) -> Bool = IngestLookUps.isFresh
   ) {
     self.isThorough = isThorough
+    tables = packets.writtenTables
     let count = packets.reduce(0) { $0 + $1.operations.count + 1 }
     var wanted = Set<RecordKey>()
     if isThorough {

@@ -132,6 +132,28 @@ struct PostgresIngest {
     ) AS found
     """)
 
+  private static let present = PostgresStatement(
+    "present",
+    """
+    SELECT found.tbl FROM unnest($2::text[]) AS wanted(tbl) CROSS JOIN LATERAL (
+      SELECT r.tbl FROM records AS r WHERE r.space = $1 AND r.tbl = wanted.tbl
+      ORDER BY r.record LIMIT 1
+    ) AS found
+    """)
+
+  /// The names of the space's tables: one look-up for each, whatever the number of records.
+  private static let tables = PostgresStatement(
+    "tables",
+    """
+    WITH RECURSIVE found(name) AS (
+      (SELECT tbl FROM records WHERE space = $1 ORDER BY tbl, record LIMIT 1)
+      UNION ALL SELECT later.tbl FROM found CROSS JOIN LATERAL (
+        SELECT r.tbl FROM records AS r WHERE r.space = $1 AND r.tbl > found.name
+        ORDER BY r.tbl, r.record LIMIT 1
+      ) AS later)
+    SELECT name FROM found LIMIT $2
+    """)
+
   private static let bodies = PostgresStatement(
     "bodies",
     """
@@ -167,7 +189,7 @@ struct PostgresIngest {
     for row in results[1] { try take(device: row, into: &context) }
     context.buffered = try results[2].compactMap { try BufferedPacket($0) }
     try PostgresUsage.take(results[3], into: &context)
-    try take(results[4...], lookUps, anchors: anchors, into: &context)
+    try take(results[4...], lookUps, anchors: anchors, into: &context, on: connection)
     context.hasHadTokens = needsOpenServer && results.last?.isEmpty == false
     try context.refuseIfStatesLack(incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
@@ -207,6 +229,11 @@ struct PostgresIngest {
       let room = Int64(limits.packetStateBytes)
       pipeline.add(Self.records, [.int8(space), .array(tables), .array(records), .int8(room)])
     }
+    if !lookUps.tables.isEmpty {
+      var tables = PostgresArray<String>()
+      for table in lookUps.tables.sorted() { tables.append(utf8: table.utf8) }
+      pipeline.add(Self.present, [.int8(space), .array(tables)])
+    }
   }
 
   /// Looks up more for a context that was loaded.
@@ -217,14 +244,14 @@ struct PostgresIngest {
     on connection: PostgresConnection
   ) throws {
     let results = try connection.pipeline { add(lookUps, to: &$0) }
-    try take(results[...], lookUps, into: &context)
+    try take(results[...], lookUps, into: &context, on: connection)
     try context.refuseIfStatesLack(incoming)
   }
 
   /// Takes the results of the statements that ``add(_:anchors:to:)`` has added.
   private func take(
     _ results: ArraySlice<PostgresRows>, _ lookUps: IngestLookUps, anchors: [OperationID] = [],
-    into context: inout IngestContext
+    into context: inout IngestContext, on connection: PostgresConnection
   ) throws {
     var results = results
     if !anchors.isEmpty || !lookUps.operations.isEmpty {
@@ -235,6 +262,12 @@ struct PostgresIngest {
         try take(record: row, into: &context)
       }
     }
+    guard !lookUps.tables.isEmpty, results.removeFirst().count < lookUps.tables.count,
+      context.tables == nil
+    else { return }
+    let names = try connection.query(
+      Self.tables, [.int8(space), .int8(Int64(context.tablesLoadedMax))])
+    context.tables = Set(try names.map { try $0.name(0) })
   }
 
   private func take(known row: PostgresRow, into context: inout IngestContext) throws {

@@ -106,6 +106,7 @@ extension SQLiteStoreFile {
   private func load(
     _ packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
+    try loadTables(of: packets, in: space, into: &context)
     var room = limits.packetStateBytes
     for packet in packets {
       for operation in packet.operations {
@@ -119,6 +120,30 @@ extension SQLiteStoreFile {
         context.known[dependency] = try known(dependency, in: space)
       }
     }
+  }
+
+  /// Loads the names of the space's tables if the packets write to one that has no record.
+  private func loadTables(
+    of packets: [Packet], in space: Int64, into context: inout IngestContext
+  ) throws {
+    guard context.tables == nil else { return }
+    let find = try connection.statement(
+      "SELECT 1 FROM records WHERE space = ? AND tbl = ? LIMIT 1")
+    let isKnown = try packets.writtenTables.allSatisfy { table in
+      try find.first(space, table) { _ in true } ?? false
+    }
+    if isKnown { return }
+    // One look-up for each table, whatever the number of records.
+    context.tables = Set(
+      try connection.rows(
+        """
+        WITH RECURSIVE found(name) AS (
+          SELECT min(tbl) FROM records WHERE space = ?1
+          UNION ALL SELECT (SELECT min(tbl) FROM records WHERE space = ?1 AND tbl > name)
+            FROM found WHERE name IS NOT NULL)
+        SELECT name FROM found WHERE name IS NOT NULL LIMIT ?2
+        """, space, context.tablesLoadedMax
+      ) { $0.name(0) })
   }
 
   /// Returns the user of a device, its progress and its name; `nil` if no packet of it was taken.
