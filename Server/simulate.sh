@@ -75,10 +75,10 @@ token() {
 }
 
 init() {
+  # ferry reads the token from the same variables: on its command line, `ps` would show it.
   secret=$(token)
   [ -n "$secret" ] || [ -z "${FERRY_TOKEN_FILE:-}" ] || return 1
-  attempt ferry init --server "$FERRY_SERVER" --space "$FERRY_SPACE" \
-    ${secret:+--token "$secret"}
+  attempt ferry init --server "$FERRY_SERVER" --space "$FERRY_SPACE"
 }
 
 exchange() { attempt ferry sync --json; }

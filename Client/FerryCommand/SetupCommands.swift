@@ -19,11 +19,8 @@ extension FerryCommand {
       OptionSpec(
         "space", value: "NAME", help: "The space to sync with.", environment: "FERRY_SPACE",
         required: true),
-      OptionSpec(
-        "token", value: "TOKEN", help: "The bearer token, if the server requires one.",
-        environment: "FERRY_TOKEN"),
       deviceName,
-    ],
+    ] + TokenOptions.options("The bearer token, if the server requires one."),
     flags: [FlagSpec("offline", help: "Do not ask the server; the first sync does.")],
     examples: [
       ExampleSpec(
@@ -31,10 +28,10 @@ extension FerryCommand {
         "ferry init --server http://127.0.0.1:8080 --space demo --name \"Ada's laptop\""),
       ExampleSpec(
         "With a token",
-        "ferry init --server https://sync.example.org --space team --token ferry_…"),
+        "ferry init --server https://sync.example.org --space team --token-file FILE"),
       ExampleSpec(
         "Without a network",
-        "ferry init --offline --server https://sync.example.org --space team --token ferry_…"),
+        "ferry init --offline --server https://sync.example.org --space team --token-file FILE"),
     ]
   ) { arguments in
     let url = try arguments.string("server")
@@ -81,7 +78,7 @@ extension FerryCommand {
     do {
       let info = try await check.explained(url: url) {
         try await replica.connect(
-          to: url, space: arguments.string("space"), token: arguments.stringIfPresent("token"),
+          to: url, space: arguments.string("space"), token: TokenOptions.token(arguments),
           certificateAuthorities: try authorities(arguments))
       }
       return (replica, info)
@@ -97,7 +94,7 @@ extension FerryCommand {
   private static func prepare(_ arguments: ParsedArguments, _ url: String) async throws -> Replica {
     try await Replica.open(
       arguments.string("replica"), server: url, space: arguments.string("space"),
-      token: arguments.stringIfPresent("token").map { .fixed($0) } ?? .stored,
+      token: TokenOptions.token(arguments).map { .fixed($0) } ?? .stored,
       certificateAuthorities: authorities(arguments))
   }
 

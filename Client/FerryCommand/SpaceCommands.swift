@@ -15,11 +15,10 @@ extension FerryCommand {
     options: [
       OptionSpec(
         "server", short: "s", value: "URL",
-        help: "The server's address; without it, that of the file's first space."),
-      OptionSpec(
-        "token", value: "TOKEN",
-        help: "The bearer token; without it, that of the first space, if the server is the same."),
-    ],
+        help: "The server's address; without it, that of the file's first space.")
+    ]
+      + TokenOptions.options(
+        "The bearer token; without it, that of the first space, if the server is the same."),
     arguments: [ArgumentSpec("SPACE", help: "The space.")],
     examples: [
       ExampleSpec(
@@ -31,7 +30,7 @@ extension FerryCommand {
     let space = try arguments.string("SPACE")
     let joined = try await replica.join(
       space, server: arguments.stringIfPresent("server"),
-      token: arguments.stringIfPresent("token").map { .fixed($0) },
+      token: TokenOptions.token(arguments).map { .fixed($0) },
       certificateAuthorities: authorities(arguments))
     let status = try await joined.status()
     try warn(status.warnings)

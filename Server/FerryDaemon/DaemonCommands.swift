@@ -21,7 +21,7 @@ enum DaemonCommands {
       ExampleSpec("Serve this machine, with nothing configured", "ferryd serve"),
       ExampleSpec(
         "Serve the network from PostgreSQL",
-        "ferryd serve --listen 0.0.0.0:8080 --database postgres://ferry:secret@db/ferry"),
+        "ferryd serve --listen 0.0.0.0:8080 --database postgres://ferry@db/ferry"),
       ExampleSpec("Make a token", "ferryd token create --space notes --role writer"),
     ],
     exitCodes: [

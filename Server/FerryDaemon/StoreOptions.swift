@@ -7,7 +7,10 @@ enum StoreOptions {
   static let options = [
     OptionSpec(
       "database", value: "URL",
-      help: "The PostgreSQL database, postgres://user:password@host:port/name.",
+      help: """
+        The PostgreSQL database, postgres://user@host:port/name. On a command line, other users of \
+        this machine see a password in `ps`: use FERRY_DATABASE, PGPASSWORD or ~/.pgpass.
+        """,
       environment: "FERRY_DATABASE"),
     OptionSpec(
       "listen-url", value: "URL",

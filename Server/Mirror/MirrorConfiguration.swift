@@ -68,6 +68,12 @@ package struct MirrorFolder: Sendable {
   func make() throws {
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    // The folder may have been there.
+    guard chmod(path, 0o700) == 0 else { throw Self.fault(path, errno) }
+  }
+
+  private static func fault(_ path: String, _ code: Int32) -> MirrorFault {
+    MirrorFault(description: "\(path): \(String(cString: strerror(code)))")
   }
 
   func save(_ configuration: MirrorConfiguration) throws {
@@ -81,7 +87,14 @@ package struct MirrorFolder: Sendable {
   private func save(_ settings: some Encodable, in file: URL) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try encoder.encode(settings).write(to: file, options: .atomic)
+    let draft = file.path + ".new"
+    unlink(draft)
+    let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Self.fault(draft, errno) }
+    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    try handle.write(contentsOf: try encoder.encode(settings))
+    try handle.synchronize()
+    guard rename(draft, file.path) == 0 else { throw Self.fault(file.path, errno) }
   }
 
   // MARK: A group's folder

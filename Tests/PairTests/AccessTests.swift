@@ -1,6 +1,7 @@
 import Ferry
 import FerryCompression
 import FerryTestSupport
+import Foundation
 import Testing
 
 /// Access rights, as the commands report them.
@@ -26,6 +27,25 @@ struct AccessTests {
     try await device.ferry(
       "init", "--server", server.url, "--space", Device.space, "--token", right)
     #expect(try await device.status().server?.url == server.url)
+  }
+
+  @Test("a token is read from standard input, and from a file")
+  func secretly() async throws {
+    let server = try await Server.start()
+    let right = try await server.token("writer")
+    let place = ["init", "--server", server.url, "--space", Device.space]
+    let piped = try Device()
+    let made = try await ChildProcess.run(
+      try Executables.ferry(), ["--replica", piped.path] + place + ["--token-file", "-"],
+      directory: piped.directory.url, input: right + "\n")
+    #expect(made.status == .exited(0), "\(made.error)")
+    #expect(!made.output.contains(right) && !made.error.contains(right))
+    let open = piped.directory.file("token")
+    try Data(right.utf8).write(to: open)
+    chmod(open.path, 0o644)
+    let warned = try await piped.ferry("join", "demo2", "--token-file", open.path)
+    #expect(warned.error.contains("all users of this machine may read the token"))
+    #expect(!warned.error.contains(right))
   }
 
   @Test("a reader's token can pull but not push, and its local writes stay pending")

@@ -83,6 +83,16 @@ struct BackupTests {
 
   private var backup: String { folder.file("backup").path }
 
+  /// Expects that only this user can read a folder and its files.
+  private func expectPrivate(_ folder: String) throws {
+    let manager = FileManager.default
+    for name in try [""] + manager.contentsOfDirectory(atPath: folder) where name != "content" {
+      let attributes = try manager.attributesOfItem(atPath: folder + "/" + name)
+      let mode = try #require(attributes[.posixPermissions] as? Int)
+      #expect(mode & 0o077 == 0, "\(name) has the mode \(String(mode, radix: 8))")
+    }
+  }
+
   @Test(
     "a store is backed up while devices write, and restored elsewhere",
     arguments: StoreKind.allCases)
@@ -98,6 +108,7 @@ struct BackupTests {
     try await writing.value
     #expect(try JSONLine.all(made.output).last?.text("event") == "backed up")
     #expect(try await fixture.ferryd(["restore", backup, "--check"]).output.hasPrefix("intact: "))
+    try expectPrivate(backup)
     try await server.stop()
 
     let restoredBlobs = folder.file("restored-blobs").path

@@ -83,6 +83,12 @@ struct MirrorMakingTests {
     let (stage, token) = try await Self.stage()
     let options = Self.options(stage, token)
     try await stage.mirror(options)
+    let folder = stage.mirrors.url.appending(path: "crm").path
+    // The settings may have a password.
+    for (name, mode) in [("", 0o700), ("/mirror.json", 0o600), ("/replica.db-token", 0o600)] {
+      let attributes = try FileManager.default.attributesOfItem(atPath: folder + name)
+      #expect(attributes[.posixPermissions] as? Int == mode, "\(name)")
+    }
     try FileManager.default.removeItem(at: stage.mirrors.url.appending(path: "crm"))
     let taken = try await stage.mirror(options, exits: 1)
     #expect(taken.error.contains("the database has a mirror crm already"))

@@ -102,7 +102,43 @@ struct SpecificationTests {
     #expect(count > 25)
   }
 
+  @Test("each member that the specification names is one of the codec")
+  func members() throws {
+    let text = try Self.text()
+    var names = Set<String>()
+    for table in text.matches(of: /\| member[^\n]*\n\|[-| ]+\n((\|[^\n]*\n)+)/) {
+      for row in table.1.split(separator: "\n") {
+        names.formUnion(Self.quoted(row.split(separator: "|")[0]))
+      }
+    }
+    #expect(names.count > 80)
+    // In sentences: "On the wire: `a`, `b`", "`a` and `b` on the wire", "the receipt's `a`".
+    for sentence in text.matches(of: /[Oo]n the wire:(\s*`\w+`,?)+|(`\w+`(,| and)?\s+)+on the wire/)
+    {
+      names.formUnion(Self.quoted(sentence.0))
+    }
+    for sentence in text.matches(of: /(receipt|anchor|page)'s\s+(`\w+`(,| and)?\s*)+/) {
+      names.formUnion(Self.quoted(sentence.0))
+    }
+    let codec = try Self.sources(in: "Protocol/FerryProtocol")
+    for name in names.sorted() where ProblemCode(rawValue: name) == nil {
+      #expect(codec.contains("\"\(name)\""), "\(name)")
+    }
+  }
+
   // MARK: Reading
+
+  private static func quoted(_ text: Substring) -> [String] {
+    text.matches(of: /`(\w+)`/).map { String($0.1) }
+  }
+
+  private static func sources(in folder: String) throws -> String {
+    try ProjectFiles.names(in: folder).map { name in
+      let path = "\(folder)/\(name)"
+      if name.hasSuffix(".swift") { return try ProjectFiles.text(path) }
+      return name.contains(".") ? "" : try sources(in: path)
+    }.joined()
+  }
 
   private static func text() throws -> String { try ProjectFiles.text("Protocol/SPEC.md") }
 

@@ -11,9 +11,9 @@ enum MissionKeyFile {
   /// file.
   static func key(_ arguments: ParsedArguments) throws -> [UInt8]? {
     guard let path = arguments.stringIfPresent("key-file") else { return nil }
-    let (content, isOpen) = try read(path)
-    guard let key = key(in: content) else { throw failure(path, content) }
-    if isOpen {
+    let file = try read(path)
+    guard let key = key(in: file.content) else { throw failure(path, file.content) }
+    if file.isOpen {
       try TextOutput.standardError.line(
         "ferry: all users of this machine may read the key in \(path): run `chmod 600 \(path)`"
           .escapedForTerminal)
@@ -21,29 +21,12 @@ enum MissionKeyFile {
     return key
   }
 
-  /// Reads the file's bytes, at most one above the limit, and whether all users may read it.
-  private static func read(_ path: String) throws -> (content: [UInt8], isOpen: Bool) {
-    // A pipe without a writer would block for ever.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw unreadable(path, String(cString: strerror(errno))) }
-    defer { close(descriptor) }
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      throw unreadable(path, String(cString: strerror(errno)))
+  private static func read(_ path: String) throws -> SecretFile {
+    do {
+      return try SecretFile(path, bytesMax: bytesMax)
+    } catch {
+      throw unreadable(path, error.why)
     }
-    let type = status.st_mode & S_IFMT
-    if type == S_IFDIR { throw unreadable(path, "it is a folder") }
-    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK)
-    var content: [UInt8] = []
-    while content.count <= bytesMax {
-      var part = [UInt8](repeating: 0, count: bytesMax + 1 - content.count)
-      let count = Foundation.read(descriptor, &part, part.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { throw unreadable(path, String(cString: strerror(errno))) }
-      if count == 0 { break }
-      content += part.prefix(count)
-    }
-    return (content, type == S_IFREG && status.st_mode & 0o004 != 0)
   }
 
   /// Returns the key in a file's bytes: 32 bytes that are not all digits, or 64 hexadecimal digits.

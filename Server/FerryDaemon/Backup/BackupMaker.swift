@@ -34,6 +34,8 @@ struct BackupMaker {
     }
     let kind: BackupManifest.Store = if case .embedded = store { .embedded } else { .postgres }
     let copy = try place.draft(of: kind.fileName)
+    // SQLite and pg_dump would create the file for all users; both fill an empty one.
+    try BackupFile.write(Data(), to: copy)
     switch store {
     case .embedded(let directory):
       let connection = try SQLiteConnection(

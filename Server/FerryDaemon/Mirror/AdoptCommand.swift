@@ -16,12 +16,6 @@ extension MirrorCommands {
       serverOption,
       OptionSpec("space", value: "NAME", help: "The space, unless --space-name names many."),
       OptionSpec(
-        "token", value: "TOKEN",
-        help: """
-          A token of the role admin; it is kept in the mirror's folder. The role writer is enough if \
-          the space defines all tables already.
-          """, environment: "FERRY_TOKEN"),
-      OptionSpec(
         "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
       OptionSpec(
         "table", value: "NAME", help: "A table to adopt.", repeated: true, required: true),
@@ -48,7 +42,12 @@ extension MirrorCommands {
           while the group runs. The pattern has {} in the place of the value, such as account-{}. The \
           token is for all these spaces: see `ferryd token create --all-spaces`.
           """),
-    ], flags: [JSONOption.flag], arguments: [nameArgument]
+    ]
+      + TokenOptions.options(
+        """
+        A token of the role admin; it is kept in the mirror's folder. The role writer is enough if \
+        the space defines all tables already.
+        """), flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
     let column = try spaceColumn(arguments)
@@ -76,7 +75,7 @@ extension MirrorCommands {
     let started = configuration
     try await warnOfRole(name, started.database)
     let plan = try await explained(name) {
-      try await MirrorAdopter(started, in: folder, token: arguments.stringIfPresent("token"))
+      try await MirrorAdopter(started, in: folder, token: TokenOptions.token(arguments))
         .begin()
     }
     let progress = ProgressBar("adopting", unit: .items("rows"))

@@ -57,16 +57,13 @@ enum MirrorCommands {
     options: [
       serverOption, spaceOption,
       OptionSpec(
-        "token", value: "TOKEN",
-        help: "A token of the role writer; it is kept in the mirror's folder.",
-        environment: "FERRY_TOKEN"),
-      OptionSpec(
         "schema", value: "NAME", help: "The schema with the tables.", default: "public"),
       OptionSpec(
         "table", value: "NAME", help: "A table to mirror, instead of all.", repeated: true),
       OptionSpec(
         "type", value: "TABLE.COLUMN=TYPE", help: "Another type of a column.", repeated: true),
-    ], flags: [JSONOption.flag], arguments: [nameArgument]
+    ] + TokenOptions.options("A token of the role writer; it is kept in the mirror's folder."),
+    flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     let (name, folder) = try folder(arguments)
     var configuration = try configuration(name, space: try arguments.string("space"), arguments)
@@ -82,7 +79,7 @@ enum MirrorCommands {
     try await warnOfRole(name, configuration.database)
     let plan = try await explained(name) {
       try await Mirror.add(
-        configuration, in: folder, token: arguments.stringIfPresent("token"))
+        configuration, in: folder, token: TokenOptions.token(arguments))
     }
     let tables = plan.tables.map { "\(configuration.schema).\($0.name)" }
     if arguments.flag("json") {

@@ -26,7 +26,7 @@ extension MirrorCommands {
     var mirror = try configuration(name, space: pattern, arguments)
     mirror.adoptions = try adoptions(arguments)
     let configuration = MirrorGroupConfiguration(
-      mirror, column: column.name, pattern: pattern, token: arguments.stringIfPresent("token"))
+      mirror, column: column.name, pattern: pattern, token: try TokenOptions.token(arguments))
     let root = try root(arguments)
     try await warnOfRole(name, configuration.database)
     let (group, failed) = try await explained(name) {

@@ -21,17 +21,15 @@ enum MissionCommands {
     ])
 
   /// The options that name the server to ask instead of the store.
-  static let targetOptions = [
-    OptionSpec(
-      "server", value: "URL", help: "Ask this server instead of working on the store."),
-    OptionSpec(
-      "token", value: "TOKEN", help: "An admin's token, for --server.",
-      environment: "FERRY_TOKEN"),
-    OptionSpec(
-      "ca", value: "FILE",
-      help: "A PEM file of certificate authorities to trust, for --server.", kind: .file,
-      environment: "FERRY_CA"),
-  ]
+  static let targetOptions =
+    [
+      OptionSpec(
+        "server", value: "URL", help: "Ask this server instead of working on the store."),
+      OptionSpec(
+        "ca", value: "FILE",
+        help: "A PEM file of certificate authorities to trust, for --server.", kind: .file,
+        environment: "FERRY_CA"),
+    ] + TokenOptions.options("An admin's token, for --server.")
 
   static let spaceOption = OptionSpec(
     "space", value: "NAME", help: "The space of the mission.", required: true)

@@ -21,8 +21,8 @@ extension Problem: CommandFailureConvertible {
     let next =
       switch code {
       case .unauthorized, .forbidden:
-        "create a token with `ferryd token create --role admin`, and give it with --token or "
-          + "FERRY_TOKEN"
+        "create a token with `ferryd token create --role admin`, and give it with "
+          + "--token-file or FERRY_TOKEN"
       case .unknownSpace: "check --space, or make it with `ferryd space create NAME`"
       case .notFound: "check the name, --space and --server"
       case .missionConflict:

@@ -62,7 +62,7 @@ enum MissionTargets {
     if let url = arguments.stringIfPresent("server") {
       return try await body(
         RemoteMissions(
-          url, token: arguments.stringIfPresent("token"), space: name,
+          url, token: TokenOptions.token(arguments), space: name,
           authorities: arguments.stringIfPresent("ca")))
     }
     return try await LocalMissions.withContent(arguments) { store, content in
