@@ -122,7 +122,7 @@ let package = Package(
     library("FerryTransport", "Client/Transport", needs: ["FerryPlatform"]),
     library(
       "FerryCurlTransport", "Client/CurlTransport",
-      needs: ["CFerryCurl", "FerryCryptography", "FerryTransport"]),
+      needs: ["CFerryCurl", "FerryCryptography", "FerryTransport", "FerryPlatform"]),
     library(
       "FerryNetworking", "Client/Networking",
       needs: [

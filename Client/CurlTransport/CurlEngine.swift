@@ -15,10 +15,12 @@ final class CurlEngine: Sendable {
   ) {
     let queue = CurlQueue()
     self.queue = queue
-    let exceptions = ProxyExceptions.list(environment: ProcessInfo.processInfo.environment)
+    let environment = ProcessInfo.processInfo.environment
+    let exceptions = ProxyExceptions.list(environment: environment)
+    let proxies = ProxyAddresses(configured: configuration.proxy, environment: environment)
     let thread = Thread {
       let settings = EasyHandle.Settings(
-        configuration: configuration, proxyExceptions: exceptions)
+        configuration: configuration, proxyExceptions: exceptions, proxies: proxies)
       CurlLoop(queue, settings).run()
       threadEnded()
     }

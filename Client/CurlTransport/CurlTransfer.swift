@@ -33,6 +33,8 @@ final class CurlTransfer: @unchecked Sendable {
   private(set) var isConnected = false
   /// The body, if it is read part by part.
   var source: BodySource?
+  /// The proxies to which every request may connect.
+  var proxies: ProxyAddresses?
   /// The common bandwidth limit of all transfers.
   var gate: BandwidthGate?
   /// The reasons why the transfer is paused.
@@ -84,12 +86,30 @@ final class CurlTransfer: @unchecked Sendable {
 
 // Curl's callbacks.
 extension CurlTransfer {
+  /// Returns whether the exchange may connect to an address, which its next request needs.
+  func mayConnect(to address: NetworkAddress?, port: UInt16) -> Bool {
+    let rule = request.destinations
+    if rule == .any { return true }
+    guard let next = easy?.effectiveAddress.flatMap({ try? RequestAddress($0) }) else {
+      return false
+    }
+    if let refusal = rule.refusal(of: next) {
+      self.refusal = refusal
+      return false
+    }
+    guard let refusal = rule.refusal(of: next, at: address) else { return true }
+    if let address, proxies?.contain(address, port: port) == true { return true }
+    self.refusal = refusal
+    return false
+  }
+
   /// Notes that a connection is ready for the next request of the exchange. Returns whether to send
-  /// it.
-  func connectionIsReady() -> Bool {
+  /// it. The connection may be one that an earlier request opened.
+  func connectionIsReady(to remote: NetworkAddress?, port: UInt16) -> Bool {
     isConnected = true
     hasMoved = true
     guard !abandoned.load(ordering: .relaxed) else { return false }
+    guard mayConnect(to: remote, port: port) else { return false }
     guard let easy, let url = easy.effectiveAddress, let next = try? RequestAddress(url) else {
       refusal = TransportError(
         .redirectRefused, "\(address.endpoint) redirects to an invalid address")

@@ -7,6 +7,7 @@ extension EasyHandle {
   struct Settings {
     let configuration: TransportConfiguration
     let proxyExceptions: String
+    let proxies: ProxyAddresses
   }
 
   /// Sets every option for a transfer; throws if the request is not valid.
@@ -19,6 +20,7 @@ extension EasyHandle {
     try setMethod(transfer)
     try setFields(transfer.request, transfer.address)
     setLimits(transfer)
+    transfer.proxies = settings.proxies
     setCallbacks(transfer)
     if let refusal {
       let reason = String(cString: curl_easy_strerror(refusal))
@@ -117,6 +119,10 @@ extension EasyHandle {
     set(CURLOPT_HEADERDATA, context)
     set(CURLOPT_WRITEFUNCTION, receiveBody)
     set(CURLOPT_WRITEDATA, context)
+    if transfer.request.destinations != .any {
+      setOpenSocket(openSocket)
+      set(CURLOPT_OPENSOCKETDATA, context)
+    }
     setBeforeRequest(connectionIsReady)
     set(CURLOPT_PREREQDATA, context)
     if transfer.isObserved {
@@ -165,7 +171,30 @@ private func connectionIsReady(
   _ localHost: UnsafeMutablePointer<CChar>?, _ remotePort: Int32, _ localPort: Int32
 ) -> Int32 {
   guard let context else { return CURL_PREREQFUNC_ABORT }
-  return transfer(context).connectionIsReady() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+  let address = remoteHost.flatMap { NetworkAddress(literal: String(cString: $0)) }
+  let port = UInt16(truncatingIfNeeded: remotePort)
+  return transfer(context).connectionIsReady(to: address, port: port)
+    ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+}
+
+/// Opens the socket of a new connection, if the transfer may connect to the address.
+private func openSocket(
+  _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype,
+  _ target: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+  guard let context, let target, let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr)
+  else { return CURL_SOCKET_BAD }
+  let start = UnsafeRawPointer(target) + offset
+  let bytes = UnsafeRawBufferPointer(start: start, count: Int(target.pointee.addrlen))
+  // The port is at the same place in addresses of IPv4 and IPv6.
+  let port = bytes.count < 4 ? 0 : UInt16(bytes[2]) << 8 | UInt16(bytes[3])
+  guard transfer(context).mayConnect(to: NetworkAddress(socket: bytes), port: port) else {
+    return CURL_SOCKET_BAD
+  }
+  let descriptor = socket(
+    target.pointee.family, target.pointee.socktype, target.pointee.protocol)
+  if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+  return descriptor
 }
 
 private func readBody(

@@ -59,6 +59,10 @@ final class EasyHandle {
     note(ferry_curl_set_before_request(pointer, value))
   }
 
+  func setOpenSocket(_ value: @escaping curl_opensocket_callback) {
+    note(ferry_curl_set_open_socket(pointer, value))
+  }
+
   func setSeek(_ value: @escaping curl_seek_callback) {
     note(ferry_curl_set_seek(pointer, value))
   }

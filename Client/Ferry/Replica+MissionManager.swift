@@ -36,7 +36,7 @@ extension Replica {
     let root = place + ".missions"
     let files = try parts.files(in: root, key: key)
     let store = try await parts.store(in: root)
-    let open = requests(over: transport, silence: options.silence)
+    let open = requests(over: transport, options)
     let manager = try await MissionManager.open(
       store: store, files: files, downloader: parts.downloader?(open) ?? Self.downloader(open),
       catalogue: parts.catalogue ?? ReplicaCatalogue(replica: self), options: options)
@@ -59,7 +59,7 @@ extension Replica {
 
   /// Returns the function that sends requests to the replica's current server, with its token.
   private func requests(
-    over transport: any Transport, silence: Duration
+    over transport: any Transport, _ options: MissionOptions
   ) -> DownloadOpening {
     { [self] (source, fields) async throws(TransportError) -> TransportStream in
       let server: ServerAccess
@@ -78,8 +78,9 @@ extension Replica {
       var configuration = NetworkConfiguration(base)
       configuration.certificateAuthorities = address.certificateAuthorities
       let client = NetworkClient(configuration, transport: transport)
-      return try await ChunkedDownloader.requests(through: client, timeout: silence)(
-        source, fields)
+      return try await ChunkedDownloader.requests(
+        through: client, timeout: options.silence,
+        allowsPrivateAddresses: options.allowsPrivateAddresses)(source, fields)
     }
   }
 }

@@ -18,6 +18,9 @@ public enum DownloadSource: Sendable, Equatable {
   case blob(ContentHash)
   /// Any http or https address.
   case url(String)
+  /// An address from a published manifest. The server and the publishers of the space choose it, so
+  /// private addresses are refused unless the app allows them (``MissionOptions``).
+  case published(String)
   /// A request whose answer is the file. It may be sent more than once.
   case request(ContentRequest)
 }

@@ -38,6 +38,8 @@ public struct TransportRequest: Sendable, Equatable {
   public var responseLimit: Int
   /// The addresses to which redirects may lead.
   public var redirects = RedirectRule.follow
+  /// The addresses to which the request and its redirects may connect.
+  public var destinations = DestinationRule.any
   /// Names of secret fields besides `Authorization` and `Cookie`. Those two never go to another
   /// origin; with one of these fields, a redirect to another origin fails.
   public var privateFields: [String] = []

@@ -28,6 +28,10 @@ static inline CURLcode ferry_curl_set_before_request(CURL *easy, curl_prereq_cal
   return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value);
 }
 
+static inline CURLcode ferry_curl_set_open_socket(CURL *easy, curl_opensocket_callback value) {
+  return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, value);
+}
+
 static inline CURLcode ferry_curl_set_seek(CURL *easy, curl_seek_callback value) {
   return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, value);
 }

@@ -13,6 +13,7 @@ struct MissionForeignTests {
   private let proxy: TCPProxy
   private let server: Server
   private let device: Device
+  private let sum: String
 
   /// Publishes a mission of one item on nginx, whose content must be `right`.
   init() async throws {
@@ -20,20 +21,42 @@ struct MissionForeignTests {
     proxy = try TCPProxy(to: elsewhere.port)
     server = try await Server.start()
     device = try await Device.joined(server.url)
-    let folder = try TemporaryDirectory()
-    let manifest = folder.file("mission.json")
     var hash = SHA256()
     right.withUnsafeBytes { hash.update($0) }
-    let sum = hash.finish().map { byte in
+    sum = hash.finish().map { byte in
       (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }.joined()
+    try await publish("\(proxy.url)/file")
+  }
+
+  /// Publishes the mission with its item at an address.
+  private func publish(_ url: String) async throws {
+    let folder = try TemporaryDirectory()
+    let manifest = folder.file("mission.json")
     try Data(
       """
-      {"items": [{"path": "media/film.mp4", "url": "\(proxy.url)/file", "sha256": "\(sum)",
+      {"items": [{"path": "media/film.mp4", "url": "\(url)", "sha256": "\(sum)",
         "size": \(right.count)}]}
       """.utf8
     ).write(to: manifest)
     try await server.publish(manifest.path, as: "film")
+  }
+
+  @Test("a publisher cannot make a device request its own network, unless its user allows that")
+  func inside() async throws {
+    try elsewhere.replace(right, modified: 1_000_000_000)
+    // The server's own host is 127.0.0.1. All of these are this machine, too.
+    for host in ["localhost", "127.1", "127.0.0.2", "[::1]", "[::ffff:127.0.0.1]"] {
+      try await publish("http://\(host):\(elsewhere.port)/file")
+      let failed = try await device.ferry("mission", "download", "film", exits: 1)
+      #expect(failed.error.contains("no public address"), "\(host): \(failed.error)")
+    }
+    try await publish("http://localhost:\(elsewhere.port)/file")
+    try await device.ferry("mission", "download", "film", "--allow-private-addresses")
+    try await expectRight()
+    // The content came once.
+    let log = try await elsewhere.log { $0 == 200 && $1 == right.count }
+    #expect(log.count == 1)
   }
 
   /// Downloads until half of the item has come, and is killed then.

@@ -17,7 +17,7 @@ extension FerryCommand {
         "shell", value: "VERSION",
         help: "The version of the shell that shows the bundles; 1 by default.",
         environment: "FERRY_SHELL_VERSION"),
-    ],
+    ], flags: [allowPrivateAddresses],
     subcommands: [
       bundleList, bundleShow, bundleFetch, bundleActivate, bundleConfirm, bundleFallback,
     ],

@@ -15,7 +15,7 @@ extension FerryCommand {
       With a key file the content is encrypted at rest (AES-256-GCM). Programs then read it \
       through the library, and all commands about these missions need the key.
       """,
-    options: [missionKeyFile],
+    options: [missionKeyFile], flags: [allowPrivateAddresses],
     subcommands: [
       missionList, missionShow, missionDownload, missionPause, missionResume, missionCancel,
       missionRemove, missionVerify, missionPath, missionTrust,
@@ -30,6 +30,13 @@ extension FerryCommand {
   static let missionKeyFile = OptionSpec(
     "key-file", value: "FILE", help: "A file with the key: 32 bytes, or 64 hexadecimal digits.",
     kind: .file, environment: "FERRY_MISSION_KEY_FILE")
+
+  static let allowPrivateAddresses = FlagSpec(
+    "allow-private-addresses",
+    help: """
+      Also fetch content from private, loopback and link-local addresses that a mission names. \
+      Without it only the server's own host may have such an address.
+      """)
 
   static let missionArgument = ArgumentSpec("ID", help: "The mission's identifier.")
 
@@ -237,6 +244,7 @@ extension FerryCommand {
     configuration.bandwidth = BandwidthLimits(receiving: rate)
     var options = MissionOptions()
     options.silence = silence
+    options.allowsPrivateAddresses = arguments.flag(allowPrivateAddresses.name)
     return try await replica.missionManager(
       options: options, key: try MissionKeyFile.key(arguments),
       transport: SystemTransport(configuration: configuration),

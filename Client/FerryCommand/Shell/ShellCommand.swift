@@ -38,7 +38,7 @@ extension FerryCommand {
       missionKeyFile,
     ],
     flags: [
-      FlagSpec("sync", help: "Sync continuously while the page is open."),
+      allowPrivateAddresses, FlagSpec("sync", help: "Sync continuously while the page is open."),
       FlagSpec("no-open", help: "Print the address, and open no browser."),
       FlagSpec("window", help: "Open a window of its own instead of a browser; see `make window`."),
       FlagSpec("declarations", help: "Print the TypeScript declarations of ferry.js, and end."),

@@ -128,8 +128,10 @@ struct ShellRun {
     of replica: Replica, over transport: SystemTransport
   ) async throws -> MissionManager {
     if let opened { return opened.missions }
+    var options = MissionOptions()
+    options.allowsPrivateAddresses = arguments.flag(FerryCommand.allowPrivateAddresses.name)
     return try await replica.missionManager(
-      key: try MissionKeyFile.key(arguments), transport: transport)
+      options: options, key: try MissionKeyFile.key(arguments), transport: transport)
   }
 
   private func origins() throws -> [String] {

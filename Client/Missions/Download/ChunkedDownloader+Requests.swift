@@ -8,18 +8,21 @@ extension ChunkedDownloader {
   /// - Parameters:
   ///   - server: the address above `/v1/blobs`, without a slash at the end.
   ///   - timeout: the longest silence of an answer.
+  ///   - allowsPrivateAddresses: see ``MissionOptions/allowsPrivateAddresses``.
   public static func requests(
     over transport: any Transport, server: String, headers: TransportHeaders = [:],
-    timeout: Duration = .seconds(30)
+    timeout: Duration = .seconds(30), allowsPrivateAddresses: Bool = false
   ) -> DownloadOpening {
-    { (source, fields) async throws(TransportError) -> TransportStream in
+    let rule = destinations(of: server, allowsPrivateAddresses)
+    return { (source, fields) async throws(TransportError) -> TransportStream in
       var request =
         switch source {
         case .blob(let hash): TransportRequest(.get, "\(server)/v1/blobs/\(hash)", headers: headers)
-        case .url(let url): TransportRequest(.get, url)
+        case .url(let url), .published(let url): TransportRequest(.get, url)
         case .request(let request): try TransportRequest(request)
         }
       for field in fields.fields { request.headers.add(field.name, field.value) }
+      if case .published = source { request.destinations = rule }
       request.timeout = timeout
       request.minimumRate = RequestPace.downloadRateMin
       return try await transport.stream(request)
@@ -31,18 +34,22 @@ extension ChunkedDownloader {
   /// Retries follow the downloader's policy, not the client's, because the downloader knows the
   /// fetched parts.
   ///
-  /// - Parameter timeout: the longest silence of an answer; `nil` takes the client's.
+  /// - Parameters:
+  ///   - timeout: the longest silence of an answer; `nil` takes the client's.
+  ///   - allowsPrivateAddresses: see ``MissionOptions/allowsPrivateAddresses``.
   public static func requests(
-    through client: NetworkClient, timeout: Duration? = nil
+    through client: NetworkClient, timeout: Duration? = nil, allowsPrivateAddresses: Bool = false
   ) -> DownloadOpening {
-    { (source, fields) async throws(TransportError) -> TransportStream in
+    let rule = destinations(of: client.mainAddress ?? "", allowsPrivateAddresses)
+    return { (source, fields) async throws(TransportError) -> TransportStream in
       var request =
         switch source {
         case .blob(let hash): NetworkRequest("/v1/blobs/\(hash)")
-        case .url(let url): NetworkRequest(url: url)
+        case .url(let url), .published(let url): NetworkRequest(url: url)
         case .request(let request): try NetworkRequest(request)
         }
       for field in fields.fields { request.headers.add(field.name, field.value) }
+      if case .published = source { request.destinations = rule }
       request.timeout = timeout
       request.minimumRate = RequestPace.downloadRateMin
       request.retry = RetryPolicy(attemptsMax: 1)
@@ -58,6 +65,14 @@ extension ChunkedDownloader {
         return TransportStream(status: status, headers: answer.headers, body: nothing)
       }
     }
+  }
+
+  /// Returns the addresses from which content of published missions may come.
+  private static func destinations(
+    of server: String, _ allowsPrivateAddresses: Bool
+  ) -> DestinationRule {
+    allowsPrivateAddresses
+      ? .any : .publicAddresses(besides: (try? RequestAddress(server))?.host)
   }
 }
 

@@ -68,7 +68,7 @@ extension MissionManager {
       let chunks = item.chunks
       if files.isSealed { try await reuseSealed(item, manifest.chunkSize) }
       let job = DownloadJob(
-        source: item.isHosted ? .blob(item.hash) : .url(item.url ?? ""), size: item.size,
+        source: item.isHosted ? .blob(item.hash) : .published(item.url ?? ""), size: item.size,
         hash: item.hash, chunkSize: chunks.isEmpty ? max(1, item.size) : manifest.chunkSize,
         chunks: chunks, partialPath: files.partialPath(of: item.hash))
       try await transfer(
@@ -203,7 +203,12 @@ extension MissionError {
       case .busy: .busy
       }
     var message = error.message
-    if case (.url(let url), .server) = (source, error.kind) {
+    let address: String? =
+      switch source {
+      case .url(let url), .published(let url): url
+      case .blob, .request, nil: nil
+      }
+    if let url = address, case .server = error.kind {
       let authority = url.split(separator: "/", maxSplits: 2).dropFirst().first
       let host = authority?.split(separator: "@").last ?? "elsewhere"
       message = "\(host): \(message)"

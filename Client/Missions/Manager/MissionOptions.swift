@@ -16,6 +16,10 @@ public struct MissionOptions: Sendable {
   public var signer: [UInt8]?
   /// The longest silence of a server before the request is repeated.
   public var silence: Duration = .seconds(30)
+  /// Whether content of published missions may come from private, loopback and link-local addresses
+  /// other than the server's own. A publisher could otherwise make this device request services of
+  /// its own network.
+  public var allowsPrivateAddresses = false
   /// Pauses between attempts while there is no connection; the attempts never run out.
   public var pauses = RetryPolicy(delayBase: .seconds(1), delayMax: .seconds(30), attemptsMax: nil)
 

@@ -36,6 +36,9 @@ public final class NetworkClient: Sendable {
     self.surroundings = surroundings
   }
 
+  /// The address of the main base; `nil` if there is none.
+  package var mainAddress: String? { assembly.configuration.main?.url }
+
   /// Sends a request and returns the whole response after the filters.
   ///
   /// - Parameter progress: receives progress in both directions; it starts at zero for each

@@ -29,6 +29,7 @@ struct RequestAssembly: Sendable {
       connectTimeout: request.connectTimeout ?? configuration.connectTimeout,
       responseLimit: request.responseLimit ?? configuration.responseLimit)
     transport.redirects = request.redirects ?? configuration.redirects
+    transport.destinations = request.destinations
     transport.certificateAuthorities = configuration.certificateAuthorities
     transport.minimumRate = request.minimumRate
     // The transport omits these two by itself.

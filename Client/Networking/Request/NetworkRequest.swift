@@ -46,6 +46,8 @@ public struct NetworkRequest: Sendable {
   public var minimumRate: Int?
   /// The addresses to which the server may redirect the request.
   public var redirects: RedirectRule?
+  /// The addresses to which the request and its redirects may connect.
+  public var destinations = DestinationRule.any
 
   /// Creates a request for `path`, percent-encoded already.
   public init(

@@ -55,6 +55,7 @@ struct SessionRequest: Sendable {
         .other, "\(first.endpoint) redirects to an address that is not one of http")
     }
     if status == 303 && method == .post { (method, body) = (.get, nil) }
+    if let refusal = request.destinations.refusal(of: address) { throw refusal }
     let check = RedirectCheck(request: request, first: first)
     if let refusal = check.refusal(of: address, after: previous, sendsBody: body != nil) {
       throw refusal

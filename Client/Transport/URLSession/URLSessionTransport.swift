@@ -121,6 +121,7 @@ public final class URLSessionTransport: Transport {
   ) throws(TransportError) -> SessionTransfer {
     if let fault { throw fault }
     let address = try RequestAddress(request.url)
+    if let refusal = request.destinations.refusal(of: address) { throw refusal }
     guard let url = SessionRequest.url(request.url) else {
       throw TransportError(.badAddress, "“\(request.url)” is not an address")
     }
