@@ -22,6 +22,13 @@ enum QuotaOptions {
       help: "Bytes that one user may write to a space's history in a day.", kind: .byteSize,
       default: "64GiB", environment: "FERRY_QUOTA_DAILY_BYTES"),
     OptionSpec(
+      "quota-space-daily-bytes", value: "SIZE",
+      help: """
+        Bytes that all users may write to a space's history in a day; above it, a user who wrote \
+        less than a sixty-fourth of it goes on.
+        """,
+      kind: .byteSize, default: "256GiB", environment: "FERRY_QUOTA_SPACE_DAILY_BYTES"),
+    OptionSpec(
       "quota-buffered-packets", value: "N",
       help: "Packets of one user that a space buffers until earlier ones arrive.", kind: counted,
       default: "5000", environment: "FERRY_QUOTA_BUFFERED_PACKETS"),
@@ -34,6 +41,9 @@ enum QuotaOptions {
     OptionSpec(
       "quota-spaces", value: "N", help: "Spaces that one user may create.", kind: counted,
       default: "10000", environment: "FERRY_QUOTA_SPACES"),
+    OptionSpec(
+      "quota-tokens", value: "N", help: "Tokens that an admin of spaces may make.", kind: counted,
+      default: "10000", environment: "FERRY_QUOTA_TOKENS"),
     OptionSpec(
       "quota-streams", value: "N",
       help: "Event streams that one user may have open at this server.",
@@ -53,10 +63,12 @@ enum QuotaOptions {
     quotas.spaceBytes = Int64(try arguments.byteSize("quota-space-bytes"))
     quotas.spaceRecords = Int64(try arguments.integer("quota-space-records"))
     quotas.dailyBytes = Int64(try arguments.byteSize("quota-daily-bytes"))
+    quotas.spaceDailyBytes = Int64(try arguments.byteSize("quota-space-daily-bytes"))
     quotas.bufferedPackets = Int64(try arguments.integer("quota-buffered-packets"))
     quotas.bufferedBytes = Int64(try arguments.byteSize("quota-buffered-bytes"))
     quotas.devices = Int64(try arguments.integer("quota-devices"))
     quotas.spaces = Int64(try arguments.integer("quota-spaces"))
+    quotas.tokens = Int64(try arguments.integer("quota-tokens"))
     quotas.streams = try arguments.integer("quota-streams")
     quotas.unpublishedBytes = Int64(try arguments.byteSize("quota-unpublished"))
     return quotas

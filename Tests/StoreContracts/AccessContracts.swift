@@ -47,6 +47,46 @@ extension StoreContract {
       try require(try await store.hasEverHadTokens(), "the store forgot that it had tokens")
       await store.close()
     },
+    StoreContract("a token keeps the account of its maker, whose tokens are bounded") { under in
+      let store = try await under.open(.standard)
+      let maker = try unwrap(Principal("jwt:https://id.example#\u{1F600}"), "a principal")
+      func made(_ number: UInt8) -> StoredToken {
+        StoredToken(
+          id: TokenID(hash: hash(number)), account: maker,
+          grants: AccessGrants(.name("made"), .reader), createdAt: 1)
+      }
+      for number in UInt8(1)...2 {
+        try require(
+          try await store.addToken(made(number), hash: hash(number), by: nil, quota: 2), "a token")
+      }
+      try require(
+        try await !store.addToken(made(3), hash: hash(3), by: mark, quota: 2), "one too many")
+      try require(try await store.token(hash: hash(3)) == nil, "it is not kept")
+      try require(try await store.audit(AuditQuery()).isEmpty, "it is not in the log")
+      let own = token(4, AccessGrants(everywhere: .reader))
+      try require(
+        try await store.addToken(own, hash: hash(4), by: nil, quota: 2), "one of no account")
+      try require(try await store.token(hash: hash(2))?.token, is: made(2), "a token")
+      _ = try await store.removeToken(made(1).id, by: nil)
+      try require(
+        try await store.addToken(made(3), hash: hash(3), by: nil, quota: 2), "in its place")
+      await store.close()
+    },
+    StoreContract("a token has a bounded number of secrets, and the newest ones are valid") {
+      under in
+      let store = try await under.open(.standard)
+      let token = token(1, AccessGrants(everywhere: .admin))
+      try await store.addToken(token, hash: hash(1), by: nil)
+      let last = UInt8(StoredToken.secretsMax + 5)
+      for number in 2...last {
+        _ = try await store.rotateToken(
+          token.id, hash: hash(number), graceEnd: 1_000 + Int64(number), by: nil)
+      }
+      try require(
+        try await store.secretHashes().count, is: StoredToken.secretsMax, "secrets")
+      try require(try await store.token(hash: hash(last)) != nil, "the newest one")
+      await store.close()
+    },
     StoreContract("a rotated token keeps its identifier, and its former secret expires") { under in
       let store = try await under.open(.standard)
       let token = token(1, AccessGrants(everywhere: .admin))

@@ -181,6 +181,11 @@ extension StoreContract {
         try require(
           try await space.problem(of: Author(13).device, by: two, quota: 11), is: .storageQuota,
           "one device too many")
+        let made = try unwrap(
+          Principal("token:0123456789abcdef@\(two.id)"), "a token that it made")
+        try require(
+          try await space.problem(of: Author(13).device, by: made, quota: 11), is: .storageQuota,
+          "one device too many of its account")
         // Its present devices go on reporting, and so do others.
         try await space.reports(["1": "broken"], of: silent, by: two, quota: 11)
         try await space.reports(["1": nil], of: Author(13).device, by: one, quota: 11)

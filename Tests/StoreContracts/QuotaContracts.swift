@@ -5,6 +5,11 @@ extension StoreContract {
   private static let one = Principal.member(1)
   private static let two = Principal.member(2)
 
+  /// Two tokens that the principal `owner:ada` made.
+  private static let made = ["0", "1"].map { digit in
+    Principal("token:" + String(repeating: digit, count: 16) + "@owner:ada") ?? .anonymous
+  }
+
   private static func quotas(_ change: (inout Quotas) -> Void) -> Quotas {
     var quotas = Quotas.standard
     change(&quotas)
@@ -111,6 +116,79 @@ extension StoreContract {
         try await space.pruneSlices(bufferedBefore: SpaceUnderTest.now)
         let left = try await space.usage(of: one)
         try require([left.packets, left.packetBytes], is: [0, 0], "after pruning")
+      }
+    },
+    StoreContract("tokens that one principal made share its quotas, and no devices") { under in
+      let quotas = quotas {
+        $0.devices = 3
+        $0.bufferedPackets = 2
+        $0.principalRecords = 3
+      }
+      try await under.withSpace(quotas: quotas) { space in
+        var authors = (1...4).map { Author(UInt64($0)) }
+        let firsts = authors.indices.map { authors[$0].packet(inserting: ["a\($0)"]) }
+        let seconds = authors.indices.map { authors[$0].packet(inserting: ["b\($0)"]) }
+        for index in 0..<2 {
+          let result = try await space.send(seconds[index], from: made[index])
+          try require(result.status, is: .buffered, "packet \(index)")
+        }
+        try require(
+          try await space.send(seconds[2], from: made[0]).problem?.code, is: .bufferFull,
+          "a third packet")
+        try require(
+          try await space.send(firsts[0], from: made[1]).problem?.code, is: .deviceTaken,
+          "the other token's device")
+        let account = made[0].account
+        try require(try await space.usage(of: account).packets, is: 2, "packets of both")
+        try await space.pruneSlices(bufferedBefore: SpaceUnderTest.now)
+        try require(try await space.usage(of: account).packets, is: 0, "packets after pruning")
+        for (packet, token) in [(firsts[0], 0), (seconds[0], 0), (firsts[1], 1)] {
+          try require(
+            try await space.send(packet, from: made[token]).status, is: .applied, "a record")
+        }
+        try require(
+          try await space.send(seconds[1], from: made[1]).problem?.code, is: .storageQuota,
+          "a fourth record")
+        try require(try await space.usage(of: account).records, is: 3, "records of both")
+        let owner = try unwrap(Principal("owner:ada"), "the maker")
+        try require(
+          try await space.send(firsts[2], from: owner).problem?.code, is: .storageQuota,
+          "the maker's own record")
+        try require(try await space.usage(of: account).devices, is: 2, "devices of all")
+        let slice = PruneSlice(bufferedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
+        try await space.prune()
+        _ = try await space.store.prune(slice, of: space.space.id)
+        try require(try await space.usage(of: account).devices, is: 0, "devices after pruning")
+      }
+    },
+    StoreContract("the spaces that an account's tokens created are bounded together") { under in
+      let store = try await under.open(.standard)
+      let marks = made.map { AuditMark($0, at: SpaceUnderTest.now) }
+      let first = try await store.createSpace(.name("first"), by: marks[0], quota: 1)
+      try require(first != nil, "the first space")
+      let second = try await store.createSpace(.name("second"), by: marks[1], quota: 1)
+      try require(second == nil, "the other token's space")
+      await store.close()
+    },
+    StoreContract("above a space's bytes of a day, principals that wrote little go on") { under in
+      let quotas = quotas { $0.spaceDailyBytes = 100_000 }
+      try await under.withSpace(quotas: quotas) { space in
+        var (author, other) = (Author(1), Author(2))
+        let text = Value.text(String(repeating: "x", count: 60_000))
+        for record in ["a", "b"] {
+          try await space.send(author.packet([author.insert(record, ["x": text])]), from: one)
+        }
+        let packet = author.packet([author.update("a", ["x": 1])])
+        try require(
+          try await space.send(packet, from: one).problem?.code, is: .writeQuota,
+          "a principal that wrote much")
+        try require(
+          try await space.send(other.packet(inserting: ["c"]), from: two).status, is: .applied,
+          "a principal that wrote nothing")
+        let tomorrow = SpaceUnderTest.now + Usage.dayLength
+        try require(
+          try await space.send(packet, from: one, now: tomorrow).status, is: .applied,
+          "the next day")
       }
     },
     StoreContract("a principal's number of devices is bounded") { under in

@@ -14,7 +14,7 @@ struct RateLimiterTests {
     let (ada, eve) = (try principal("owner:ada"), try principal("owner:eve"))
     for _ in 0..<5 { #expect(limiter.countRequest(of: eve, now: .seconds(1)) == nil) }
     let waitFound = limiter.countRequest(of: eve, now: .seconds(1))
-    let wait = try #require(waitFound)
+    let wait = try #require(waitFound?.wait)
     #expect(wait == .milliseconds(100))
     #expect(limiter.countRequest(of: ada, now: .seconds(1)) == nil)
     #expect(limiter.countRequest(of: eve, now: .seconds(1) + wait) == nil)
@@ -30,12 +30,12 @@ struct RateLimiterTests {
     #expect(limiter.countRequest(of: eve, now: .zero) == nil)
     limiter.count(bytes: 1_200, of: eve, now: .zero)
     let waitFound = limiter.countRequest(of: eve, now: .zero)
-    let wait = try #require(waitFound)
+    let wait = try #require(waitFound?.wait)
     #expect(wait > .seconds(2) && wait < .seconds(3))
     #expect(limiter.countRequest(of: eve, now: .seconds(3)) == nil)
     limiter.count(bytes: .max, of: eve, now: .seconds(3))
     let longestFound = limiter.countRequest(of: eve, now: .seconds(3))
-    let longest = try #require(longestFound)
+    let longest = try #require(longestFound?.wait)
     #expect(longest < .seconds(11))
   }
 
@@ -77,7 +77,7 @@ struct RateLimiterTests {
       #expect(limiter.countRequest(of: eve, now: now) != nil)
       _ = try limiter.countRequest(of: principal("owner:\(number)"), now: now)
       limiter.noteFailure(at: "10.0.\(number / 250).\(number % 250)", now: now)
-      #expect(limiter.principalCount <= 101 && limiter.addressCount <= 101)
+      #expect(limiter.accountCount <= 101 && limiter.addressCount <= 101)
     }
   }
 

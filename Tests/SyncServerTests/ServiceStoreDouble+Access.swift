@@ -4,13 +4,17 @@ import FerryProtocol
 
 extension ServiceStoreDouble {
   func addToken(
-    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
-  ) async throws(StoreError) {
-    state.withLock {
-      $0.tokens.append((token, hash, nil))
-      $0.hadTokens = true
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64
+  ) async throws(StoreError) -> Bool {
+    let isAdded = state.withLock { state in
+      let others = state.tokens.filter { $0.token.account == token.account }
+      guard token.account == nil || others.count < quota else { return false }
+      state.tokens.append((token, hash, nil))
+      state.hadTokens = true
+      return true
     }
-    if let mark { try await note(mark.entry(.tokenCreated)) }
+    if isAdded, let mark { try await note(mark.entry(.tokenCreated)) }
+    return isAdded
   }
 
   func token(hash: [UInt8]) async throws(StoreError) -> KnownToken? {

@@ -21,7 +21,7 @@ struct StoreFormatTests {
         Issue.record("\(error)")
         return
       }
-      #expect(reason.contains("its format is \(version), and this version needs format 2"))
+      #expect(reason.contains("its format is \(version), and this version needs format 3"))
     }
   }
 

@@ -68,6 +68,7 @@ struct WrittenFormTests {
     let wall = ServiceClockDouble.wall
     let member =
       "\"id\":\"\(TokenID(hash: secret.hash))\",\"name\":\"\",\"owner\":\"a\\\"b\","
+      + "\"account\":\"owner:a\\\"b\","
       + "\"spaces\":{\"*\":\"admin\",\"notes\":\"writer\"},\"createdAt\":\(wall),"
       + "\"expiresAt\":\(Int64.max),\"lastUsedAt\":null"
     let list = await fixture.send("GET", "/v1/tokens", token: secret)
@@ -80,7 +81,8 @@ struct WrittenFormTests {
     let id = try #require(answer?["id"] as? String)
     #expect(
       text(made.bytes) == """
-        {"token":"\(token)","id":"\(id)","name":"n","owner":null,"spaces":{"notes":"reader"},\
+        {"token":"\(token)","id":"\(id)","name":"n","owner":null,"account":"token:\(id)",\
+        "spaces":{"notes":"reader"},\
         "createdAt":\(wall),"expiresAt":null,"lastUsedAt":null}
         """)
     let audit = text(await fixture.send("GET", "/v1/audit", token: secret).bytes)

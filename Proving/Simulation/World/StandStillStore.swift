@@ -136,10 +136,10 @@ final class StandStillStore: SyncStore {
   }
 
   func addToken(
-    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
-  ) async throws(StoreError) {
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64
+  ) async throws(StoreError) -> Bool {
     try await still { store async throws(StoreError) in
-      try await store.addToken(token, hash: hash, by: mark)
+      try await store.addToken(token, hash: hash, by: mark, quota: quota)
     }
   }
 

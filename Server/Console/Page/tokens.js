@@ -18,6 +18,13 @@ function expiry(token) {
   return token.expiresAt < Date.now() ? badge("expired", "bad") : `${date(token.expiresAt)} UTC`;
 }
 
+/** Returns the account that the token counts to: its owner, itself, or the maker's. */
+function account(token) {
+  if (token.owner) return token.owner;
+  return token.account === `token:${token.id}`
+    ? el("span", { class: "soft" }, "itself") : el("span", { class: "code" }, token.account);
+}
+
 export async function tokens() {
   const area = el("div");
   const load = async () => area.replaceChildren(await listing({
@@ -27,7 +34,7 @@ export async function tokens() {
     columns: [
       { label: "Label", cell: (token) => [token.name || el("span", { class: "soft" }, "none"),
         el("span", { class: "small code" }, token.id)] },
-      { label: "Owner", cell: (token) => token.owner ?? el("span", { class: "soft" }, "itself") },
+      { label: "Counts to", cell: account },
       { label: "Permissions", cell: grants },
       { label: "Expires", cell: expiry },
       { label: "Last used", cell: (token) => token.lastUsedAt === null

@@ -58,6 +58,22 @@ enum AccessOptions {
       help: "Bytes a second of each principal, both directions together; 0 for no limit.",
       kind: .byteSize, default: "256MiB", environment: "FERRY_RATE_BYTES"),
     OptionSpec(
+      "space-rate-limit", value: "N",
+      help: """
+        Requests a second of each space, above which its principals have equal shares; 0 for no \
+        limit.
+        """,
+      kind: .integer(0...1_000_000), default: String(RateLimits.standard.spaceRequests),
+      environment: "FERRY_SPACE_RATE_LIMIT"),
+    OptionSpec(
+      "space-rate-burst", value: "N", help: "Requests of each space at once after a pause.",
+      kind: .integer(1...10_000_000), default: String(RateLimits.standard.spaceRequestBurst),
+      environment: "FERRY_SPACE_RATE_BURST"),
+    OptionSpec(
+      "space-rate-bytes", value: "SIZE",
+      help: "Bytes a second of each space, both directions together; 0 for no limit.",
+      kind: .byteSize, default: "1GiB", environment: "FERRY_SPACE_RATE_BYTES"),
+    OptionSpec(
       "auth-failures", value: "N",
       help: "Unknown tokens a minute from each address; 0 for no limit.",
       kind: .integer(0...1_000_000), default: String(RateLimits.standard.failures),
@@ -77,6 +93,9 @@ enum AccessOptions {
       requestBurst: try arguments.integer("rate-burst"),
       bytes: try arguments.byteSize("rate-bytes"),
       failures: try arguments.integer("auth-failures"))
+    configuration.rates.spaceRequests = try arguments.integer("space-rate-limit")
+    configuration.rates.spaceRequestBurst = try arguments.integer("space-rate-burst")
+    configuration.rates.spaceBytes = try arguments.byteSize("space-rate-bytes")
     configuration.auditRetention = max(
       .seconds(1), try arguments.duration("audit-retention"))
     configuration.issuer = try issuer(arguments)

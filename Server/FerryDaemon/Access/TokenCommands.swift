@@ -82,10 +82,10 @@ enum TokenCommands {
         return try TextOutput.standardOutput.line(answer.text)
       }
       let now = ServiceClock.system.wall()
-      var table = TextTable(["ID", "NAME", "OWNER", "ALLOWS", "CREATED", "EXPIRES", "USED"])
+      var table = TextTable(["ID", "NAME", "COUNTS TO", "ALLOWS", "CREATED", "EXPIRES", "USED"])
       for token in tokens {
         table.append([
-          token.id.text, token.name, token.owner ?? "", token.grants.text,
+          token.id.text, token.name, token.owner ?? token.account?.id ?? "", token.grants.text,
           RFC3339.text(milliseconds: token.createdAt), token.expiryText(now: now),
           token.lastUsedAt.map { RFC3339.text(milliseconds: $0) } ?? "never",
         ])
@@ -239,6 +239,7 @@ extension StoredToken {
   var json: JSONText {
     .object([
       ("id", .string(id.text)), ("name", .string(name)), ("owner", .string(orNull: owner)),
+      ("account", .string(Principal(self).account.id)),
       (
         "spaces",
         .object(grants.list.map { ($0.pattern.text, .string($0.role.rawValue)) })

@@ -100,5 +100,5 @@ extension RouteMatch {
 
 extension Principal {
   /// The account that is charged for the memory of contents. An open server has no accounts.
-  fileprivate var memoryAccount: String? { self == .anonymous ? nil : id }
+  fileprivate var memoryAccount: String? { self == .anonymous ? nil : account.id }
 }

@@ -49,14 +49,22 @@ extension SyncService {
     }
     if let fault = TokenRule.fault(creating: request, by: caller) { throw fault }
     var random = SystemRandomNumberGenerator()
-    let (token, secret) = request.make(now: parts.clock.wall(), random: &random)
-    let (store, mark) = (parts.store, mark(caller.principal))
+    let (token, secret) = request.make(
+      now: parts.clock.wall(), account: TokenRule.account(of: request, madeBy: caller),
+      random: &random)
+    let (store, quota, mark) = (parts.store, parts.quotas.tokens, mark(caller.principal))
     for (pattern, _) in token.grants.list {
       guard let space = pattern.space else { continue }
       _ = try await makeSpace(space, by: caller.principal)
     }
-    try await ask { () async throws(StoreError) in
-      try await store.addToken(token, hash: secret.hash, by: mark)
+    let isAdded = try await ask { () async throws(StoreError) in
+      try await store.addToken(token, hash: secret.hash, by: mark, quota: quota)
+    }
+    guard isAdded else {
+      throw Problem(
+        .storageQuota,
+        "you have made \(quota) tokens, the limit of one user. Revoke some, or ask the server's "
+          + "administrator")
     }
     return .json(Self.secret(secret, of: token), status: 201)
   }
@@ -159,6 +167,7 @@ extension JSONWriter {
     member("id", token.id.text)
     member("name", token.name)
     member("owner", token.owner)
+    member("account", Principal(token).account.id)
     key("spaces")
     raw(token.grants.encoded())
     member("createdAt", token.createdAt)

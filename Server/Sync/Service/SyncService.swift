@@ -265,13 +265,18 @@ package final class SyncService: Sendable {
     return visitor
   }
 
-  /// Counts an admitted request against the principal's rate.
+  /// Counts an admitted request against the rates of the principal and of the space.
   func count(_ context: inout RequestContext) throws(Problem) {
-    guard let principal = context.principal else { return }
-    if let wait = parts.gate.countRequest(of: principal) {
-      context.retryAfter = wait
-      throw .rateLimited("\(principal) sends more than this server's rate allows", wait)
-    }
+    guard let principal = context.principal,
+      let excess = parts.gate.countRequest(of: principal, in: context.space)
+    else { return }
+    context.retryAfter = excess.wait
+    let reason =
+      switch excess.limit {
+      case .principal: "\(principal.account) sends more than this server's rate allows"
+      case .space: "this space gets more than this server's rate allows, and much of it from you"
+      }
+    throw .rateLimited(reason, excess.wait)
   }
 
   /// Calls the store; a failure goes to the log, and to the client as a problem.
@@ -342,7 +347,8 @@ package final class SyncService: Sendable {
       span.end(entry, of: context.request)
     }
     if let principal = context.principal, context.problem != .rateLimited {
-      parts.gate.count(bytes: context.request.bodyWireBytes + (bytesOut ?? 0), of: principal)
+      parts.gate.count(
+        bytes: context.request.bodyWireBytes + (bytesOut ?? 0), of: principal, in: context.space)
     }
     parts.metrics.count(entry)
     parts.log.write(entry)

@@ -17,7 +17,7 @@ extension PlainStore {
       try connection.together {
         let id = try connection.rows(
           SpaceQueries.addOwnName,
-          [.text(name.value), .text(mark.principal.id), .integer(quota)]
+          [.text(name.value), .text(mark.principal.account.id), .integer(quota)]
         ) { try $0.integer(0) }.first
         if let id { try connection.insertSpace(id, name, epoch: epoch, by: mark) }
         return try connection.space(named: name)

@@ -77,6 +77,7 @@ enum StoreAdditions {
         mission TEXT NOT NULL,
         device TEXT NOT NULL,
         principal TEXT NOT NULL,
+        account TEXT NOT NULL,
         number bigint NOT NULL,
         failed bigint NOT NULL,
         reason TEXT,
@@ -84,6 +85,6 @@ enum StoreAdditions {
         PRIMARY KEY(space, mission, device)
       """,
     indexes: [
-      "CREATE INDEX bundle_reports_by_principal ON bundle_reports(space, mission, principal)"
+      "CREATE INDEX bundle_reports_by_account ON bundle_reports(space, mission, account)"
     ])
 }

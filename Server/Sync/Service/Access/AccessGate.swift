@@ -204,18 +204,19 @@ package final class AccessGate: Sendable {
 
   // MARK: Rates
 
-  /// Counts a request of a principal. Returns how long to wait if it is one too many.
-  package func countRequest(of principal: Principal) -> Duration? {
+  /// Counts a request of a principal, in a space unless it is about none. Returns the limit that it
+  /// exceeds if it is one too many.
+  func countRequest(of principal: Principal, in space: SpaceName?) -> RateExcess? {
     guard principal != .anonymous else { return nil }
     let now = clock.uptime()
-    return state.withLock { $0.limiter.countRequest(of: principal, now: now) }
+    return state.withLock { $0.limiter.countRequest(of: principal, in: space, now: now) }
   }
 
   /// Counts bytes that a principal has sent and received.
-  package func count(bytes: Int, of principal: Principal) {
+  func count(bytes: Int, of principal: Principal, in space: SpaceName?) {
     guard principal != .anonymous else { return }
     let now = clock.uptime()
-    state.withLock { $0.limiter.count(bytes: bytes, of: principal, now: now) }
+    state.withLock { $0.limiter.count(bytes: bytes, of: principal, in: space, now: now) }
   }
 
   // MARK: Uses

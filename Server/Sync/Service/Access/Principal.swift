@@ -2,19 +2,22 @@ import FerryProtocol
 
 /// The identity behind a request, after its credential was checked.
 ///
-/// Ownership of devices, quotas, rate limits and the audit log refer to principals, never to
-/// tokens. One principal may use several tokens at the same time.
+/// Ownership of devices and the audit log refer to principals, never to tokens. One principal may
+/// use several tokens at the same time. Quotas, rates and shares of the server refer to the
+/// ``account``, since a principal may make tokens that are principals of their own.
 package struct Principal: Sendable, Hashable, CustomStringConvertible {
-  /// The limit of ``id``, in bytes of UTF-8.
+  /// The limit of an account's ``id``, in bytes of UTF-8. That of a token that a principal made is
+  /// longer by the token's own part.
   package static let byteCountMax = 512
 
-  /// Stable text, 1 to 512 bytes: `token:` and the token's identifier, `owner:` and the name of a
-  /// token's owner, or `jwt:` with issuer and subject.
+  /// Stable text: `owner:` and the name of a token's owner, `jwt:` with issuer and subject, or
+  /// `token:` and the token's identifier. If another principal made the token, `@` and its account
+  /// follow.
   package let id: String
 
-  /// Returns `nil` if the text is empty or longer than 512 bytes.
+  /// Returns `nil` if the text is empty, or longer than a principal's.
   package init?(_ id: String) {
-    guard !id.isEmpty, id.utf8.count <= Self.byteCountMax else { return nil }
+    guard !id.isEmpty, id.utf8.count <= Self.byteCountMax + Self.madeCount else { return nil }
     self.id = id
   }
 
@@ -30,7 +33,31 @@ package struct Principal: Sendable, Hashable, CustomStringConvertible {
   /// Creates the holder of a token of Ferry's: its owner, and without one the token itself. Both
   /// stay when the secret is replaced.
   package init(_ token: StoredToken) {
-    self.init(known: token.owner.map { "owner:\($0)" } ?? "token:\(token.id)")
+    let own = token.account.map { "\(Self.tokenKind)\(token.id)@\($0.id)" }
+    self.init(known: token.owner.map { "owner:\($0)" } ?? own ?? "\(Self.tokenKind)\(token.id)")
+  }
+
+  private static let tokenKind = "token:"
+  /// Bytes before the account of a token that a principal made.
+  private static let madeCount = tokenKind.utf8.count + TokenID.byteCount + 1
+
+  /// The principal that is charged: the first maker, if principals made the token, and otherwise
+  /// this principal itself.
+  package var account: Principal {
+    let rest = id.utf8.dropFirst(Self.madeCount - 1)
+    guard rest.first == UInt8(ascii: "@"), rest.count > 1,
+      id.utf8.starts(with: Self.tokenKind.utf8)
+    else { return self }
+    return Principal(known: String(Substring(rest.dropFirst())))
+  }
+
+  /// Returns the SQL expression of a principal's account, for both databases.
+  static func accountSQL(of column: String) -> String {
+    let pattern = tokenKind + String(repeating: "_", count: TokenID.byteCount) + "@%"
+    return """
+      CASE WHEN \(column) LIKE '\(pattern)' THEN substr(\(column), \(madeCount + 1)) \
+      ELSE \(column) END
+      """
   }
 
   /// Creates a user of the server's own command line.

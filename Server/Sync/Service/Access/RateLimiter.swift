@@ -1,24 +1,34 @@
-/// The buckets of all principals, and of addresses that failed; pure and bounded.
+import FerryProtocol
+
+/// The allowances of all accounts and spaces, and of addresses that failed; pure and bounded.
+///
+/// Principals of one account count as one (``Principal/account``).
 struct RateLimiter: Sendable {
   private struct Buckets {
     var requests: TokenBucket
     var bytes: TokenBucket
   }
 
+  private struct Shared {
+    var requests: SharedAllowance
+    var bytes: SharedAllowance
+  }
+
   private let limits: RateLimits
   private let countMax: Int
-  private var principals: [Principal: Buckets] = [:]
+  private var accounts: [Principal: Buckets] = [:]
+  private var spaces: [SpaceName: Shared] = [:]
   private var addresses: [String: TokenBucket] = [:]
-  private var spareChecks = TokenBucket(burst: spareCheckRate, now: .zero)
 
-  /// - Parameter countMax: Principals, and addresses, that are known at once. Past it, those with a
-  ///   full allowance are forgotten, and then all.
+  /// - Parameter countMax: Accounts, spaces, and addresses, that are known at once. Past it, those
+  ///   with a full allowance are forgotten, and then all.
   init(_ limits: RateLimits, countMax: Int = 10_000) {
     self.limits = limits
     self.countMax = countMax
   }
 
-  var principalCount: Int { principals.count }
+  var accountCount: Int { accounts.count }
+  var spaceCount: Int { spaces.count }
   var addressCount: Int { addresses.count }
 
   private var requestRate: Double { Double(limits.requests) }
@@ -26,11 +36,23 @@ struct RateLimiter: Sendable {
   private var byteRate: Double { Double(limits.bytes) }
   private var byteBurst: Double { byteRate * Double(RateLimits.byteBurstSeconds) }
 
-  /// Counts a request. Returns how long to wait if it is one too many.
-  mutating func countRequest(of principal: Principal, now: Duration) -> Duration? {
+  /// Counts a request. Returns the limit that it exceeds and how long to wait if it is one too many.
+  mutating func countRequest(
+    of principal: Principal, in space: SpaceName? = nil, now: Duration
+  ) -> RateExcess? {
+    if let wait = countRequest(ofAccount: principal.account, now: now) {
+      return RateExcess(limit: .principal, wait: wait)
+    }
+    guard let space else { return nil }
+    return countRequest(ofAccount: principal.account, in: space, now: now).map {
+      RateExcess(limit: .space, wait: $0)
+    }
+  }
+
+  private mutating func countRequest(ofAccount account: Principal, now: Duration) -> Duration? {
     guard limits.requests > 0 || limits.bytes > 0 else { return nil }
-    var buckets = principals[principal] ?? makeRoom(now)
-    defer { principals[principal] = buckets }
+    var buckets = accounts[account] ?? makeRoom(now)
+    defer { accounts[account] = buckets }
     if limits.bytes > 0,
       let wait = buckets.bytes.wait(rate: byteRate, burst: byteBurst, now: now)
     {
@@ -41,24 +63,71 @@ struct RateLimiter: Sendable {
   }
 
   /// Counts bytes of an admitted request. Later requests wait for them.
-  mutating func count(bytes: Int, of principal: Principal, now: Duration) {
-    guard limits.bytes > 0, var buckets = principals[principal] else { return }
-    buckets.bytes.force(Double(bytes), rate: byteRate, burst: byteBurst, now: now)
-    principals[principal] = buckets
+  mutating func count(
+    bytes: Int, of principal: Principal, in space: SpaceName? = nil, now: Duration
+  ) {
+    let account = principal.account
+    if limits.bytes > 0, var buckets = accounts[account] {
+      buckets.bytes.force(Double(bytes), rate: byteRate, burst: byteBurst, now: now)
+      accounts[account] = buckets
+    }
+    guard limits.spaceBytes > 0, let space else { return }
+    let (rate, burst) = (spaceByteRate, spaceByteBurst)
+    spaces[space]?.bytes.force(Double(bytes), of: account, rate: rate, burst: burst, now: now)
   }
 
   private mutating func makeRoom(_ now: Duration) -> Buckets {
-    if principals.count >= countMax {
-      principals = principals.filter { entry in
-        var buckets = entry.value
-        return !buckets.requests.isFull(rate: requestRate, burst: requestBurst, now: now)
-          || !buckets.bytes.isFull(rate: byteRate, burst: byteBurst, now: now)
-      }
-      if principals.count >= countMax { principals = [:] }
+    Self.bound(&accounts, to: countMax) { [self] buckets in
+      !buckets.requests.isFull(rate: requestRate, burst: requestBurst, now: now)
+        || !buckets.bytes.isFull(rate: byteRate, burst: byteBurst, now: now)
     }
     return Buckets(
       requests: TokenBucket(burst: requestBurst, now: now),
       bytes: TokenBucket(burst: byteBurst, now: now))
+  }
+
+  /// Forgets entries that are not needed, and all if most are needed: otherwise each new entry
+  /// would look through all.
+  private static func bound<Key, Value>(
+    _ table: inout [Key: Value], to countMax: Int, _ isNeeded: (inout Value) -> Bool
+  ) {
+    guard table.count >= countMax else { return }
+    table = table.filter { entry in
+      var value = entry.value
+      return isNeeded(&value)
+    }
+    if table.count > countMax / 2 { table = [:] }
+  }
+
+  // MARK: Spaces
+
+  private var spaceRate: Double { Double(limits.spaceRequests) }
+  private var spaceBurst: Double { Double(max(1, limits.spaceRequestBurst)) }
+  private var spaceByteRate: Double { Double(limits.spaceBytes) }
+  private var spaceByteBurst: Double { spaceByteRate * Double(RateLimits.byteBurstSeconds) }
+
+  private mutating func countRequest(
+    ofAccount account: Principal, in space: SpaceName, now: Duration
+  ) -> Duration? {
+    guard limits.spaceRequests > 0 || limits.spaceBytes > 0 else { return nil }
+    if spaces[space] == nil {
+      Self.bound(&spaces, to: countMax) { [self] shared in
+        !shared.requests.isFull(rate: spaceRate, burst: spaceBurst, now: now)
+          || !shared.bytes.isFull(rate: spaceByteRate, burst: spaceByteBurst, now: now)
+      }
+      spaces[space] = Shared(
+        requests: SharedAllowance(burst: spaceBurst, now: now),
+        bytes: SharedAllowance(burst: spaceByteBurst, now: now))
+    }
+    let (byteRate, byteBurst) = (spaceByteRate, spaceByteBurst)
+    if limits.spaceBytes > 0,
+      let wait = spaces[space]?.bytes.wait(of: account, rate: byteRate, burst: byteBurst, now: now)
+    {
+      return wait
+    }
+    guard limits.spaceRequests > 0 else { return nil }
+    let (rate, burst) = (spaceRate, spaceBurst)
+    return spaces[space]?.requests.take(1, of: account, rate: rate, burst: burst, now: now)
   }
 
   // MARK: Failures
@@ -75,6 +144,7 @@ struct RateLimiter: Sendable {
   /// JSON Web Tokens checked in a second although their addresses failed too often. A check takes
   /// about 0.1 ms of the processor and needs no call to the store.
   private static let spareCheckRate = 200.0
+  private var spareChecks = TokenBucket(burst: spareCheckRate, now: .zero)
 
   /// Returns whether a token is checked although its address failed too often.
   mutating func takeSpareCheck(now: Duration) -> Bool {
@@ -85,12 +155,10 @@ struct RateLimiter: Sendable {
   mutating func noteFailure(at address: String, now: Duration) {
     guard limits.failures > 0 else { return }
     let network = Self.network(address)
-    if addresses[network] == nil, addresses.count >= countMax {
-      addresses = addresses.filter { entry in
-        var bucket = entry.value
-        return !bucket.isFull(rate: failureRate, burst: failureBurst, now: now)
+    if addresses[network] == nil {
+      Self.bound(&addresses, to: countMax) { [self] bucket in
+        !bucket.isFull(rate: failureRate, burst: failureBurst, now: now)
       }
-      if addresses.count >= countMax { addresses = [:] }
     }
     var bucket = addresses[network] ?? TokenBucket(burst: failureBurst, now: now)
     bucket.force(1, rate: failureRate, burst: failureBurst, now: now)
@@ -101,4 +169,17 @@ struct RateLimiter: Sendable {
   private static func network(_ address: String) -> String {
     ListenAddress.network(of: address) ?? address
   }
+}
+
+/// The limit that a request exceeds, and how long to wait.
+struct RateExcess: Sendable, Equatable {
+  enum Limit: Sendable, Equatable {
+    /// That of the principal's account.
+    case principal
+    /// The principal's share of its space's.
+    case space
+  }
+
+  let limit: Limit
+  let wait: Duration
 }

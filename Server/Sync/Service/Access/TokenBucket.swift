@@ -1,6 +1,7 @@
 /// An allowance that fills at a steady rate up to a burst, and may go below zero by as much; pure.
 struct TokenBucket: Sendable, Equatable {
-  private var level: Double
+  /// The amount that is left; below zero, a debt.
+  private(set) var level: Double
   private var updated: Duration
 
   /// Creates a full bucket.

@@ -18,6 +18,13 @@ enum TokenRule {
     return nil
   }
 
+  /// Returns the account to which a token counts that the caller makes; `nil` for a token that
+  /// counts for itself or for its owner. An admin of the server may choose any owner, and so could
+  /// not be bounded.
+  static func account(of token: TokenRequest, madeBy caller: Identity) -> Principal? {
+    token.owner != nil || caller.grants.isServerAdmin ? nil : caller.principal.account
+  }
+
   /// Returns whether the caller sees the token in lists, and may revoke it.
   static func manages(_ token: StoredToken, _ caller: Identity) -> Bool {
     caller.grants.isServerAdmin || caller.grants.administers(token.grants)
@@ -71,13 +78,15 @@ package struct TokenRequest: Sendable, Equatable {
   }
 
   /// Returns the token and its secret. `random` must be fit for secrets.
+  ///
+  /// - Parameter account: The account to which the token counts; `nil` for itself or its owner.
   package func make(
-    now: Int64, random: inout some RandomNumberGenerator
+    now: Int64, account: Principal? = nil, random: inout some RandomNumberGenerator
   ) -> (token: StoredToken, secret: AccessToken) {
     let secret = AccessToken(random: &random)
     let token = StoredToken(
-      id: TokenID(hash: secret.hash), name: name, owner: owner, grants: grants, createdAt: now,
-      expiresAt: lifetime.map { now + $0 * 1_000 })
+      id: TokenID(hash: secret.hash), name: name, owner: owner, account: account, grants: grants,
+      createdAt: now, expiresAt: lifetime.map { now + $0 * 1_000 })
     return (token, secret)
   }
 }

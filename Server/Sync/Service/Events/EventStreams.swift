@@ -21,11 +21,13 @@ package final class EventStreams: Sendable {
     let principal: Principal
     let visitor: Visitor
     let space: SpaceName
+
+    fileprivate var account: Principal { principal.account }
   }
 
   private struct State {
     var entries: [Int: Entry] = [:]
-    var countByPrincipal: [Principal: Int] = [:]
+    var countByAccount: [Principal: Int] = [:]
     var counts = Counts()
     /// Streams that the server ended and that are not closed yet.
     var ended: Set<Int> = []
@@ -40,9 +42,9 @@ package final class EventStreams: Sendable {
     self.limit = limit
   }
 
-  /// Returns the number of streams of one principal, in all spaces.
+  /// Returns the number of streams of a principal's account, in all spaces.
   package func count(of principal: Principal) -> Int {
-    state.withLock { $0.countByPrincipal[principal] ?? 0 }
+    state.withLock { $0.countByAccount[principal.account] ?? 0 }
   }
 
   var counts: Counts { state.withLock { $0.counts } }
@@ -56,7 +58,7 @@ package final class EventStreams: Sendable {
   ///   has.
   func begin(_ entry: Entry, quota: Int) throws(Problem) -> Int {
     let taken = state.withLock { state -> Result<Int, Problem> in
-      let count = state.countByPrincipal[entry.principal] ?? 0
+      let count = state.countByAccount[entry.account] ?? 0
       guard count < quota || entry.principal == .anonymous else {
         return .failure(.tooManyStreams(of: quota))
       }
@@ -66,7 +68,7 @@ package final class EventStreams: Sendable {
       }
       state.next += 1
       state.entries[state.next] = entry
-      state.countByPrincipal[entry.principal] = count + 1
+      state.countByAccount[entry.account] = count + 1
       return .success(state.next)
     }
     return try taken.get()
@@ -77,8 +79,8 @@ package final class EventStreams: Sendable {
     state.withLock { state in
       state.ended.remove(number)
       guard let entry = state.entries.removeValue(forKey: number) else { return }
-      let count = state.countByPrincipal[entry.principal] ?? 0
-      state.countByPrincipal[entry.principal] = count > 1 ? count - 1 : nil
+      let count = state.countByAccount[entry.account] ?? 0
+      state.countByAccount[entry.account] = count > 1 ? count - 1 : nil
     }
   }
 

@@ -3,11 +3,17 @@ import FerryProtocol
 // Tokens in both stores.
 extension PlainStore {
   package func addToken(
-    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
-  ) async throws(StoreError) {
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64
+  ) async throws(StoreError) -> Bool {
     let makeEpoch = makeEpoch
-    try await plain(.writing) { connection in
+    return try await plain(.writing) { connection in
       try connection.together {
+        if let account = token.account {
+          let count = try connection.rows(AccessQueries.count, [.text(account.id)]) {
+            try $0.integer(0)
+          }.first
+          if count ?? 0 >= quota { return false }
+        }
         for (pattern, _) in token.grants.list {
           guard let space = pattern.space else { continue }
           try connection.insertSpace(space, epoch: makeEpoch(), by: mark)
@@ -17,11 +23,12 @@ extension PlainStore {
           AccessQueries.add,
           [
             .text(token.id.text), .text(token.name), .text(token.owner), .text(grants),
-            .integer(token.createdAt), .integer(token.expiresAt),
+            .integer(token.createdAt), .integer(token.expiresAt), .text(token.account?.id),
           ])
         try connection.run(AccessQueries.addSecret, [.bytes(hash), .text(token.id.text)])
         try connection.run(AccessQueries.noteFirst, [])
         try connection.append(token.entry(.tokenCreated, by: mark))
+        return true
       }
     }
   }
@@ -29,7 +36,7 @@ extension PlainStore {
   package func token(hash: [UInt8]) async throws(StoreError) -> KnownToken? {
     try await plain(.authenticating) { connection in
       try connection.rows(AccessQueries.find, [.bytes(hash)]) { row in
-        let end = try row.optionalInteger(7)
+        let end = try row.optionalInteger(8)
         return try StoredToken(row).map { KnownToken($0, secretExpiresAt: end) }
       }.first ?? nil
     }
@@ -67,6 +74,8 @@ extension PlainStore {
         guard let token = try connection.lockToken(id) else { return false }
         try connection.run(AccessQueries.endSecrets, [.integer(graceEnd), .text(id.text)])
         try connection.run(AccessQueries.addSecret, [.bytes(hash), .text(id.text)])
+        try connection.run(
+          AccessQueries.boundSecrets, [.text(id.text), .integer(Int64(StoredToken.secretsMax))])
         try connection.append(token.entry(.tokenRotated, by: mark))
         return true
       }
@@ -138,14 +147,18 @@ extension PlainConnection {
 }
 
 enum AccessQueries {
-  private static let columns = "id, name, owner, grants, created_at, expires_at, used_at"
+  private static let columns = """
+    id, name, owner, grants, created_at, expires_at, used_at, account
+    """
 
   static let add = PlainStatement(
     "token_add",
     """
-    INSERT INTO access_tokens(id, name, owner, grants, created_at, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    INSERT INTO access_tokens(id, name, owner, grants, created_at, expires_at, account)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
     """)
+  static let count = PlainStatement(
+    "token_count", "SELECT count(*) FROM access_tokens WHERE account = $1")
   static let addSecret = PlainStatement(
     "token_secret_add", "INSERT INTO token_secrets(hash, token) VALUES ($1, $2)")
   static let noteFirst = PlainStatement(
@@ -156,7 +169,8 @@ enum AccessQueries {
   static let find = PlainStatement(
     "token_find",
     """
-    SELECT t.id, t.name, t.owner, t.grants, t.created_at, t.expires_at, t.used_at, s.expires_at
+    SELECT t.id, t.name, t.owner, t.grants, t.created_at, t.expires_at, t.used_at, t.account,
+      s.expires_at
     FROM token_secrets AS s JOIN access_tokens AS t ON t.id = s.token WHERE s.hash = $1
     """)
   static let hashes = PlainStatement("token_hashes", "SELECT hash FROM token_secrets")
@@ -174,6 +188,14 @@ enum AccessQueries {
     UPDATE token_secrets SET expires_at = CASE WHEN expires_at < $1 THEN expires_at ELSE $1 END
     WHERE token = $2
     """)
+  /// The secrets that end first go first; the newest one has no end.
+  static let boundSecrets = PlainStatement(
+    "token_secrets_bound",
+    """
+    DELETE FROM token_secrets WHERE token = $1 AND hash NOT IN (
+      SELECT hash FROM token_secrets WHERE token = $1
+      ORDER BY CASE WHEN expires_at IS NULL THEN 0 ELSE 1 END, expires_at DESC, hash LIMIT $2)
+    """)
   static let endOldSecrets = PlainStatement(
     "token_secrets_forget", "DELETE FROM token_secrets WHERE expires_at < $1")
   static let use = PlainStatement(
@@ -189,7 +211,8 @@ extension StoredToken {
     guard let id = TokenID(try row.text(0)), let grants = AccessGrants(stored: try row.text(3))
     else { return nil }
     self.init(
-      id: id, name: try row.text(1), owner: try row.optionalText(2), grants: grants,
+      id: id, name: try row.text(1), owner: try row.optionalText(2),
+      account: try row.optionalText(7).flatMap { Principal($0) }, grants: grants,
       createdAt: try row.integer(4), expiresAt: try row.optionalInteger(5),
       lastUsedAt: try row.optionalInteger(6))
   }

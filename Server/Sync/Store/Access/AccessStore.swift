@@ -3,9 +3,12 @@ import FerryProtocol
 /// The part of a store that knows tokens and keeps the audit log.
 package protocol AccessStore: Sendable {
   /// Keeps a token and the hash of its secret. Spaces that it names are made when absent.
+  ///
+  /// - Parameter quota: Tokens that count to the token's account.
+  /// - Returns: `false` if the account has as many as it may.
   func addToken(
-    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
-  ) async throws(StoreError)
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?, quota: Int64
+  ) async throws(StoreError) -> Bool
 
   /// Returns the token with this hash of its secret, even if it is expired; `nil` if there is none.
   func token(hash: [UInt8]) async throws(StoreError) -> KnownToken?
@@ -20,7 +23,7 @@ package protocol AccessStore: Sendable {
   func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool
 
   /// Gives a token another secret. The secrets before it end at `graceEnd`, or earlier if they
-  /// would. Returns whether the token was there.
+  /// would, and above ``StoredToken/secretsMax`` at once. Returns whether the token was there.
   func rotateToken(
     _ id: TokenID, hash: [UInt8], graceEnd: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
@@ -40,4 +43,13 @@ package protocol AccessStore: Sendable {
 
   /// Deletes entries and replaced secrets that ended before a moment. Returns how many entries.
   func endAudit(before moment: Int64) async throws(StoreError) -> Int
+}
+
+extension AccessStore {
+  /// Keeps a token of the server's administrators, who have no quota.
+  package func addToken(
+    _ token: StoredToken, hash: [UInt8], by mark: AuditMark?
+  ) async throws(StoreError) {
+    _ = try await addToken(token, hash: hash, by: mark, quota: .max)
+  }
 }

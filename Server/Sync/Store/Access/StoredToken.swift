@@ -3,6 +3,9 @@ import FerryProtocol
 
 /// A permanent name of a token, which stays when its secret is replaced: 16 hexadecimal digits.
 package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible {
+  /// Bytes of ``text``.
+  static let byteCount = 16
+
   package let text: String
 
   /// Returns `nil` for text of another form.
@@ -11,7 +14,7 @@ package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible 
       (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
         || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
     }
-    guard text.utf8.count == 16, isHexadecimal else { return nil }
+    guard text.utf8.count == Self.byteCount, isHexadecimal else { return nil }
     self.text = text
   }
 
@@ -25,6 +28,8 @@ package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible 
 
 /// A token as it is kept. Its secret is kept apart, and only as a SHA-256.
 package struct StoredToken: Sendable, Equatable {
+  /// Secrets that are valid at once; a rotation ends those that would end first.
+  package static let secretsMax = 10
   /// Bytes of a name or an owner.
   package static let textBytesMax = 200
 
@@ -33,6 +38,9 @@ package struct StoredToken: Sendable, Equatable {
   package var name: String
   /// The person or service that it was made for: tokens of one owner are one principal.
   package var owner: String?
+  /// The account to which the token counts: that of the principal that made it. `nil` for a token
+  /// of the server's administrators, which counts for itself or for its owner.
+  package var account: Principal?
   package var grants: AccessGrants
   /// Milliseconds since 1970, as all times here.
   package var createdAt: Int64
@@ -42,12 +50,13 @@ package struct StoredToken: Sendable, Equatable {
   package var lastUsedAt: Int64?
 
   package init(
-    id: TokenID, name: String = "", owner: String? = nil, grants: AccessGrants, createdAt: Int64,
-    expiresAt: Int64? = nil, lastUsedAt: Int64? = nil
+    id: TokenID, name: String = "", owner: String? = nil, account: Principal? = nil,
+    grants: AccessGrants, createdAt: Int64, expiresAt: Int64? = nil, lastUsedAt: Int64? = nil
   ) {
     self.id = id
     self.name = name
     self.owner = owner
+    self.account = account
     self.grants = grants
     self.createdAt = createdAt
     self.expiresAt = expiresAt

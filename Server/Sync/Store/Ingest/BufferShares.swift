@@ -19,12 +19,12 @@ struct BufferShares {
   }
 
   mutating func add(_ byteCount: Int, of owner: Principal) {
-    usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
+    usage[owner.account, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
   }
 
   /// Returns the reason why another packet has no room; `nil` if it has.
   func overflow(_ byteCount: Int, of owner: Principal) -> Problem? {
-    let own = usage[owner] ?? Usage()
+    let own = usage[owner.account] ?? Usage()
     guard
       own.packets >= quotas.bufferedPackets
         || own.packetBytes + Int64(byteCount) > quotas.bufferedBytes

@@ -12,7 +12,7 @@ package struct IngestContext: Sendable {
   package var hasHadTokens = false
   /// The principals that use the batch's devices; a device without a user is absent.
   package var owners: [DeviceID: Principal] = [:]
-  /// The use of the space by the batch's senders, and by ``Principal/anonymous``.
+  /// The use of the space by the accounts of the batch's senders, and by ``Principal/anonymous``.
   package var usage: [Principal: Usage] = [:]
   /// The use of the space by all principals together.
   package var total = Usage()

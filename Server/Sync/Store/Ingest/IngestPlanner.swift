@@ -30,7 +30,7 @@ struct IngestPlanner {
   private var waiting: [DeviceID: [Link]] = [:]
   /// The principals that use devices, after this batch.
   private var owners: [DeviceID: Principal]
-  /// The number of devices that are new in this batch, by principal.
+  /// The number of devices that are new in this batch, by account.
   private var claimed: [Principal: Int64] = [:]
   /// Operations that this batch brings into the history.
   private let placed = PlacedOperations()
@@ -141,7 +141,8 @@ struct IngestPlanner {
     if let owner = owners[device] {
       return owner.leaves(deviceTo: principal) ? nil : .deviceTaken(device)
     }
-    let count = (context.usage[principal]?.devices ?? 0) + (claimed[principal] ?? 0)
+    let account = principal.account
+    let count = (context.usage[account]?.devices ?? 0) + (claimed[account] ?? 0)
     guard count >= context.quotas.devices else { return nil }
     return Problem(
       .storageQuota,
@@ -155,7 +156,7 @@ struct IngestPlanner {
     if owners[device] == principal { return }
     owners[device] = principal
     plan.owners[device] = principal
-    claimed[principal, default: 0] += 1
+    claimed[principal.account, default: 0] += 1
   }
 
   /// Returns the problem of a packet whose sender knows another history. In this one it would come

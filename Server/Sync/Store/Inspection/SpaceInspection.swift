@@ -67,7 +67,7 @@ private enum SpaceInspection {
   ///   - hour: The parameter with the time an hour ago, in milliseconds since 1970.
   ///   - day: The parameter with the number of the day.
   private static func select(space: String, hour: String, day: String) -> String {
-    /// Returns the sum over the principals. The row of all of them has only bytes and records.
+    /// Returns the sum over the accounts. The row of all of them has no devices and no packets.
     func sum(_ column: String, _ condition: String = "") -> String {
       """
       (SELECT CAST(coalesce(sum(p.\(column)), 0) AS bigint) FROM usage AS p

@@ -8,7 +8,7 @@ package protocol BundleReportStore: Sendable {
   ///
   /// - Parameters:
   ///   - now: The wall clock, milliseconds since 1970.
-  ///   - quota: Devices by which one principal reports about a version.
+  ///   - quota: Devices by which the principals of one account report about a version.
   /// - Returns: The number of kept reports; a problem if another principal has the device, or this
   ///   one reports by too many.
   func keepBundleReports(
@@ -86,15 +86,16 @@ struct BundleReports {
 
   private static let devices = PlainStatement(
     "bundle_reporters",
-    "SELECT count(*) FROM bundle_reports WHERE space = $1 AND mission = $2 AND principal = $3")
+    "SELECT count(*) FROM bundle_reports WHERE space = $1 AND mission = $2 AND account = $3")
 
   private static let save = PlainStatement(
     "bundle_report_save",
     """
-    INSERT INTO bundle_reports(space, mission, device, principal, number, failed, reason, at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    INSERT INTO bundle_reports(space, mission, device, principal, number, failed, reason, at,
+      account)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (space, mission, device) DO UPDATE SET principal = excluded.principal,
-      number = excluded.number, failed = excluded.failed, reason = excluded.reason,
+      account = excluded.account, number = excluded.number, failed = excluded.failed, reason = excluded.reason,
       at = excluded.at
     """)
 
@@ -115,7 +116,7 @@ struct BundleReports {
         Self.former, place, { (reporter: try $0.text(0), number: try $0.integer(1)) }
       ).first
       let devices = try connection.rows(
-        Self.devices, Array(place.prefix(2)) + [.text(principal.id)]
+        Self.devices, Array(place.prefix(2)) + [.text(principal.account.id)]
       ) { try $0.integer(0) }.first
       let facts = BundleReportRule.Facts(
         principal: principal, owner: owner, reporter: former.flatMap { Principal($0.reporter) },
@@ -132,7 +133,7 @@ struct BundleReports {
         Self.save,
         place + [
           .text(principal.id), .integer(report.number), .integer(reason == nil ? 0 : 1),
-          .text(reason), .integer(now),
+          .text(reason), .integer(now), .text(principal.account.id),
         ])
       kept += 1
     }

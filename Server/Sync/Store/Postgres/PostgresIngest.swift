@@ -177,7 +177,7 @@ struct PostgresIngest {
       spaceTimelines.addLock(to: &pipeline)
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
       pipeline.add(Self.buffered, [.int8(space), .array(devices)])
-      PostgresUsage.addLookUp(of: incoming.map(\.principal), in: space, to: &pipeline)
+      PostgresUsage.addLookUp(of: incoming.map(\.principal.account), in: space, to: &pipeline)
       add(lookUps, anchors: anchors, to: &pipeline)
       if needsOpenServer { pipeline.add(PostgresStatement(AccessQueries.hadTokens), []) }
     }

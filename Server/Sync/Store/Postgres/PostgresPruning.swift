@@ -115,12 +115,13 @@ struct PostgresPruning {
         SELECT ctid AS place FROM buffered WHERE space = $1 AND arrived_at <= $2 LIMIT $3
       ) AS old WHERE b.space = $1 AND b.ctid = old.place RETURNING b.device, b.bytes
     ), counted AS (
-      SELECT d.principal, count(*) AS packets, sum(g.bytes)::bigint AS bytes
-      FROM gone AS g JOIN devices AS d ON d.space = $1 AND d.device = g.device GROUP BY d.principal
+      SELECT \(Principal.accountSQL(of: "d.principal")) AS account, count(*) AS packets,
+        sum(g.bytes)::bigint AS bytes
+      FROM gone AS g JOIN devices AS d ON d.space = $1 AND d.device = g.device GROUP BY account
     ), credited AS (
       UPDATE usage SET packets = greatest(0, usage.packets - counted.packets),
         packet_bytes = greatest(0, usage.packet_bytes - counted.bytes)
-      FROM counted WHERE usage.space = $1 AND usage.principal = counted.principal
+      FROM counted WHERE usage.space = $1 AND usage.principal = counted.account
     ) SELECT count(*) FROM gone
     """)
 
@@ -149,10 +150,11 @@ struct PostgresPruning {
           SELECT 1 FROM buffered AS p WHERE p.space = $1 AND p.device = v.device) LIMIT $3
       ) AS old WHERE d.space = $1 AND d.ctid = old.place RETURNING d.principal
     ), counted AS (
-      SELECT principal, count(*) AS devices FROM gone GROUP BY principal
+      SELECT \(Principal.accountSQL(of: "principal")) AS account, count(*) AS devices
+      FROM gone GROUP BY account
     ), credited AS (
       UPDATE usage SET devices = greatest(0, usage.devices - counted.devices)
-      FROM counted WHERE usage.space = $1 AND usage.principal = counted.principal
+      FROM counted WHERE usage.space = $1 AND usage.principal = counted.account
     ) SELECT count(*) FROM gone
     """)
 

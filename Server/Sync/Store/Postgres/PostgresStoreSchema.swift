@@ -191,8 +191,10 @@ enum PostgresStoreSchema {
       grants text NOT NULL,
       created_at bigint NOT NULL,
       expires_at bigint,
-      used_at bigint
+      used_at bigint,
+      account text
     );
+    CREATE INDEX access_tokens_by_account ON access_tokens(account) WHERE account IS NOT NULL;
     CREATE TABLE token_secrets(
       hash bytea PRIMARY KEY,
       token text COLLATE "C" NOT NULL,

@@ -1,6 +1,6 @@
 /// How much one principal, and one space, may take of a server (SPEC.md §10).
 ///
-/// Each limit is far above honest use. It keeps one member of a space from filling the disk, or
+/// Principals of one account (``Principal/account``) count as one. Each limit is far above honest use. It keeps one member of a space from filling the disk, or
 /// the memory, that all of them share. `Int64.max` is no limit.
 package struct Quotas: Sendable, Equatable {
   /// Bytes of the records by which one principal made a space grow.
@@ -13,6 +13,11 @@ package struct Quotas: Sendable, Equatable {
   package var spaceRecords: Int64 = 100_000_000
   /// Bytes that one principal writes to a space's history in a day.
   package var dailyBytes: Int64 = 64 << 30
+  /// Bytes that all principals write to a space's history in a day. Above it, those that wrote less
+  /// than a share of it go on.
+  package var spaceDailyBytes: Int64 = 256 << 30
+  /// The shares of a space's daily bytes.
+  static let sharesOfSpace: Int64 = 64
   /// Packets of one principal that a space buffers, of all its devices.
   package var bufferedPackets: Int64 = 5_000
   /// Bytes of those packets.
@@ -21,6 +26,8 @@ package struct Quotas: Sendable, Equatable {
   package var devices: Int64 = 10_000
   /// Spaces that one principal creates.
   package var spaces: Int64 = 10_000
+  /// Tokens that one principal made.
+  package var tokens: Int64 = 10_000
   /// Event streams that one principal has open on one server.
   package var streams = 1_000
   /// Bytes of a space's uploads that are finished and that no mission names yet.

@@ -1,9 +1,9 @@
 import FerryProtocol
 
-/// The changes of a batch to the principals' use of a space; pure.
+/// The changes of a batch to the use of a space by the principals' accounts; pure.
 ///
-/// A principal is charged for the growth that its own operations cause, and has the credit for
-/// bytes that they remove. So no principal is charged for another one's data, and a space's total
+/// An account is charged for the growth that the operations of its principals cause, and has the
+/// credit for bytes that they remove. So no account is charged for another one's data, and a space's total
 /// bounds all.
 struct UsageLedger {
   private let before: [Principal: Usage]
@@ -31,10 +31,11 @@ struct UsageLedger {
 
   /// Counts device identifiers that got an owner, or another one, with their buffered packets.
   mutating func move(_ owners: [DeviceID: Principal], in context: IngestContext) {
-    for (device, owner) in owners {
+    for (device, principal) in owners {
+      let owner = principal.account
       let buffered = context.buffered.filter { $0.key.device == device }
       let bytes = buffered.reduce(0) { $0 + Int64($1.byteCount) }
-      if let former = context.owners[device] {
+      if let former = context.owners[device]?.account {
         usage[former, default: Usage()].add(devices: -1)
         usage[former, default: Usage()].add(packets: -Int64(buffered.count), bytes: -bytes)
         usage[owner, default: Usage()].add(packets: Int64(buffered.count), bytes: bytes)
@@ -44,45 +45,60 @@ struct UsageLedger {
   }
 
   mutating func buffer(_ byteCount: Int, of owner: Principal) {
-    usage[owner, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
+    usage[owner.account, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
   }
 
   mutating func unbuffer(_ byteCount: Int, of owner: Principal) {
-    usage[owner, default: Usage()].add(packets: -1, bytes: -Int64(byteCount))
+    usage[owner.account, default: Usage()].add(packets: -1, bytes: -Int64(byteCount))
   }
 
   // MARK: Runs
 
   mutating func beginRun(of owner: Principal) {
-    runStart = ((usage[owner] ?? Usage()).today(now), total)
+    runStart = ((usage[owner.account] ?? Usage()).today(now), total.today(now))
   }
 
   /// Counts the changes of one packet to records, and the bytes that it wrote to the history.
   mutating func charge(_ owner: Principal, bytes: Int64, records: Int64, written: Int64) {
     if bytes == 0 && records == 0 && written == 0 { return }
-    var own = (usage[owner] ?? Usage()).today(now)
+    var own = (usage[owner.account] ?? Usage()).today(now)
     own.add(bytes: bytes, records: records)
     own.written += written
-    usage[owner] = own
+    usage[owner.account] = own
+    total = total.today(now)
     total.add(bytes: bytes, records: records)
+    total.written += written
   }
 
   /// Returns the reason why the run under way takes too much; `nil` if it does not. A run that
   /// frees room, and one that takes none, is never too much.
   func excess(of owner: Principal) -> Problem? {
-    let own = usage[owner] ?? Usage()
-    if own.written > runStart.own.written, runStart.own.written >= quotas.dailyBytes {
-      return Problem(
-        .writeQuota,
-        "you wrote \(runStart.own.written) bytes to this space today; the limit of one user is "
-          + "\(quotas.dailyBytes). Send the rest tomorrow (UTC)")
-    }
+    let own = usage[owner.account] ?? Usage()
+    if own.written > runStart.own.written, let problem = writeExcess { return problem }
     return Self.excess(
       "your records in this space", own, since: runStart.own, bytes: quotas.principalBytes,
       records: quotas.principalRecords)
       ?? Self.excess(
         "all records of this space", total, since: runStart.total, bytes: quotas.spaceBytes,
         records: quotas.spaceRecords)
+  }
+
+  /// The reason why no more may be written today. If all principals together wrote too much, those
+  /// that wrote little go on.
+  private var writeExcess: Problem? {
+    let (own, all) = (runStart.own.written, runStart.total.written)
+    if own >= quotas.dailyBytes {
+      return Problem(
+        .writeQuota,
+        "you wrote \(own) bytes to this space today; the limit of one user is "
+          + "\(quotas.dailyBytes). Send the rest tomorrow (UTC)")
+    }
+    guard all >= quotas.spaceDailyBytes, own >= quotas.spaceDailyBytes / Quotas.sharesOfSpace
+    else { return nil }
+    return Problem(
+      .writeQuota,
+      "all users wrote \(all) bytes to this space today; the limit is "
+        + "\(quotas.spaceDailyBytes). Send the rest tomorrow (UTC)")
   }
 
   private static func excess(

@@ -96,7 +96,7 @@ extension SQLiteStoreFile {
       (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
       context.buffered += try bufferedPackets(of: device, in: space)
     }
-    try loadUsage(of: incoming.map(\.principal), in: space, into: &context)
+    try loadUsage(of: incoming.map(\.principal.account), in: space, into: &context)
     try load(packets, in: space, into: &context)
     try context.refuseIfStatesLack(incoming.count)
     return context

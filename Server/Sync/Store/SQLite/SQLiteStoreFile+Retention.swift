@@ -83,10 +83,10 @@ extension SQLiteStoreFile {
       """
       UPDATE usage SET packets = max(0, packets - gone.count),
         packet_bytes = max(0, packet_bytes - gone.bytes)
-      FROM (SELECT d.principal AS name, count(*) AS count, sum(p.bytes) AS bytes
+      FROM (SELECT \(Principal.accountSQL(of: "d.principal")) AS name, count(*) AS count, sum(p.bytes) AS bytes
         FROM (SELECT device, bytes FROM buffered WHERE space = ?1 AND arrived_at <= ?2
           ORDER BY rowid LIMIT ?3) AS p
-        JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY d.principal) AS gone
+        JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY name) AS gone
       WHERE space = ?1 AND principal = gone.name
       """, space, slice.bufferedBefore, PruneWork.bufferedRows)
     return try delete(
@@ -108,8 +108,8 @@ extension SQLiteStoreFile {
     try connection.run(
       """
       UPDATE usage SET devices = max(0, devices - gone.count)
-      FROM (SELECT principal AS name, count(*) AS count FROM devices
-        WHERE space = ?1 AND device IN (\(old)) GROUP BY principal) AS gone
+      FROM (SELECT \(Principal.accountSQL(of: "principal")) AS name, count(*) AS count
+        FROM devices WHERE space = ?1 AND device IN (\(old)) GROUP BY name) AS gone
       WHERE space = ?1 AND principal = gone.name
       """, space, slice.devicesBefore, room)
     let forgotten = try delete(

@@ -185,8 +185,10 @@ enum SQLiteStoreSchema {
       grants TEXT NOT NULL,
       created_at INTEGER NOT NULL,
       expires_at INTEGER,
-      used_at INTEGER
+      used_at INTEGER,
+      account TEXT
     ) WITHOUT ROWID;
+    CREATE INDEX access_tokens_by_account ON access_tokens(account) WHERE account IS NOT NULL;
     CREATE TABLE token_secrets(
       hash BLOB PRIMARY KEY,
       token TEXT NOT NULL,

@@ -78,7 +78,8 @@ struct SignedClaims: Equatable {
   func checked(by rules: ClaimRules, now: Int64) -> Result<Identity, Problem> {
     if let fault = fault(rules, now: now) { return .failure(.badSignedToken(fault)) }
     guard let subject, !subject.isEmpty, !subject.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }),
-      let principal = Principal("jwt:\(rules.issuer)#\(subject)")
+      let principal = Principal("jwt:\(rules.issuer)#\(subject)"),
+      principal.id.utf8.count <= Principal.byteCountMax
     else {
       return .failure(
         .badSignedToken(
