@@ -231,13 +231,25 @@ package struct SyncEngine: Sendable {
   /// The most pulls from the start in one pull.
   private var replacementsMax: Int { 3 }
 
-  /// Fetches records whose server state is unknown here; the pull applies them with its list.
+  /// Fetches records whose server state is unknown here; the pull applies them with its list. A record
+  /// that the server rejects stops no other one.
   private func refresh(_ api: SyncAPI) async throws {
+    try await thread.run { try $0.refreshes.retryRejected() }
+    var group = FetchGroup(size: RefreshTable.batch)
     while true {
-      let keys = try await thread.run { try $0.refreshes.next() }
+      let size = group.size
+      let keys = try await thread.run { try $0.refreshes.next(size) }
       if keys.isEmpty { return }
-      let body = try await retrying { try await api.records(keys) }
-      try await thread.run { try $0.stage(body, ofRecords: keys) }
+      do {
+        let body = try await retrying { try await api.records(keys) }
+        try await thread.run { try $0.stage(body, ofRecords: keys) }
+        group.accept()
+      } catch ReplicaError.refused(let problem) where problem.code.isAboutRecords {
+        let rejection = group.reject(sent: keys.count)
+        if rejection == .smaller { continue }
+        let alone = rejection == .alone ? keys : []
+        try await thread.run { try $0.leaveOut(alone, problem) }
+      }
     }
   }
 

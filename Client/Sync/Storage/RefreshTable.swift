@@ -8,9 +8,10 @@ struct RefreshTable {
   let connection: SQLiteConnection
 
   /// The number of records in one request.
-  private static let batch = Limits.standard.recordsPerRequest
+  static let batch = Limits.standard.recordsPerRequest
 
-  /// Makes the next pull fetch these records, except those of upload-only tables.
+  /// Makes the next pull fetch these records, except those of upload-only tables, and those with names
+  /// that no server accepts.
   func add(_ keys: some Sequence<RecordKey>) throws {
     let insert = try connection.statement(
       """
@@ -18,7 +19,9 @@ struct RefreshTable {
       ON CONFLICT(tbl, record) DO UPDATE SET fetched = 0
       """)
     let uploads = try TrackedTables(connection: connection).uploads()
-    for key in keys where !uploads.contains(key.table) { try insert.run(key.table, key.record) }
+    for key in keys where !uploads.contains(key.table) && NameRule.fault(in: key) == nil {
+      try insert.run(key.table, key.record)
+    }
   }
 
   /// Notes until the next pull that the server overruled an operation on a record without a conflict.
@@ -40,14 +43,52 @@ struct RefreshTable {
   }
 
   /// Returns the next records to fetch.
-  func next() throws -> [RecordKey] {
-    try connection.rows(
-      "SELECT tbl, record FROM ferry_refresh WHERE fetched = 0 ORDER BY tbl, record LIMIT ?",
-      Self.batch
-    ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
+  ///
+  /// Removes records whose names break a rule: one of them would make the server reject the others
+  /// with it. Another program may have written such a row.
+  func next(_ limit: Int = batch) throws -> [RecordKey] {
+    while true {
+      let keys = try connection.rows(
+        """
+        SELECT tbl, record FROM ferry_refresh WHERE fetched IN (0, 3) ORDER BY tbl, record LIMIT ?
+        """, limit
+      ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
+      let unusable = keys.filter { NameRule.fault(in: $0) != nil }
+      if unusable.isEmpty { return keys }
+      for key in unusable {
+        try connection.run(
+          "DELETE FROM ferry_refresh WHERE tbl = ? AND record = ?", key.table, key.record)
+      }
+    }
   }
 
-  func isEmpty() throws -> Bool { try !connection.exists("SELECT 1 FROM ferry_refresh LIMIT 1") }
+  /// Whether no record is left for the next pull, apart from those that the server has rejected.
+  func isEmpty() throws -> Bool {
+    try !connection.exists("SELECT 1 FROM ferry_refresh WHERE fetched NOT IN (2, 3) LIMIT 1")
+  }
+
+  /// Whether a pull has to fetch records, also such as the server has rejected before.
+  func hasAny() throws -> Bool { try connection.exists("SELECT 1 FROM ferry_refresh LIMIT 1") }
+
+  /// Lets this pull fetch the records once more that the server has rejected.
+  func retryRejected() throws {
+    try connection.run("UPDATE ferry_refresh SET fetched = 3 WHERE fetched = 2")
+  }
+
+  /// Leaves a record out that the server rejects. Returns whether it did not do so before.
+  func reject(_ key: RecordKey) throws -> Bool {
+    let isNew = try connection.exists(
+      "SELECT 1 FROM ferry_refresh WHERE tbl = ? AND record = ? AND fetched = 0", key.table,
+      key.record)
+    try connection.run(
+      "UPDATE ferry_refresh SET fetched = 2 WHERE tbl = ? AND record = ?", key.table, key.record)
+    return isNew
+  }
+
+  /// Leaves all records out that are not fetched yet.
+  func rejectAll() throws {
+    try connection.run("UPDATE ferry_refresh SET fetched = 2 WHERE fetched IN (0, 3)")
+  }
 
   func contains(_ key: RecordKey) throws -> Bool {
     try connection.exists(
@@ -64,11 +105,19 @@ struct RefreshTable {
 
   /// Makes the next pull fetch the records again that were fetched.
   func fetchAgain() throws {
-    try connection.run("UPDATE ferry_refresh SET fetched = 0 WHERE fetched <> 0")
+    try connection.run("UPDATE ferry_refresh SET fetched = 0 WHERE fetched = 1")
   }
 
   /// Removes the records of a table.
   func remove(table: Name) throws {
     try connection.run("DELETE FROM ferry_refresh WHERE tbl = ?", table)
+  }
+}
+
+extension NameRule {
+  /// Returns the reason why a server rejects a record's name or that of its table; `nil` if it accepts
+  /// both.
+  static func fault(in key: RecordKey, limits: Limits = .standard) -> String? {
+    fault(in: key.table, limits: limits) ?? fault(inRecord: key.record, limits: limits)
   }
 }

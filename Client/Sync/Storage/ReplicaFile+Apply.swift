@@ -67,6 +67,27 @@ extension ReplicaFile {
     }
   }
 
+  /// Leaves records out of the pull that the server rejects.
+  ///
+  /// - Parameter keys: the records; empty for all that are not fetched yet.
+  func leaveOut(_ keys: [RecordKey], _ problem: Problem) throws {
+    try connection.transaction {
+      if keys.isEmpty {
+        try note(
+          "unfetched",
+          "the server rejected too many requests for single records (\(problem.detail)); the next "
+            + "sync asks again")
+        try refreshes.rejectAll()
+      }
+      for key in keys where try refreshes.reject(key) {
+        try note(
+          "unfetched",
+          "the server rejects the request for \(key.table)/\(key.record) (\(problem.detail)); "
+            + "everything else is synced, and the next sync asks again")
+      }
+    }
+  }
+
   /// Drops the pages of a pull list that cannot be completed; the next pull starts from scratch.
   func discardStaged() throws {
     try connection.transaction {

@@ -59,7 +59,7 @@ extension ReplicaFile {
     try beginReturns()
     return PullStart(
       applied: try syncState().applied, cursor: try knownCursor(ofFormerNames: true),
-      names: try ownNames(), isToRefresh: try !refreshes.isEmpty())
+      names: try ownNames(), isToRefresh: try refreshes.hasAny())
   }
 
   /// Whether the server has changes that are not applied, as far as this device knows.

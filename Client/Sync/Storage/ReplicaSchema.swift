@@ -181,7 +181,8 @@ enum ReplicaSchema {
     CREATE TABLE ferry_refresh(               -- records to fetch whole with the next pull
       tbl TEXT NOT NULL,
       record TEXT NOT NULL,
-      fetched INTEGER NOT NULL DEFAULT 0,     -- among the staged pages
+      fetched INTEGER NOT NULL DEFAULT 0,     -- 1: among the staged pages; 2: the server rejects the
+                                              -- request for it; 3: this pull asks again
       overruled INTEGER NOT NULL DEFAULT 0,   -- the server overruled an operation without a conflict
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
