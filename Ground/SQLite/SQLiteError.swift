@@ -26,6 +26,17 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// values.
   package var isUnique: Bool { code == SQLITE_CONSTRAINT | 8 << 8 }
 
+  /// Another row has the key (SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID).
+  package var isPrimaryKey: Bool {
+    code == SQLITE_CONSTRAINT | 6 << 8 || code == SQLITE_CONSTRAINT | 10 << 8
+  }
+
+  /// Whether the row is at fault whatever other rows there are: CHECK, NOT NULL, a type, the size.
+  package var concernsRowAlone: Bool {
+    [1, 5, 12].contains { code == SQLITE_CONSTRAINT | $0 << 8 }
+      || [SQLITE_TOOBIG, SQLITE_MISMATCH].contains(primaryCode)
+  }
+
   /// A constraint of the schema refused the row.
   package var isConstraint: Bool { primaryCode == SQLITE_CONSTRAINT }
 

@@ -144,7 +144,9 @@ final class FileSpaces {
             return try other.connection.exists(
               "SELECT 1 FROM ferry_kept WHERE tbl = ? AND reason IS NOT NULL LIMIT 1", table)
           }
-          if !waiting.isEmpty { try other.applyKept(waiting.map { .ofTable($0) }) }
+          guard !waiting.isEmpty else { return }
+          try other.kept.openUnseen()
+          try other.applyKept([.open])
         }
       } catch {
         continue

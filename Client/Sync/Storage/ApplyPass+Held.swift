@@ -36,12 +36,9 @@ extension ApplyPass {
   /// rows.
   private mutating func waitedFor() throws -> Set<RecordKey> {
     var open: [RecordKey] = []
-    var place = KeptPlace.start
-    while let kept = try file.kept.next(.refused, after: place) {
-      place = KeptPlace(kept.change)
-      let key = kept.change.key
-      if held.contains(key) { continue }
-      try addParents(of: key, to: &open) { !kept.isReadable || kept.change.state.sets($0) }
+    for key in try refusedWithRows() where !held.contains(key) {
+      let state = try file.kept.change(of: key)?.change.state
+      try addParents(of: key, to: &open) { state?.sets($0) ?? true }
     }
     // The rest of such a record is fetched.
     for key in refused where try !file.kept.contains(key) && file.refreshes.contains(key) {
@@ -54,6 +51,20 @@ extension ApplyPass {
       try addParents(of: key, to: &open) { _ in true }
     }
     return found
+  }
+
+  /// Returns the deferred records that have a row here. Others refer to nothing yet.
+  private mutating func refusedWithRows() throws -> [RecordKey] {
+    try file.kept.refusedTables().flatMap { name -> [RecordKey] in
+      guard let table = try plan(for: name)?.table else { return [] }
+      return try connection.rows(
+        """
+        SELECT k.record FROM ferry_kept AS k WHERE k.tbl = ?1 AND k.reason IS NOT NULL
+          AND EXISTS (SELECT 1 FROM \(quoted(table.local)) AS c
+            WHERE \(table.has(record: "k.record", in: "c")))
+        """, name
+      ) { RecordKey(table: name, record: $0.name(0)) }
+    }
   }
 
   private mutating func addParents(

@@ -6,11 +6,34 @@ extension ApplyPass {
   /// Tries kept changes: a missing parent row or column may exist now. Unique values can move between
   /// any number of rows, if they fit in the final state. The time for that grows only with the number
   /// of these rows.
-  mutating func settleKept(_ choice: KeptChoice = .refused) throws {
+  mutating func settleKept(_ choice: KeptChoice) throws {
     guard hasKept else { return }
     let blocked = try retryKept(choice)
     // A single record may have been blocked by a row that moved later in this retry.
     if !blocked.isEmpty { try move(blocked) }
+  }
+
+  /// Tries the deferred changes whose reason the list, or an own write since the last pull, may have
+  /// changed. The others cost nothing.
+  mutating func settleKept() throws {
+    guard hasKept else { return }
+    if !hasOpenedKept {
+      hasOpenedKept = true
+      try file.kept.openAfterOwnWrites()
+      try file.kept.openUnseen()
+    }
+    try openAfterWrites()
+    // Deletes that refer to each other are decided together.
+    if !held.isEmpty { try file.kept.openRows() }
+    // An applied record may be the one for which others wait.
+    repeat { try settleKept(.open) } while try file.kept.hasOpen()
+  }
+
+  /// Lets the next retry try changes for which writes of this pass have perhaps made room.
+  mutating func openAfterWrites() throws {
+    guard hasKept else { return }
+    try file.kept.open(afterWritesTo: writtenTables.sorted())
+    writtenTables = []
   }
 
   /// Retries deferred changes.
@@ -21,8 +44,10 @@ extension ApplyPass {
     var place = KeptPlace.start
     while let kept = try file.kept.next(choice, after: place) {
       place = KeptPlace(kept.change)
-      guard kept.isReadable else { continue }
-      if try apply(kept.change, isRetry: true) == .blocked { blocked.append(kept.change.key) }
+      if kept.isReadable, try apply(kept.change, isRetry: true) == .blocked {
+        blocked.append(kept.change.key)
+      }
+      try file.kept.endAttempt(kept.change.key)
     }
     return blocked
   }

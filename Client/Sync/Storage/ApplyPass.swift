@@ -37,14 +37,23 @@ struct ApplyPass {
   var aside: RowsAside?
   /// How far the device has seen rows that go with their parents; `nil` outside of a pull list.
   private var seen: SeenRows?
+  /// The records that the pass writes, if it searches for those without a parent.
+  private(set) var written: WrittenRecords?
+  /// The tables whose rows it has written since deferred changes were tried.
+  var writtenTables = Set<Name>()
+  private var lastWritten: Name?
+  /// Whether deferred changes wait for records that may arrive.
+  private var hasWaiting: Bool
+  /// Whether the deferred changes are open that own writes may have freed.
+  var hasOpenedKept = false
 
-  /// Returns the result of the run. A deferred record may be gone since, with the record that it
-  /// refers to.
+  /// Returns the result of the run: all deferred records count. Some may be gone since, with the records
+  /// that they refer to.
   func result() throws -> AppliedPull {
-    let deferred = try refused.filter { key in
-      try file.kept.contains(key) || file.refreshes.contains(key)
+    let fetched = try refused.filter { key in
+      try !file.kept.contains(key) && file.refreshes.contains(key)
     }
-    return AppliedPull(applied: applied, refused: deferred.count)
+    return AppliedPull(applied: applied, refused: try file.kept.refusedCount() + fetched.count)
   }
 
   /// Records that the server has deleted, if the pass searches for them.
@@ -64,6 +73,8 @@ struct ApplyPass {
       try file.unrecordedTables().map { ($0.table, $0) }, uniquingKeysWith: { one, _ in one })
     hasPending = try !file.queue.isEmpty()
     hasKept = try !file.kept.isEmpty()
+    hasWaiting = try hasKept && file.kept.hasWaitingForParents()
+    if deferred.isSearching { written = try WrittenRecords(on: connection) }
   }
 
   /// Applies every change of one page, in order.
@@ -121,6 +132,7 @@ struct ApplyPass {
 
   @discardableResult
   mutating func apply(_ change: Change, isRetry: Bool = false) throws -> Outcome {
+    file.attempts += 1
     observe(change.state)
     if let noted, !isRetry { try noted.run(change.key.table, change.key.record) }
     var change = change
@@ -154,14 +166,12 @@ struct ApplyPass {
       try hold(change)
       return .settled
     }
-    if !deferred.reasons.isEmpty, let reason = deferred.reasons[change.key] {
-      if !isRetry, let parent = deferred.parents[change.key] { try file.refreshes.add([parent]) }
-      try keep(
-        change,
-        reason: reason
-          ?? (change.state.isAlive
-            ? "it refers to a record that does not exist here (foreign key)"
-            : "records here refer to it (foreign key)"))
+    if let (reason, deferral) = deferred.deferral(of: change) {
+      // The server's state of a deferred parent is here already.
+      if !isRetry, let parent = deferred.parents[change.key], try !file.kept.contains(parent) {
+        try file.refreshes.add([parent])
+      }
+      try keep(change, reason: reason, deferral)
       return .settled
     }
     let knowsAll = plan.knowsAll(change.state.columns)
@@ -175,11 +185,17 @@ struct ApplyPass {
       }
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
+      noteWrite(to: plan.table.name)
+      try noteArrival(of: change)
     } catch let error as SQLiteError where error.concernsRow {
       guard connection.isInTransaction else {
-        throw RecordEndedTransaction(key: change.key, reason: error.message)
+        throw RecordEndedTransaction(
+          key: change.key, reason: error.message, isAlone: error.concernsRowAlone)
       }
-      try keep(change, reason: error.message)
+      let deferral = Deferral(error, isShared: plan.table.share != nil)
+      // The rest of the list may change the reason, unless the row alone is at fault.
+      let isFinal = isRetry || deferral == .definition
+      try keep(change, reason: error.message, isFinal ? deferral : .open)
       return error.isUnique || error == ApplyPlan.ignored ? .blocked : .settled
     }
     if !unknown.isEmpty {
@@ -240,6 +256,7 @@ struct ApplyPass {
       let kept = kept.filter { plan.known.contains($0.name) }
       if columns.isEmpty && !isWhole && !isAside { return true }
       let before = try followed(change.key, plan, isAside: isAside)
+      try written?.note(change.key, isNew: !isAside && !plan.exists(change.key.record))
       if isAside && !isWhole {
         try aside?.putBack(change.key, changing: columns)
       } else if isRetry && !isWhole {
@@ -266,13 +283,29 @@ struct ApplyPass {
   /// Lets a delete wait for the rest of the list.
   private mutating func hold(_ change: Change) throws {
     held.insert(change.key)
-    try keep(change, reason: "records here refer to it (foreign key)")
+    try keep(change, reason: "records here refer to it (foreign key)", .rows)
+  }
+
+  private mutating func noteWrite(to table: Name) {
+    if lastWritten == table && !writtenTables.isEmpty { return }
+    writtenTables.insert(table)
+    lastWritten = table
+  }
+
+  /// Lets changes be tried that wait for a record. One that never existed is deleted at time 0 (SPEC.md
+  /// §15).
+  private func noteArrival(of change: Change) throws {
+    guard hasWaiting, change.state.isAlive || change.state.deleted?.stamp.time != .zero else {
+      return
+    }
+    try file.kept.open(waitingFor: change.key)
   }
 
   /// Deletes a record that goes with a deleted one.
   mutating func deleteOrphan(_ change: Change) throws {
     guard let plan = try plan(for: change.key.table) else { return }
     try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
+    noteWrite(to: plan.table.name)
     (hasPending, applied) = (true, applied + 1)
     refused.remove(change.key)
   }
@@ -316,10 +349,13 @@ struct ApplyPass {
     uploads.contains { $0 == table }
   }
 
-  private mutating func keep(_ change: Change, reason: String?) throws {
+  private mutating func keep(
+    _ change: Change, reason: String?, _ deferral: Deferral = .open
+  ) throws {
     if reason != nil { refused.insert(change.key) }
     hasKept = true
-    try file.kept.keep(change, reason: reason)
+    if case .parent = deferral { hasWaiting = true }
+    try file.kept.keep(change, reason: reason, deferral)
   }
 
   mutating func plan(for table: Name) throws -> ApplyPlan? {
@@ -354,4 +390,6 @@ extension RowEffect {
 struct RecordEndedTransaction: Error {
   let key: RecordKey
   let reason: String
+  /// Whether the row alone is at fault.
+  var isAlone = false
 }

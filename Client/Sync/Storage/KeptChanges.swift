@@ -19,6 +19,8 @@ enum KeptChoice {
   case all
   /// The changes that the local schema rejects.
   case refused
+  /// Those of them that are to be tried now.
+  case open
   case ofTable(Name)
   /// The changes whose table or column was not known here.
   case unknown(in: Name)
@@ -71,19 +73,27 @@ struct KeptChanges {
 
   /// Stores a change, instead of an earlier one of the same record.
   ///
-  /// - Parameter reason: why the schema rejected it; `nil` if its table or column is not known.
-  func keep(_ change: Change, reason: String?) throws {
+  /// - Parameters:
+  ///   - reason: why the schema rejected it; `nil` if its table or column is not known.
+  ///   - deferral: the event for which it waits then.
+  func keep(_ change: Change, reason: String?, _ deferral: Deferral = .open) throws {
+    let parent: RecordKey? = if case .parent(let key) = deferral { key } else { nil }
     try connection.run(
-      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)",
-      change.key.table, change.key.record, change.sequence, SQLiteText(change.state.encoded()),
-      reason)
+      """
+      INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, parent_tbl, parent,
+        tried)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, iif(?6 = 5, \(Self.nextTry), NULL))
+      """, change.key.table, change.key.record, change.sequence, SQLiteText(change.state.encoded()),
+      reason, reason == nil ? nil : deferral.number, parent?.table, parent?.record)
   }
 
   /// Stores a change that violates the protocol, unchanged.
   func keep(_ change: UnreadableChange, of key: RecordKey) throws {
     try connection.run(
-      "INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason) VALUES (?, ?, ?, ?, ?)",
-      key.table, key.record, change.sequence, SQLiteText(change.writes), change.reason)
+      """
+      INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, tried)
+      VALUES (?, ?, ?, ?, ?, 5, \(Self.nextTry))
+      """, key.table, key.record, change.sequence, SQLiteText(change.writes), change.reason)
   }
 
   func forget(_ key: RecordKey) throws {
@@ -141,6 +151,7 @@ struct KeptChanges {
       switch choice {
       case .all: ("ferry_kept_order", "1", [])
       case .refused: ("ferry_kept_refused", "reason IS NOT NULL", [])
+      case .open: ("ferry_kept_open", "waits = 0", [])
       case .ofTable(let table): ("ferry_kept_order", "+tbl = ?4", [table])
       case .unknown(let table): ("ferry_kept_order", "+tbl = ?4 AND +reason IS NULL", [table])
       }
@@ -171,6 +182,20 @@ struct KeptChanges {
       found.append(kept)
     }
     return found
+  }
+
+  /// Returns the tables of the changes that the local schema rejected.
+  func refusedTables() throws -> [Name] {
+    try connection.rows(
+      """
+      WITH RECURSIVE tables(name) AS (
+        SELECT min(tbl) FROM ferry_kept
+        UNION ALL SELECT (SELECT min(tbl) FROM ferry_kept WHERE tbl > name) FROM tables
+          WHERE name IS NOT NULL)
+      SELECT name FROM tables WHERE EXISTS (
+        SELECT 1 FROM ferry_kept WHERE tbl = name AND reason IS NOT NULL)
+      """
+    ) { $0.name(0) }
   }
 
   /// Returns tables that are absent, or lack columns, and for which changes wait.

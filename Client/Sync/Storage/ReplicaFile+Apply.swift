@@ -99,23 +99,23 @@ extension ReplicaFile {
   /// Applies the staged pages and the last one, and moves the cursor, in one transaction. A reader
   /// sees the replica before the pull or after it.
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
-    if try saysNothingNew(head) { return AppliedPull() }
+    if try saysNothingNew(head) { return AppliedPull(refused: try kept.refusedCount()) }
     defer { spaces.retryDeferred(after: self) }
     do {
       return try applyOnce(last: body, head, DeferredRecords())
     } catch let error as SQLiteError where error.isForeignKey {
-      return try applyAroundViolations(last: body, head, [:])
+      return try applyAroundViolations(last: body, head, nil)
     } catch let ended as RecordEndedTransaction {
-      return try applyAroundViolations(last: body, head, [ended.key: ended.reason])
+      return try applyAroundViolations(last: body, head, ended)
     }
   }
 
   /// Whether an empty page changes nothing, like most pages for an idle device. Then nothing is
-  /// written.
+  /// written. Deferred changes count only if something may have freed them.
   private func saysNothingNew(_ head: PageHead) throws -> Bool {
     let state = try syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
-      state.head >= head.head, state.replacement == nil, try kept.isEmpty()
+      state.head >= head.head, state.replacement == nil, try !kept.isAnyToTry()
     else { return false }
     return try !packets.hasCurrent() && stagedPages.isEmpty()
   }
@@ -143,6 +143,7 @@ extension ReplicaFile {
       if pass.hasNewSchema {
         capture.mode = .recording
         try refreshTriggers()
+        try kept.openAll()
         capture.mode = .applying
       }
       try pass.settleKept()
@@ -154,6 +155,7 @@ extension ReplicaFile {
       let recalled = try recall(deferred, pass.listed, after: pass.newestTime)
       try release(deferred.released, after: pass.newestTime)
       try follow(pass.moves, after: pass.newestTime)
+      try pass.openAfterWrites()
       try stagedPages.removeAll()
       try refreshes.removeFetched()
       try moveClock(past: pass.newestTime)
@@ -169,24 +171,27 @@ extension ReplicaFile {
   /// record deleted on the server is deleted, because no other device can have it. Everything else
   /// is applied.
   ///
-  /// - Parameter ending: records that end the transaction when they are applied, with the reason.
+  /// - Parameter ending: a record that ended the transaction when it was applied.
   private func applyAroundViolations(
-    last body: [UInt8], _ head: PageHead, _ ending: [RecordKey: String?]
+    last body: [UInt8], _ head: PageHead, _ ending: RecordEndedTransaction?
   ) throws -> AppliedPull {
-    var deferred = DeferredRecords(reasons: ending, isSearching: true)
+    var deferred = DeferredRecords(isSearching: true)
+    if let ending { deferred.leaveOut(ending) }
     var settled = Set<RecordKey>()
     while true {
       do {
         return try applyOnce(last: body, head, deferred) { pass, recalled in
           let rows = try danglingRows()
           if rows.contains(where: { !settled.contains($0.child) }) {
-            throw ViolationsFound(rows: rows, deleted: pass.deleted, recalled: recalled)
+            throw ViolationsFound(
+              rows: rows, deleted: pass.deleted, recalled: recalled,
+              dependants: try dependants(of: rows, pass))
           }
         }
       } catch let violations as ViolationsFound {
         let rows = try orphans(among: violations, &deferred)
         let added = Set(rows.map(\.child)).subtracting(deferred.reasons.keys).subtracting(settled)
-        for key in added { deferred.reasons.updateValue(nil, forKey: key) }
+        deferred.leaveOut(added, violations.dependants, besides: settled)
         guard added.isEmpty else { continue }
         for row in rows where settled.insert(row.child).inserted {
           guard let target = try target(of: row) else { continue }
@@ -194,8 +199,8 @@ extension ReplicaFile {
           deferred.reasons.updateValue(nil, forKey: target)
         }
       } catch let ended as RecordEndedTransaction {
-        guard deferred.reasons[ended.key] == nil else { throw ended }
-        deferred.reasons.updateValue(ended.reason, forKey: ended.key)
+        guard !deferred.ended.keys.contains(ended.key) else { throw ended }
+        deferred.leaveOut(ended)
       }
     }
   }
@@ -243,6 +248,23 @@ extension ReplicaFile {
     return (isKeeping, violations.rows)
   }
 
+  /// Returns the records of a pass that need one of these rows.
+  private func dependants(
+    of rows: [DanglingRow], _ pass: ApplyPass
+  ) throws -> DependentRecords<RecordKey> {
+    guard let written = pass.written else { return DependentRecords(references: []) }
+    let rules = try knownParentRules()
+    let tables = try tracked.names().compactMap { name -> (TableSchema, [ParentLink])? in
+      guard let table = try? schema(of: name) else { return nil }
+      let links = rules.parents(of: table.local)
+      return links.isEmpty ? nil : (table, links)
+    }
+    let roots = Set(rows.filter(\.isTracked).map(\.child))
+    return try written.dependants(of: roots.sorted(), tables) { local in
+      try trackedTable(local: local).flatMap { try? schema(of: $0) }
+    }
+  }
+
   private func moveCursor(to head: PageHead) throws {
     let anchor = head.cursor.anchor
     try connection.run(
@@ -273,12 +295,20 @@ extension ReplicaFile {
       try connection.execute("SAVEPOINT ferry_kept")
       var pass = try ApplyPass(file: self, device: device, deferred)
       for choice in choices { try pass.settleKept(choice) }
-      let dangling = connection.hasOpenForeignKeys ? try danglingRows().map(\.child) : []
-      let found = dangling.filter { !known.contains($0) }
+      let dangling = connection.hasOpenForeignKeys ? try danglingRows() : []
+      let found = dangling.filter { !known.contains($0.child) }
+      let dependants = try found.isEmpty ? nil : self.dependants(of: found, pass)
       if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
+      // The next pull tries records again that this order of changes has failed.
+      if found.isEmpty { try kept.openRows() }
       try connection.execute("RELEASE ferry_kept")
+      if !found.isEmpty && !deferred.isSearching {
+        deferred.isSearching = true
+        continue
+      }
       let count = deferred.reasons.count
-      for key in found { deferred.reasons.updateValue(nil, forKey: key) }
+      for row in found where row.isTracked { deferred.parents[row.child] = try parent(of: row) }
+      if let dependants { deferred.leaveOut(Set(found.map(\.child)), dependants) }
       // If other rows lack a parent by these changes, nothing is applied.
       if deferred.reasons.count == count { return }
     }
@@ -311,28 +341,6 @@ private struct ViolationsFound: Error {
   let deleted: [RecordKey: Stamp]
   /// Records that the pass has inserted again.
   let recalled: Set<RecordKey>
-}
-
-/// Records whose changes a pull does not apply as they arrive.
-struct DeferredRecords {
-  /// Records deferred without an attempt, with the reason; `nil` for a violated foreign key.
-  var reasons: [RecordKey: String?] = [:]
-  /// The record that each deferred one goes with. It is fetched once: the server may have deleted
-  /// it.
-  var parents: [RecordKey: RecordKey] = [:]
-  /// Deleted records to which rows refer that the list has brought later. Their delete waits for the
-  /// rest of the list.
-  var held: Set<RecordKey> = []
-  /// Records that this device has deleted, and that come back because rows refer to them.
-  var recalled: Set<RecordKey> = []
-  /// Whether no record may come back: one of them refers to a row that cannot.
-  var isRecallOff = false
-  /// Those of them for which the user is asked.
-  var asked: Set<RecordKey> = []
-  /// Records that lose their parent (ON DELETE SET NULL, SET DEFAULT), because it is deleted.
-  var released: [RecordKey: ParentLink] = [:]
-  /// Deleted records, because they go with a deleted record.
-  var orphans: Set<RecordKey> = []
-  /// Whether the pass searches for records that the server has deleted.
-  var isSearching = false
+  /// The records that need one of the rows.
+  var dependants: DependentRecords<RecordKey>
 }

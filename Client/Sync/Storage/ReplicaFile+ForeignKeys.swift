@@ -26,10 +26,10 @@ extension ReplicaFile {
   func target(of row: DanglingRow) throws -> RecordKey? {
     guard let parent = try? schema(local: row.link.parent) else { return nil }
     let conditions = row.link.to.enumerated().map { "\(quoted($1)) = ?\($0 + 1)" }
-    return try connection.prepare(
+    return try connection.first(
       "SELECT \(parent.record()) FROM \(quoted(parent.local)) "
-        + "WHERE \(conditions.joined(separator: " AND "))"
-    ).first(SQLiteList(row.values)) { row in
+        + "WHERE \(conditions.joined(separator: " AND "))", SQLiteList(row.values)
+    ) { row in
       row.isNull(0) ? nil : RecordKey(table: parent.name, record: row.name(0))
     } ?? nil
   }

@@ -85,6 +85,7 @@ extension ReplicaFile {
   func noteChecked() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
+    try kept.openAll()
     try connection.run("INSERT OR REPLACE INTO ferry_checked VALUES (1, ?)", mark.text)
     checkedSchema = mark
   }

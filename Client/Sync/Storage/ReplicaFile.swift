@@ -21,6 +21,9 @@ package final class ReplicaFile {
   let credentials: any CredentialStore
   /// The source of identifiers.
   let random: () -> UInt64
+  /// The changes that passes have tried to apply, also in transactions that were rolled back: a measure
+  /// of their cost.
+  var attempts = 0
   /// Prepared plans for the tables that receive changes.
   var applyPlans: [Name: ApplyPlan] = [:] {
     didSet { if applyPlans.isEmpty { parentRules = nil } }

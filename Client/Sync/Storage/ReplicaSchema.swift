@@ -30,7 +30,8 @@ enum ReplicaSchema {
       has_token INTEGER NOT NULL DEFAULT 0,   -- the credential store has a token
       authorities TEXT,                       -- a PEM file that vouches for the server
       is_found INTEGER NOT NULL DEFAULT 0,    -- the server has had the space
-      removed_order INTEGER NOT NULL DEFAULT 0-- the newest place of a removed operation
+      removed_order INTEGER NOT NULL DEFAULT 0,-- the newest place of a removed operation
+      tried_order INTEGER NOT NULL DEFAULT 0  -- own operations up to here free no deferred change
     );
     CREATE TABLE ferry_tables(
       name TEXT PRIMARY KEY,                  -- in the space
@@ -97,8 +98,16 @@ enum ReplicaSchema {
       sequence INTEGER NOT NULL,
       state TEXT NOT NULL,
       reason TEXT,                            -- NULL: the table or column is not known yet
+      waits INTEGER,                          -- for this event: see Deferral; NULL: no retry
+      parent_tbl TEXT, parent TEXT,           -- the record for which it waits
+      tried INTEGER,                          -- when it was tried last, if the reason is unseen
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
+    CREATE INDEX ferry_kept_open ON ferry_kept(sequence) WHERE waits = 0;
+    CREATE INDEX ferry_kept_parent ON ferry_kept(parent, parent_tbl) WHERE waits = 1;
+    CREATE INDEX ferry_kept_table ON ferry_kept(tbl) WHERE waits = 3;
+    CREATE INDEX ferry_kept_rows ON ferry_kept(waits) WHERE waits = 4;
+    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits = 5;
     CREATE INDEX ferry_kept_order ON ferry_kept(sequence);
     CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE reason IS NOT NULL;
     CREATE TABLE ferry_conflicts(

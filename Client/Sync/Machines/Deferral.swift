@@ -1,0 +1,75 @@
+import FerryProtocol
+import FerrySQLite
+
+/// The event for which a deferred change waits (SPEC.md §23): a pure rule. Without that event it is not
+/// tried again, so that deferred changes cost a pull nothing.
+///
+/// ```swift
+/// let deferral = Deferral(error, isShared: false)
+/// deferral.endsAfter(.write("tasks"), of: "tasks")  // true for a unique value
+/// ```
+enum Deferral: Equatable {
+  /// It is tried with the next retry.
+  case open
+  /// The record to which it refers has no row here.
+  case parent(RecordKey)
+  /// The row alone violates the table's definition: NOT NULL, CHECK, a type, the size.
+  case definition
+  /// Another row of the table has its unique values.
+  case table
+  /// Rows of any table refer to the record.
+  case rows
+  /// Ferry does not see the reason: a trigger, or rows of a table that is not tracked. A limited number
+  /// of them is tried with each pull.
+  case unseen
+
+  /// An event after which deferred changes are tried.
+  enum Event: Equatable {
+    /// A record has a row, or it is deleted for good.
+    case arrival(RecordKey)
+    /// Rows of a table were written here.
+    case write(Name)
+    /// The file's schema or the rules of the space have changed.
+    case definition
+  }
+
+  /// The deferral for an error of a row.
+  ///
+  /// - Parameter isShared: whether the table has rows of several spaces, which this one does not see.
+  init(_ error: SQLiteError, isShared: Bool) {
+    if error.concernsRowAlone {
+      self = .definition
+    } else if isShared {
+      self = .unseen
+    } else if error.isUnique || error.isPrimaryKey {
+      self = .table
+    } else {
+      self = error.isForeignKey ? .rows : .unseen
+    }
+  }
+
+  /// Whether a change is tried again after an event.
+  ///
+  /// - Parameter table: the change's table.
+  func endsAfter(_ event: Event, of table: Name) -> Bool {
+    switch (self, event) {
+    case (.open, _), (_, .definition): true
+    case (.parent(let parent), .arrival(let key)): parent == key
+    case (.table, .write(let written)): written == table
+    case (.rows, .write): true
+    default: false
+    }
+  }
+
+  /// The number in `ferry_kept`.
+  var number: Int64 {
+    switch self {
+    case .open: 0
+    case .parent: 1
+    case .definition: 2
+    case .table: 3
+    case .rows: 4
+    case .unseen: 5
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// Which deferred changes are tried again, and when (SPEC.md §23). The rule is ``Deferral``; here are
+/// its queries. Each one costs as much as the changes that it finds.
+extension KeptChanges {
+  /// The most changes with an unseen reason that one pull tries, those first that have waited longest.
+  static let unseenPerPull = 500
+
+  /// Whether a pull has to try changes, although its list is empty.
+  func isAnyToTry() throws -> Bool {
+    if try hasOpen() || connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 5 LIMIT 1") {
+      return true
+    }
+    return try connection.exists(
+      """
+      SELECT 1 FROM ferry_kept WHERE EXISTS (SELECT 1 FROM ferry_operations
+        WHERE seq > (SELECT tried_order FROM ferry_replica)) LIMIT 1
+      """)
+  }
+
+  /// Whether changes are to be tried now.
+  func hasOpen() throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 0 LIMIT 1")
+  }
+
+  /// Whether changes wait for the records to which they refer.
+  func hasWaitingForParents() throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 1 LIMIT 1")
+  }
+
+  // MARK: Events
+
+  /// Lets changes be tried that wait for a record.
+  func open(waitingFor parent: RecordKey) throws {
+    try connection.run(
+      """
+      UPDATE ferry_kept INDEXED BY ferry_kept_parent SET waits = 0
+      WHERE waits = 1 AND parent = ? AND parent_tbl = ?
+      """, parent.record, parent.table)
+  }
+
+  /// Lets changes be tried that wait for rows of these tables.
+  func open(afterWritesTo tables: some Sequence<Name>) throws {
+    var isAny = false
+    for table in tables {
+      isAny = true
+      try connection.run("UPDATE ferry_kept SET waits = 0 WHERE waits = 3 AND tbl = ?", table)
+    }
+    if isAny { try openRows() }
+  }
+
+  /// Lets changes be tried for which this device's own writes since the last call may have made room.
+  func openAfterOwnWrites() throws {
+    let state = try connection.first(
+      """
+      SELECT tried_order, (SELECT max(seq) FROM ferry_operations),
+        (SELECT min(seq) FROM ferry_operations) FROM ferry_replica
+      """
+    ) { (tried: $0.int64(0), newest: $0.int64(1), oldest: $0.int64(2)) }
+    guard let state, state.newest > state.tried else { return }
+    // The archive was trimmed beyond the mark.
+    if state.oldest > state.tried + 1 && state.tried > 0 { try openAll() }
+    let own = "SELECT DISTINCT tbl AS t, record AS r FROM ferry_operations WHERE seq > ?"
+    try connection.run(
+      """
+      UPDATE ferry_kept INDEXED BY ferry_kept_parent SET waits = 0 FROM (\(own)) AS own
+      WHERE waits = 1 AND parent = own.r AND parent_tbl = own.t
+      """, state.tried)
+    try connection.run(
+      """
+      UPDATE ferry_kept SET waits = 0 FROM (\(own)) AS own
+      WHERE waits > 0 AND ferry_kept.tbl = own.t AND ferry_kept.record = own.r
+      """, state.tried)
+    let tables = try connection.rows(
+      "SELECT DISTINCT tbl FROM ferry_operations WHERE seq > ?", state.tried
+    ) { $0.name(0) }
+    try open(afterWritesTo: tables)
+    try connection.run("UPDATE ferry_replica SET tried_order = ?", state.newest)
+  }
+
+  /// Lets changes be tried that wait for rows of any table.
+  func openRows() throws {
+    try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits = 4")
+  }
+
+  /// Lets all changes be tried: the schema or the rules have changed.
+  func openAll() throws {
+    try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits > 0")
+  }
+
+  /// Lets some changes be tried whose reason Ferry does not see.
+  func openUnseen() throws {
+    try connection.run(
+      """
+      UPDATE ferry_kept SET waits = 0 FROM (SELECT tbl AS t, record AS r FROM ferry_kept
+        WHERE waits = 5 ORDER BY tried LIMIT ?) AS next
+      WHERE ferry_kept.tbl = next.t AND ferry_kept.record = next.r
+      """, Int64(Self.unseenPerPull))
+  }
+
+  /// Ends the attempt of a change that is still open: it is none that a retry can apply.
+  func endAttempt(_ key: RecordKey) throws {
+    try connection.run(
+      """
+      UPDATE ferry_kept SET waits = 5, tried = \(Self.nextTry) WHERE tbl = ? AND record = ? AND waits = 0
+      """, key.table, key.record)
+  }
+
+  /// The number of the next attempt.
+  static let nextTry =
+    "(SELECT ifnull(max(tried), 0) + 1 FROM ferry_kept WHERE waits = 5)"
+}
