@@ -83,6 +83,14 @@ worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some
 	@echo "Worlds with mirrors in a PostgreSQL"
 	@.build/$(CONFIGURATION)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 4)) --jobs $(JOBS)
 
+# ONLY=memory, or ONLY=memory.slow_readers, runs a part; ATTACK=--list lists the promises.
+.PHONY: attack
+attack: ## Attacks on real processes: one promise each, with figures; ONLY=NAME for a part
+	@Scripts/install-dependencies.sh build test
+	@for program in ferry ferryd; do $(BUILD) --product $$program || exit 1; done
+	@/usr/bin/python3 -B Tests/Attack/run.py .build/$(CONFIGURATION) --json .build/attack.json \
+	  --svg .build/attack.svg $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(ATTACK)
+
 .PHONY: build
 build: ## All programs, optimised
 	@Scripts/install-dependencies.sh build
