@@ -188,7 +188,9 @@ let package = Package(
 
     // Server.
     library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
-    library("FerryPostgres", "Server/Postgres", needs: ["CFerryPostgres", "FerryProtocol"]),
+    library(
+      "FerryPostgres", "Server/Postgres",
+      needs: ["CFerryPostgres", "FerryProtocol", "FerryExecutors"]),
     library(
       "FerryMissionServer", "Server/Missions",
       needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
@@ -286,7 +288,7 @@ let package = Package(
         "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer", "FerryTestSupport",
       ]),
     tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport", "FerryCompression"]),
-    tests("PostgresTests", needs: ["FerryPostgres", "FerryTestSupport"]),
+    tests("PostgresTests", needs: ["FerryPostgres", "FerryExecutors", "FerryTestSupport"]),
     tests(
       "MirrorTests",
       needs: [
@@ -345,7 +347,7 @@ let package = Package(
       needs: [
         "FerrySyncServer", "FerryStoreContracts", "FerryMissionServer", "FerryPostgres",
         "FerryCryptography", "FerryTestSupport", "FerryDaemon", "FerryHTTPServer", "FerryProtocol",
-        "FerrySQLite",
+        "FerrySQLite", "FerryExecutors",
       ], resources: [.copy("Resources")]),
     tests(
       "ConformanceTests",

@@ -1,3 +1,4 @@
+import FerryExecutors
 import Foundation
 import Synchronization
 
@@ -47,24 +48,26 @@ final class PoolQueue: Sendable {
     state = Mutex(State(schedule: PoolSchedule(connections: connections, shares: shares)))
   }
 
+  /// Work that waits for a connection.
+  var waitingCount: Int { state.withLock { $0.schedule.waitingCount } }
+
   private var now: Duration { .now - start }
 
-  /// Fails the job at once if the queue is closed or full.
-  func push(_ job: any PoolWork, lane: PoolLane) {
-    let (fault, sleeper, isWatched) = state.withLock {
-      state -> (PostgresError?, DispatchSemaphore?, Bool) in
-      if state.isClosed {
-        return (PostgresError(.poolClosed, "the connection pool is closed"), nil, true)
-      }
-      guard state.schedule.add(job, lane: lane, now: now) else {
-        let fault = PostgresError(.busy, "too many jobs wait for the database's connections")
-        return (fault, nil, true)
-      }
+  /// Fails the job at once if the queue is closed. If the queue is full, a job of the user with most
+  /// jobs fails.
+  func push(_ job: any PoolWork, lane: PoolLane, flow: WorkFlow) {
+    let (isClosed, refused, sleeper, isWatched) = state.withLock {
+      state -> (Bool, (any PoolWork)?, DispatchSemaphore?, Bool) in
+      if state.isClosed { return (true, nil, nil, true) }
+      let refused = state.schedule.add(job, lane: lane, flow: flow, now: now)
       let isWatched = if case .set = state.watch { true } else { false }
       state.watch = .set(hasNews: true)
-      return (nil, state.sleepers.popLast(), isWatched)
+      return (false, refused, state.sleepers.popLast(), isWatched)
     }
-    if let fault { return job.fail(fault) }
+    if isClosed {
+      return job.fail(PostgresError(.poolClosed, "the connection pool is closed"))
+    }
+    refused?.fail(PostgresError(.busy, "too many jobs wait for the database's connections"))
     sleeper?.signal()
     if !isWatched { alarm.signal() }
   }
@@ -72,7 +75,9 @@ final class PoolQueue: Sendable {
   /// Waits for a job; `nil` if the queue is closed and empty.
   ///
   /// - Parameter sleeper: The caller's own semaphore.
-  func next(_ sleeper: DispatchSemaphore) -> (job: any PoolWork, lane: PoolLane)? {
+  func next(
+    _ sleeper: DispatchSemaphore
+  ) -> (job: any PoolWork, lane: PoolLane, flow: WorkFlow)? {
     while true {
       let (taken, isOver) = state.withLock { state in
         let taken = state.schedule.take()
@@ -88,7 +93,9 @@ final class PoolQueue: Sendable {
     return nil
   }
 
-  func finish(_ lane: PoolLane) { state.withLock { $0.schedule.finish(lane) } }
+  func finish(_ lane: PoolLane, _ flow: WorkFlow) {
+    state.withLock { $0.schedule.finish(lane, flow) }
+  }
 
   /// Ends work that has waited for too long, until the queue is closed and empty.
   func expire() {

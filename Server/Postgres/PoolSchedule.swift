@@ -1,3 +1,5 @@
+import FerryExecutors
+
 /// The kind of work on a connection: each kind has a share of the pool.
 package enum PoolLane: Int, Sendable, CaseIterable {
   /// Checks of permissions: every request begins with one.
@@ -18,51 +20,41 @@ package struct PoolShares: Sendable, Equatable {
   package var waitingMax: Int
   /// How long it may wait; `nil` for as long as it takes.
   package var patience: Duration?
+  /// Connections of a lane that no single user uses, so that another user's work begins at once.
+  package var others = 0
 
   /// All lanes wait in one line, for as long as it takes.
   package static let none = PoolShares(reserved: [:], waitingMax: .max, patience: nil)
 
   /// Returns the shares of a server's pool. A quarter at least belongs to all, so that no lane
-  /// stands still; below four connections nothing is reserved for authentication.
+  /// stands still; below four connections nothing is reserved for authentication, and one user may
+  /// use all.
   package static func standard(connections: Int) -> PoolShares {
     PoolShares(
       reserved: [
         .authentication: connections >= 4 ? max(1, connections / 8) : 0,
         .push: connections >= 3 ? max(1, connections * 3 / 8) : 0,
         .pull: connections / 4,
-      ], waitingMax: 1_024, patience: .seconds(10))
+      ], waitingMax: 1_024, patience: .seconds(10), others: connections >= 4 ? 1 : 0)
   }
 }
 
-/// The schedule that picks the work for the next free connection; pure. In a lane work goes in the
+/// The schedule that picks the work for the next free connection; pure.
+///
+/// In a lane the users take turns, then the spaces of a user, and the work of one space goes in the
 /// order of its arrival. A lane may always use its reserved connections, and any free one of the
-/// rest.
+/// rest. If too much waits, the newest work of the user with most is refused.
 struct PoolSchedule<Job> {
   private struct Entry {
     let job: Job
+    let flow: WorkFlow
     let arrival: Int
     let deadline: Duration?
   }
 
-  /// Entries in the order of arrival; those before `first` are taken.
   private struct Line {
-    var entries: [Entry?] = []
-    var first = 0
-    var running = 0
-
-    var count: Int { entries.count - first }
-    var head: Entry? { first < entries.count ? entries[first] : nil }
-
-    mutating func removeFirst() -> Entry? {
-      guard let entry = head else { return nil }
-      entries[first] = nil
-      first += 1
-      if first > 64 && first * 2 > entries.count {
-        entries.removeFirst(first)
-        first = 0
-      }
-      return entry
-    }
+    var waiting = FairQueue<Entry>()
+    var running = FlowCounts()
   }
 
   private let connections: Int
@@ -76,52 +68,74 @@ struct PoolSchedule<Job> {
   }
 
   /// Whether nothing waits.
-  var isEmpty: Bool { lines.allSatisfy { $0.count == 0 } }
+  var isEmpty: Bool { lines.allSatisfy { $0.waiting.isEmpty } }
+
+  /// Work that waits in all lanes.
+  var waitingCount: Int { lines.reduce(0) { $0 + $1.waiting.count } }
 
   /// When ``expire(now:)`` has something to do, if nothing happens before.
-  var nextDeadline: Duration? { lines.compactMap { $0.head?.deadline }.min() }
+  var nextDeadline: Duration? {
+    lines.flatMap { $0.waiting.heads }.compactMap(\.deadline).min()
+  }
 
-  /// Adds work to a line; returns `false` if too much waits.
-  mutating func add(_ job: Job, lane: PoolLane, now: Duration) -> Bool {
-    guard lines[lane.rawValue].count < shares.waitingMax else { return false }
+  /// Adds work to a lane. Returns the work that has no room if too much waits: the new one, or one
+  /// of a user with more.
+  mutating func add(_ job: Job, lane: PoolLane, flow: WorkFlow = .own, now: Duration) -> Job? {
     arrivals += 1
-    lines[lane.rawValue].entries.append(
-      Entry(job: job, arrival: arrivals, deadline: shares.patience.map { now + $0 }))
-    return true
+    let entry = Entry(
+      job: job, flow: flow, arrival: arrivals, deadline: shares.patience.map { now + $0 })
+    lines[lane.rawValue].waiting.add(entry, to: flow.path)
+    guard lines[lane.rawValue].waiting.count > shares.waitingMax else { return nil }
+    return lines[lane.rawValue].waiting.removeHeaviest()?.job
   }
 
-  /// Returns the next work for a free connection; call ``finish(_:)`` when it is done.
-  mutating func take() -> (job: Job, lane: PoolLane)? {
-    let lane = PoolLane.allCases.filter { lines[$0.rawValue].head != nil && mayRun($0) }.min {
-      (lines[$0.rawValue].head?.arrival ?? 0) < (lines[$1.rawValue].head?.arrival ?? 0)
+  /// Returns the next work for a free connection; call ``finish(_:_:)`` when it is done.
+  mutating func take() -> (job: Job, lane: PoolLane, flow: WorkFlow)? {
+    var next: (lane: PoolLane, arrival: Int)?
+    for lane in PoolLane.allCases where !lines[lane.rawValue].waiting.isEmpty && mayRun(lane) {
+      let (line, limits) = (lines[lane.rawValue], limits(of: lane))
+      guard let head = line.waiting.next(where: { limits.allow($0, beside: line.running) }),
+        head.arrival < next?.arrival ?? .max
+      else { continue }
+      next = (lane, head.arrival)
     }
-    guard let lane, let entry = lines[lane.rawValue].removeFirst() else { return nil }
-    lines[lane.rawValue].running += 1
-    return (entry.job, lane)
+    guard let lane = next?.lane else { return nil }
+    let (running, limits) = (lines[lane.rawValue].running, limits(of: lane))
+    guard
+      let entry = lines[lane.rawValue].waiting.removeNext(where: {
+        limits.allow($0, beside: running)
+      })
+    else { return nil }
+    lines[lane.rawValue].running.begin(entry.flow.user)
+    return (entry.job, lane, entry.flow)
   }
 
-  mutating func finish(_ lane: PoolLane) { lines[lane.rawValue].running -= 1 }
+  mutating func finish(_ lane: PoolLane, _ flow: WorkFlow) {
+    lines[lane.rawValue].running.end(flow.user)
+  }
 
   /// Removes and returns work that has waited for too long.
   mutating func expire(now: Duration) -> [Job] {
-    var expired: [Job] = []
-    for index in lines.indices {
-      while let deadline = lines[index].head?.deadline, deadline <= now,
-        let entry = lines[index].removeFirst()
-      {
-        expired.append(entry.job)
-      }
+    lines.indices.flatMap { index in
+      lines[index].waiting.removeHeads { $0.deadline.map { $0 <= now } ?? false }.map(\.job)
     }
-    return expired
   }
 
   private func mayRun(_ lane: PoolLane) -> Bool {
-    let running = lines.reduce(0) { $0 + $1.running }
+    let running = lines.reduce(0) { $0 + $1.running.all }
     guard running < connections else { return false }
-    if lines[lane.rawValue].running < shares.reserved[lane] ?? 0 { return true }
+    if lines[lane.rawValue].running.all < shares.reserved[lane] ?? 0 { return true }
     let kept = PoolLane.allCases.filter { $0 != lane }.reduce(0) {
-      $0 + max(0, (shares.reserved[$1] ?? 0) - lines[$1.rawValue].running)
+      $0 + max(0, (shares.reserved[$1] ?? 0) - lines[$1.rawValue].running.all)
     }
     return running + kept < connections
+  }
+
+  /// Returns how much of a lane's work may run, in all and of one user.
+  private func limits(of lane: PoolLane) -> FlowLimits {
+    let reserved = PoolLane.allCases.filter { $0 != lane }.reduce(0) {
+      $0 + (shares.reserved[$1] ?? 0)
+    }
+    return FlowLimits(all: connections, user: max(1, connections - reserved - shares.others))
   }
 }

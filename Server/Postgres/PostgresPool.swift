@@ -1,8 +1,10 @@
 import Dispatch
+import FerryExecutors
 
 /// A pool of a fixed number of connections, each with its own thread.
 ///
-/// Work waits in the order of arrival, each lane for itself (see ``PoolShares``). Connections are
+/// The users of the server take turns, each lane for itself (see ``PoolShares`` and `WorkFlow`).
+/// Connections are
 /// opened when first needed and replaced when broken. Work on a broken connection is not repeated
 /// (see `PostgresError`).
 package final class PostgresPool: Sendable {
@@ -55,9 +57,9 @@ package final class PostgresPool: Sendable {
         let slot = PoolSlot(
           target: target, settings: settings, options: options, patience: patience)
         let sleeper = DispatchSemaphore(value: 0)
-        while let (job, lane) = queue.next(sleeper) {
+        while let (job, lane, flow) = queue.next(sleeper) {
           job.run(on: slot)
-          queue.finish(lane)
+          queue.finish(lane, flow)
         }
       }
     }
@@ -86,12 +88,15 @@ package final class PostgresPool: Sendable {
           continuation.resume(throwing: CancellationError())
           return
         }
-        queue.push(job, lane: lane)
+        queue.push(job, lane: lane, flow: .current)
       }
     } onCancel: {
       job.fail(CancellationError())
     }
   }
+
+  /// Work that waits for a connection.
+  package var waitingCount: Int { queue.waitingCount }
 
   /// Refuses new work, finishes the waiting work, and disconnects.
   package func close() async {

@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryPostgres
 import FerryTestSupport
 import Synchronization
@@ -62,6 +63,38 @@ struct PostgresPoolTests {
     await pool.close()
   }
 
+  @Test("a user that comes behind four hundred jobs of another is served second")
+  func turns() async throws {
+    let database = try await TestDatabase()
+    var options = PostgresPool.Options()
+    options.shares.waitingMax = 1_024
+    let pool = try PostgresPool(url: database.url, connections: 1, options: options)
+    // Holds the only connection until another one lets the advisory lock go.
+    let holder = try PostgresPool(url: database.url, connections: 1)
+    try await holder.run { try $0.execute("SELECT pg_advisory_lock(1)") }
+    let (started, startedSignal) = AsyncStream.makeStream(of: Void.self)
+    let busy = Task {
+      try await pool.run { connection in
+        startedSignal.finish()
+        try connection.execute("SELECT pg_advisory_lock(1)")
+      }
+    }
+    for await _ in started {}
+    let order = UserOrder()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<400 { group.addTask { try await order.note("ada", on: pool) } }
+      while pool.waitingCount < 400 { await Task.yield() }
+      group.addTask { try await order.note("eve", on: pool) }
+      while pool.waitingCount < 401 { await Task.yield() }
+      try await holder.run { try $0.execute("SELECT pg_advisory_unlock(1)") }
+      try await group.waitForAll()
+    }
+    try await busy.value
+    #expect(order.users.withLock { $0.firstIndex(of: "eve") } == 1)
+    await pool.close()
+    await holder.close()
+  }
+
   @Test("work that is cancelled while it waits never runs")
   func cancelledWhileWaiting() async throws {
     let database = try await TestDatabase(setUp: ["CREATE TABLE t (id bigint)"])
@@ -116,5 +149,21 @@ struct PostgresPoolTests {
     let rows = try await other.run { try $0.int8("SELECT count(*) FROM t") }
     #expect(rows == finished)
     await other.close()
+  }
+}
+
+/// The order in which users' work ran.
+private final class UserOrder: Sendable {
+  let users = Mutex([String]())
+
+  func note(_ user: String, on pool: PostgresPool) async throws {
+    try await WorkFlow(user: user).run { () async -> Result<Void, any Error> in
+      do {
+        return .success(
+          try await pool.run(in: .pull) { _ in self.users.withLock { $0.append(user) } })
+      } catch {
+        return .failure(error)
+      }
+    }.get()
   }
 }

@@ -15,7 +15,7 @@ struct CommitQueueTests {
   @Test("a single packet is committed at once")
   func goesAtOnce() {
     var queue = Queue(bounds: .init())
-    #expect(queue.add(Self.packet(1), ticket: 1) == true)
+    #expect(queue.add(Self.packet(1), ticket: 1).isEmpty)
     #expect(queue.takeBatch(.plain).map(\.ticket) == [1])
     #expect(!queue.isIdle)
     queue.finishBatch(.plain)
@@ -26,14 +26,14 @@ struct CommitQueueTests {
   @Test("packets that arrive during a transaction share the next one")
   func gathers() {
     var queue = Queue(bounds: .init())
-    #expect(queue.add(Self.packet(0), ticket: 0) == true)
+    #expect(queue.add(Self.packet(0), ticket: 0).isEmpty)
     #expect(queue.takeBatch(.plain).count == 1)
     for number in 1...5 {
-      #expect(queue.add(Self.packet(UInt64(number)), ticket: number) == true)
+      #expect(queue.add(Self.packet(UInt64(number)), ticket: number).isEmpty)
       #expect(queue.takeBatch(.plain).isEmpty, "one transaction at a time")
     }
     queue.finishBatch(.plain)
-    #expect(queue.add(Self.packet(6), ticket: 6) == true)
+    #expect(queue.add(Self.packet(6), ticket: 6).isEmpty)
     #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5, 6])
   }
 
@@ -42,7 +42,7 @@ struct CommitQueueTests {
     var queue = Queue(bounds: .init())
     func add(_ numbers: ClosedRange<Int>) {
       for number in numbers {
-        #expect(queue.add(Self.packet(UInt64(number)), ticket: number) == true)
+        #expect(queue.add(Self.packet(UInt64(number)), ticket: number).isEmpty)
       }
     }
     add(1...3)
@@ -74,9 +74,9 @@ struct CommitQueueTests {
       _ bounds: Queue.Bounds = .init(), first: [IncomingPacket], then: [IncomingPacket] = []
     ) {
       var queue = Queue(bounds: bounds)
-      for packet in first { #expect(queue.add(packet, ticket: 0) == true) }
+      for packet in first { #expect(queue.add(packet, ticket: 0).isEmpty) }
       #expect(queue.takeBatch(.plain).count == first.count)
-      for packet in then { #expect(queue.add(packet, ticket: 0) == true) }
+      for packet in then { #expect(queue.add(packet, ticket: 0).isEmpty) }
       #expect(queue.finishBatch(.plain) == nil)
     }
     let packets = (0..<6).map { Self.packet(UInt64($0)) }
@@ -99,7 +99,7 @@ struct CommitQueueTests {
         number % 4 == 0
         ? makers[0].packet([try makers[0].batch(where: "true", [Column("v", 1)])])
         : makers[number % 2].packet("a")
-      #expect(queue.add(IncomingPacket(packet, byteCount: 1), ticket: number) == true)
+      #expect(queue.add(IncomingPacket(packet, byteCount: 1), ticket: number).isEmpty)
     }
     #expect(queue.takeBatch(.searching).map(\.ticket) == [0])
     #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 3, 5, 7], "the other device's")
@@ -129,7 +129,7 @@ struct CommitQueueTests {
   func bounds(_ bounds: Queue.Bounds, _ sizes: [Int]) {
     var queue = Queue(bounds: bounds)
     for number in 0..<7 {
-      #expect(queue.add(Self.packet(UInt64(number), operations: 10), ticket: number) == true)
+      #expect(queue.add(Self.packet(UInt64(number), operations: 10), ticket: number).isEmpty)
     }
     var seen: [[Int]] = []
     while !queue.isIdle {
@@ -144,16 +144,69 @@ struct CommitQueueTests {
   @Test("a full queue, by count or by bytes, refuses packets until some have left")
   func isFull() {
     var byCount = Queue(bounds: .init(waitingPackets: 2))
-    #expect(byCount.add(Self.packet(1), ticket: 1) == true)
-    #expect(byCount.add(Self.packet(2), ticket: 2) == true)
-    #expect(byCount.add(Self.packet(3), ticket: 3) == false)
+    #expect(byCount.add(Self.packet(1), ticket: 1).isEmpty)
+    #expect(byCount.add(Self.packet(2), ticket: 2).isEmpty)
+    #expect(byCount.add(Self.packet(3), ticket: 3).map(\.ticket) == [3])
     #expect(byCount.takeBatch(.plain).count == 2)
-    #expect(byCount.add(Self.packet(3), ticket: 3) == true)
+    #expect(byCount.add(Self.packet(3), ticket: 3).isEmpty)
     var byBytes = Queue(bounds: .init(waitingBytes: 250))
-    #expect(byBytes.add(Self.packet(1, bytes: 200), ticket: 1) == true)
-    #expect(byBytes.add(Self.packet(2, bytes: 51), ticket: 2) == false)
-    #expect(byBytes.add(Self.packet(3, bytes: 50), ticket: 3) == true)
+    #expect(byBytes.add(Self.packet(1, bytes: 200), ticket: 1).isEmpty)
+    #expect(byBytes.add(Self.packet(2, bytes: 51), ticket: 2).map(\.ticket) == [2])
+    #expect(byBytes.add(Self.packet(3, bytes: 50), ticket: 3).isEmpty)
     var single = Queue(bounds: .init(waitingBytes: 10))
-    #expect(single.add(Self.packet(1, bytes: 200), ticket: 1) == true, "one may always wait")
+    #expect(single.add(Self.packet(1, bytes: 200), ticket: 1).isEmpty, "one may always wait")
+  }
+
+  // MARK: Accounts
+
+  private static func packet(
+    _ seed: UInt64, of user: String, bytes: Int = 100
+  ) throws -> IncomingPacket {
+    IncomingPacket(
+      .serviceSample(seed), byteCount: bytes, principal: try #require(Principal("owner:\(user)")))
+  }
+
+  @Test("a packet behind hundreds of another account goes with the next transaction")
+  func turns() throws {
+    var queue = Queue(bounds: .init(batchPackets: 4))
+    for number in 0..<400 {
+      #expect(queue.add(try Self.packet(UInt64(number), of: "ada"), ticket: number).isEmpty)
+    }
+    #expect(queue.add(try Self.packet(900, of: "eve"), ticket: 900).isEmpty)
+    #expect(queue.add(try Self.packet(901, of: "eve"), ticket: 901).isEmpty)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [0, 900, 1, 901])
+    if let wait = queue.finishBatch(.plain) { queue.endGathering(wait) }
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [2, 3, 4, 5])
+    #expect(queue.waitingCount == 394 && queue.waitingBytes == 39_400)
+  }
+
+  @Test("the packets of a device keep their order among the turns")
+  func order() throws {
+    var queue = Queue(bounds: .init(batchPackets: 3))
+    for ticket in 0..<4 {
+      #expect(queue.add(try Self.packet(1, of: "ada"), ticket: ticket).isEmpty)
+    }
+    #expect(queue.add(try Self.packet(2, of: "eve"), ticket: 9).isEmpty)
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [0, 9, 1])
+    if let wait = queue.finishBatch(.plain) { queue.endGathering(wait) }
+    #expect(queue.takeBatch(.plain).map(\.ticket) == [2, 3])
+  }
+
+  @Test("a full queue has room for an account with little in it, by count and by bytes")
+  func fullOfOne() throws {
+    var byCount = Queue(bounds: .init(waitingPackets: 3))
+    for ticket in 0..<3 {
+      #expect(byCount.add(try Self.packet(UInt64(ticket), of: "ada"), ticket: ticket).isEmpty)
+    }
+    #expect(try byCount.add(Self.packet(9, of: "eve"), ticket: 9).map(\.ticket) == [2])
+    #expect(byCount.takeBatch(.plain).map(\.ticket) == [0, 9, 1])
+    var byBytes = Queue(bounds: .init(waitingBytes: 250))
+    for ticket in 0..<2 {
+      let packet = try Self.packet(UInt64(ticket), of: "ada", bytes: 120)
+      #expect(byBytes.add(packet, ticket: ticket).isEmpty)
+    }
+    let small = try Self.packet(9, of: "eve", bytes: 50)
+    #expect(byBytes.add(small, ticket: 9).map(\.ticket) == [1])
+    #expect(byBytes.waitingBytes == 170 && byBytes.waitingCount == 2)
   }
 }

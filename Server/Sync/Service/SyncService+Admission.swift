@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryHTTPServer
 import FerryProtocol
 
@@ -52,12 +53,14 @@ extension SyncService {
     return .decide { [self] in
       var context = context
       context.space = name
-      do throws(Problem) {
-        let principal = try await admit(request, match.route, to: name, need: need).principal
-        memory?.keep(principal, for: key)
-        return .proceed(limit: limit, account: principal.memoryAccount)
-      } catch {
-        return refuse(error, &context)
+      return await WorkFlow(address: request.remoteAddress).run {
+        do throws(Problem) {
+          let principal = try await admit(request, match.route, to: name, need: need).principal
+          memory?.keep(principal, for: key)
+          return .proceed(limit: limit, account: principal.memoryAccount)
+        } catch {
+          return refuse(error, &context)
+        }
       }
     }
   }
@@ -66,11 +69,13 @@ extension SyncService {
   private func admitToken(_ request: HTTPRequest, _ context: RequestContext) -> HTTPAdmission {
     .decide { [self] in
       var context = context
-      do throws(Problem) {
-        let identity = try await identify(request, context.match.route)
-        return .proceed(limit: Self.tokenRequestBytes, account: identity.principal.memoryAccount)
-      } catch {
-        return refuse(error, &context)
+      return await WorkFlow(address: request.remoteAddress).run {
+        do throws(Problem) {
+          let identity = try await identify(request, context.match.route)
+          return .proceed(limit: Self.tokenRequestBytes, account: identity.principal.memoryAccount)
+        } catch {
+          return refuse(error, &context)
+        }
       }
     }
   }

@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryHTTPServer
 import FerryProtocol
 import FerryTracing
@@ -74,12 +75,10 @@ package final class SyncService: Sendable {
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     var context = begin(request)
     context.span = beginSpan(of: context)
-    let response =
-      if let span = context.span {
-        await span.run { await answerOrRefuse(&context) }
-      } else {
-        await answerOrRefuse(&context)
-      }
+    let response = await WorkFlow(address: request.remoteAddress).run {
+      guard let span = context.span else { return await answerOrRefuse(&context) }
+      return await span.run { await answerOrRefuse(&context) }
+    }
     if case .stream(let stream) = response.body {
       let status = response.status
       stream.onClose { [context] in self.record(context, status: status, bytesOut: nil) }
@@ -265,10 +264,14 @@ package final class SyncService: Sendable {
     return visitor
   }
 
-  /// Counts an admitted request against the rates of the principal and of the space.
+  /// Counts an admitted request against the rates of the principal and of the space, and gives its
+  /// work to the principal's flow.
   func count(_ context: inout RequestContext) throws(Problem) {
-    guard let principal = context.principal,
-      let excess = parts.gate.countRequest(of: principal, in: context.space)
+    guard let principal = context.principal else { return }
+    WorkFlow(
+      of: principal, in: context.space?.value, at: context.request.remoteAddress
+    ).assign()
+    guard let excess = parts.gate.countRequest(of: principal, in: context.space)
     else { return }
     context.retryAfter = excess.wait
     let reason =

@@ -9,6 +9,9 @@ import FerryProtocol
 /// there again, or when the caller ends the wait (compare `commit_delay` of PostgreSQL). Any packet
 /// that comes meanwhile waits with them.
 ///
+/// The accounts of the senders take turns. So a sender with hundreds of packets that wait does not
+/// hold up another one's for more than a transaction, and if too much waits, it finds no room first.
+///
 /// A packet with batch operations goes alone, in a separate lane. Finding the matching records
 /// takes time, needs no lock of the space, and uses a budget that no other packet may share.
 /// Packets of other devices run beside it; packets of the same device keep their order.
@@ -37,9 +40,11 @@ struct CommitQueue<Ticket> {
     let packet: IncomingPacket
     let ticket: Ticket
     let lane: Lane
+    let account: Principal
 
     init(packet: IncomingPacket, ticket: Ticket) {
       (self.packet, self.ticket) = (packet, ticket)
+      account = packet.principal.account
       let isSearching = packet.packet.operations.contains { $0.batch != nil }
       lane = isSearching ? .searching : .plain
     }
@@ -85,20 +90,58 @@ struct CommitQueue<Ticket> {
   /// Whether nothing waits and nothing is under way.
   var isIdle: Bool { waiting.isEmpty && underWay.isEmpty && gathering == nil }
 
-  /// Adds a packet to the queue; returns `false` if the queue is full.
-  mutating func add(_ packet: IncomingPacket, ticket: Ticket) -> Bool {
-    guard waiting.count < bounds.waitingPackets,
-      waiting.isEmpty || waitingBytes + packet.byteCount <= bounds.waitingBytes
-    else { return false }
+  /// Adds a packet to the queue. Returns the packets that find no room if the queue is full: the
+  /// newest ones of the account with most.
+  mutating func add(_ packet: IncomingPacket, ticket: Ticket) -> [Entry] {
     let entry = Entry(packet: packet, ticket: ticket)
     waiting.append(entry)
-    if entry.lane == .searching { waitingSearches += 1 }
-    waitingBytes += packet.byteCount
-    waitingOperations += packet.packet.operations.count
-    return true
+    count(entry, 1)
+    var refused: [Entry] = []
+    while waiting.count > 1,
+      waiting.count > bounds.waitingPackets || waitingBytes > bounds.waitingBytes
+    {
+      let weighsBytes = waiting.count <= bounds.waitingPackets
+      let entry = waiting.remove(at: newestOfHeaviest { weighsBytes ? $0.packet.byteCount : 1 })
+      count(entry, -1)
+      refused.append(entry)
+    }
+    return refused
   }
 
-  /// Returns the packets of a lane's next transaction, in the order of their arrival. It is empty
+  private mutating func count(_ entry: Entry, _ sign: Int) {
+    if entry.lane == .searching { waitingSearches += sign }
+    waitingBytes += sign * entry.packet.byteCount
+    waitingOperations += sign * entry.operationCount
+  }
+
+  /// Returns the place of the newest packet of the account that weighs most. Of equal ones, that of
+  /// the newest packet counts.
+  private func newestOfHeaviest(_ weight: (Entry) -> Int) -> Int {
+    var weights: [Principal: Int] = [:]
+    for entry in waiting { weights[entry.account, default: 0] += weight(entry) }
+    let most = weights.values.max()
+    return waiting.lastIndex { weights[$0.account] == most } ?? waiting.count - 1
+  }
+
+  /// The places of the waiting packets in turns of their accounts. The packets of an account keep
+  /// their order.
+  private var turns: [Int] {
+    var places: [Principal: [Int]] = [:]
+    var accounts: [Principal] = []
+    for (place, entry) in waiting.enumerated() {
+      if places[entry.account] == nil { accounts.append(entry.account) }
+      places[entry.account, default: []].append(place)
+    }
+    if accounts.count < 2 { return Array(waiting.indices) }
+    let rounds = places.values.map(\.count).max() ?? 0
+    return (0..<rounds).flatMap { round in
+      accounts.compactMap { account in
+        places[account].flatMap { round < $0.count ? $0[round] : nil }
+      }
+    }
+  }
+
+  /// Returns the packets of a lane's next transaction, in turns of their accounts. It is empty
   /// while one is under way, and if no waiting packet may go.
   mutating func takeBatch(_ lane: Lane) -> [Entry] {
     guard underWay[lane] == nil, lane == .plain || waitingSearches > 0 else { return [] }
@@ -109,35 +152,33 @@ struct CommitQueue<Ticket> {
     // Devices with packets that wait for earlier ones.
     var held = Set<DeviceID>()
     for (other, batch) in underWay where other != lane { held.formUnion(batch.devices) }
-    var batch: [Entry] = []
-    var rest: [Entry] = []
+    var batch: [Int] = []
     var operations = 0
     var bytes = 0
-    var isFull = false
-    for entry in waiting {
-      if isFull || entry.lane != lane || held.contains(entry.device) {
+    for place in turns {
+      let entry = waiting[place]
+      if entry.lane != lane || held.contains(entry.device) {
         held.insert(entry.device)
-        rest.append(entry)
         continue
       }
       operations += entry.operationCount
       bytes += entry.packet.byteCount
-      if !batch.isEmpty, operations > bounds.batchOperations || bytes > bounds.batchBytes {
-        isFull = true
-        rest.append(entry)
-        continue
-      }
-      batch.append(entry)
-      isFull = lane == .searching || batch.count == bounds.batchPackets
+      if !batch.isEmpty, operations > bounds.batchOperations || bytes > bounds.batchBytes { break }
+      batch.append(place)
+      if lane == .searching || batch.count == bounds.batchPackets { break }
     }
+    return remove(batch, to: lane)
+  }
+
+  /// Moves packets from the waiting ones into a lane.
+  private mutating func remove(_ batch: [Int], to lane: Lane) -> [Entry] {
     guard !batch.isEmpty else { return [] }
-    waiting = rest
-    let taken = Batch(batch)
-    waitingBytes -= batch.reduce(0) { $0 + $1.packet.byteCount }
-    waitingOperations -= taken.operations
-    if lane == .searching { waitingSearches -= batch.count }
-    underWay[lane] = taken
-    return batch
+    let entries = batch.map { waiting[$0] }
+    for entry in entries { count(entry, -1) }
+    let places = Set(batch)
+    waiting = waiting.indices.filter { !places.contains($0) }.map { waiting[$0] }
+    underWay[lane] = Batch(entries)
+    return entries
   }
 
   /// Notes that the last batch of a lane has ended, with success or failure.

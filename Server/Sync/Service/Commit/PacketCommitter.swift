@@ -1,3 +1,4 @@
+import FerryExecutors
 import FerryProtocol
 import FerryTracing
 import Synchronization
@@ -73,18 +74,15 @@ package final class PacketCommitter: Sendable {
   }
 
   private func add(_ packet: IncomingPacket, _ space: Int64, _ ticket: Ticket) {
-    let isAdded = state.withLock { state in
-      guard state.waitingBytes + packet.byteCount <= Self.totalBytes else { return false }
-      guard state.queues[space, default: Queue(bounds: bounds)].add(packet, ticket: ticket)
-      else { return false }
-      state.waitingBytes += packet.byteCount
-      return true
+    let refused = state.withLock { state -> [Ticket] in
+      guard state.waitingBytes + packet.byteCount <= Self.totalBytes else { return [ticket] }
+      let refused = state.queues[space, default: Queue(bounds: bounds)].add(packet, ticket: ticket)
+      state.waitingBytes += packet.byteCount - refused.byteCount
+      return refused.map(\.ticket)
     }
-    guard isAdded else {
-      let fault = Problem(
-        .unavailable, "too many packets wait for the store; send this one again in a moment")
-      return ticket.resume(returning: .failure(fault))
-    }
+    let fault = Problem(
+      .unavailable, "too many packets wait for the store; send this one again in a moment")
+    for ticket in refused { ticket.resume(returning: .failure(fault)) }
     start(space)
   }
 
@@ -151,21 +149,25 @@ package final class PacketCommitter: Sendable {
     _ batch: [Queue.Entry], _ space: Int64
   ) async throws(StoreError) -> IngestBatch {
     let (packets, now) = (batch.map(\.packet), clock.wall())
-    guard let span = OpenSpan.shared(by: batch.compactMap(\.ticket.request)) else {
-      return try await store.ingest(packets, into: space, now: now)
-    }
-    for entry in batch { entry.ticket.wait?.end("wait for the commit") }
-    let attributes = [
-      SpanAttribute("ferry.commit.packets", packets.count),
-      SpanAttribute("ferry.commit.operations", batch.operationCount),
-    ]
-    let result = await span.run { () async -> Result<IngestBatch, StoreError> in
+    let ingest = { [store] () async -> Result<IngestBatch, StoreError> in
       do throws(StoreError) {
         return .success(try await store.ingest(packets, into: space, now: now))
       } catch {
         return .failure(error)
       }
     }
+    // The oldest packet brings the others along.
+    let user = batch.first.map(\.packet.principal) ?? .anonymous
+    let flow = WorkFlow(user: user == .anonymous ? "" : user.account.id, part: "\(space)")
+    guard let span = OpenSpan.shared(by: batch.compactMap(\.ticket.request)) else {
+      return try await flow.run(ingest).get()
+    }
+    for entry in batch { entry.ticket.wait?.end("wait for the commit") }
+    let attributes = [
+      SpanAttribute("ferry.commit.packets", packets.count),
+      SpanAttribute("ferry.commit.operations", batch.operationCount),
+    ]
+    let result = await span.run { await flow.run(ingest) }
     do {
       let done = try result.get()
       span.end("commit", .internal, attributes)

@@ -11,11 +11,19 @@ package final class SQLiteStore: SyncStore {
   package static let fileName = "ferry.sqlite"
   /// Threads that read beside the writer.
   private static let readerCount = 3
+  /// Reads and writes that wait for a thread, of each kind.
+  private static let waitingMax = 1_024
 
   private let writer: StoreThread
   private let readers: [StoreThread]
   /// Reads under way on each of them.
   private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
+  /// One reader is left to the other users, so that their reads begin at once.
+  private let readTurns = FairGate(
+    FlowLimits(all: SQLiteStore.readerCount, user: SQLiteStore.readerCount - 1),
+    waitingMax: SQLiteStore.waitingMax)
+  /// The second write waits at the thread, so that the thread has no pause.
+  private let writeTurns = FairGate(FlowLimits(all: 2), waitingMax: SQLiteStore.waitingMax)
   let moves = HeadMoves()
   let makeEpoch: @Sendable () -> Epoch
   let makeRandom: @Sendable () -> UInt64
@@ -51,11 +59,17 @@ package final class SQLiteStore: SyncStore {
     try await writer.run { _ in }
   }
 
+  /// Reads and writes that wait for their turns.
+  var waitingCount: Int { readTurns.waitingCount + writeTurns.waitingCount }
+
   /// - Parameter function: The caller, whose name the spans of traces have.
   func write<T: Sendable>(
     for function: String = #function, _ body: @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    try await writer.run(for: function, body)
+    let flow = WorkFlow.current
+    guard await writeTurns.enter(flow) else { throw .tooMuchWaits }
+    defer { writeTurns.leave(flow) }
+    return try await writer.run(for: function, body)
   }
 
   /// - Parameter function: The caller, whose name the spans of traces have.
@@ -63,6 +77,9 @@ package final class SQLiteStore: SyncStore {
     for function: String = #function,
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
+    let flow = WorkFlow.current
+    guard await readTurns.enter(flow) else { throw .tooMuchWaits }
+    defer { readTurns.leave(flow) }
     // Picks the first of the readers that have least to do. A reader that was used before has the
     // schema, the statements and the pages, and a reader that is never needed is never opened.
     let index = load.withLock { load in
@@ -208,6 +225,10 @@ private actor StoreThread {
       throw .failed(String(describing: error))
     }
   }
+}
+
+extension StoreError {
+  fileprivate static let tooMuchWaits = StoreError.busy("too much waits for the store's threads")
 }
 
 extension Epoch {

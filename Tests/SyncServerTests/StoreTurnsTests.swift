@@ -1,0 +1,77 @@
+import Dispatch
+import FerryExecutors
+import FerryProtocol
+import FerryTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+@testable import FerrySyncServer
+
+/// The users of the embedded store take turns at its threads.
+@Suite("Turns at the embedded store", .hangLimit)
+struct StoreTurnsTests {
+  /// The order in which users' work ran.
+  private final class Order: Sendable {
+    let users = Mutex([String]())
+    func add(_ user: String) { users.withLock { $0.append(user) } }
+  }
+
+  /// Work that holds a thread until the test lets it go.
+  private final class Holder: Sendable {
+    private let gate = DispatchSemaphore(value: 0)
+    private let started = Mutex(0)
+
+    func hold() {
+      started.withLock { $0 += 1 }
+      gate.wait()
+    }
+
+    func hasStarted(_ count: Int) async {
+      while started.withLock({ $0 }) < count { await Task.yield() }
+    }
+
+    func release(_ count: Int) { for _ in 0..<count { gate.signal() } }
+  }
+
+  private typealias Work = @Sendable (SQLiteStore, @escaping @Sendable () -> Void) async -> Void
+
+  @Test(
+    "a user that comes behind four hundred pieces of work of another is served next",
+    arguments: [(isRead: true, threads: 3), (isRead: false, threads: 1)])
+  func turns(isRead: Bool, threads: Int) async throws {
+    let directory = try TemporaryDirectory()
+    let store = try await SQLiteStore(directory: directory.url.path)
+    let work: Work = { store, body in
+      do throws(StoreError) {
+        if isRead {
+          try await store.read { _ in body() }
+        } else {
+          try await store.write { _ in body() }
+        }
+      } catch {
+        Issue.record("\(error)")
+      }
+    }
+    let (holder, order) = (Holder(), Order())
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<threads { group.addTask { await work(store) { holder.hold() } } }
+      await holder.hasStarted(threads)
+      // A second write may wait at the thread itself.
+      let ahead = isRead ? 0 : 1
+      func add(_ user: String) {
+        group.addTask {
+          await WorkFlow(user: user).run { await work(store) { order.add(user) } }
+        }
+      }
+      for _ in 0..<400 { add("ada") }
+      while store.waitingCount < 400 - ahead { await Task.yield() }
+      add("eve")
+      while store.waitingCount < 401 - ahead { await Task.yield() }
+      holder.release(threads)
+    }
+    let place = try #require(order.users.withLock { $0.firstIndex(of: "eve") })
+    #expect(place <= 3, "as many as run at once come before")
+    await store.close()
+  }
+}
