@@ -191,9 +191,6 @@ extension ReplicaStatus {
     ])
   }
 
-  /// Tables that are not synced, with lines of their own; `--json` lists all.
-  private static let faultsShown = 100
-
   private var clockText: String {
     if clockOffset == 0 { return "the same as the server's" }
     return "\(clockOffset.magnitude) ms \(clockOffset > 0 ? "behind" : "ahead of") the server"
@@ -206,7 +203,9 @@ extension ReplicaStatus {
       ("space", server.map { "\($0.space) on \($0.url)" } ?? "none yet: run `ferry init`"),
       (
         "tables",
-        tables.isEmpty ? "none yet: run `ferry track`" : BoundedList.names(tables.map(\.text))
+        tables.isEmpty
+          ? "none yet: run `ferry track`"
+          : BoundedList.names(tables.map(\.text), shown: BoundedList.listed)
       ),
       ("pending", "\(pending)"), ("to apply", "\(toApply)"),
       ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
@@ -220,7 +219,7 @@ extension ReplicaStatus {
         lastRecovery.map { "\(Presentation.time($0.at)): \($0.detail)" } ?? "never"
       ),
     ]
-    let shown = tableFaults.prefix(Self.faultsShown)
+    let shown = tableFaults.prefix(BoundedList.listed)
     var faults = shown.map { ("not synced", "\($0.table): \($0.reason)") }
     if shown.count < tableFaults.count {
       faults.append(("not synced", "\((tableFaults.count - shown.count).counted("more table"))"))

@@ -170,16 +170,20 @@ extension FerryCommand {
           ("pending", .int(status.pending)), ("keys", .array(keys.map(\.json))),
         ]).text)
     } else {
-      try output.line("tracked: \(BoundedList.names(status.tables.map(\.text)))")
+      try output.line("tracked: \(list(status.tables))")
       try show(keys, on: output)
     }
     return .done
   }
 
+  private static func list(_ tables: [Name]) -> String {
+    BoundedList.names(tables.map(\.text), shown: BoundedList.listed)
+  }
+
   /// Shows how keys that are no texts become identifiers.
   private static func show(_ keys: [KeyProposal], on output: TextOutput) throws {
     try output.lines(
-      BoundedList.lines(keys.filter { $0.identity != .text }) { key in
+      BoundedList.lines(keys.filter { $0.identity != .text }, shown: BoundedList.listed) { key in
         "  \(key.table): identity \(key.identity.rawValue), since \(key.reason)".escapedForTerminal
       } rest: {
         "  and \($0.counted("more table")); --json lists them"
@@ -225,7 +229,7 @@ extension FerryCommand {
           ("keys", .array(report.keys.map(\.json))),
         ]).text)
     } else {
-      try output.line("tracked: \(BoundedList.names(tracked.map(\.text)))")
+      try output.line("tracked: \(list(tracked))")
       try show(report.keys, on: output)
       if tracked.isEmpty {
         try output.line(

@@ -3,6 +3,8 @@
 package enum BoundedList {
   /// The entries that one message names.
   package static let shown = 10
+  /// The entries that a command shows of a list that it is asked for.
+  package static let listed = 100
 
   /// Returns the first names, and the number of the others.
   ///
@@ -10,7 +12,7 @@ package enum BoundedList {
   /// lists, notes, tasks
   /// a, b, c, d, e, f, g, h, i, j and 199,990 more
   /// ```
-  package static func names(_ names: some Collection<String>) -> String {
+  package static func names(_ names: some Collection<String>, shown: Int = shown) -> String {
     let first = names.prefix(shown).joined(separator: ", ")
     let rest = names.count - shown
     return rest > 0 ? "\(first) and \(rest.grouped) more" : first
