@@ -44,6 +44,14 @@ extension FerryServerError: CommandFailureConvertible {
           + "tokens with --jwt-issuer; or listen on 127.0.0.1; or, on a protected network, add "
           + "--insecure",
         code: "needs_tokens")
+    case .proxyNeedsTokens:
+      CommandFailure(
+        "the server does not start behind a proxy",
+        why: "--trusted-proxy is given, other machines can reach the proxy, and no token exists",
+        next:
+          "create a token: `ferryd token create --space NAME --role writer`; or accept an issuer's "
+          + "tokens with --jwt-issuer; or leave out --trusted-proxy",
+        code: "needs_tokens")
     case .issuerKeys(let reason):
       CommandFailure(
         "the keys of the tokens' issuer cannot be used", why: reason,

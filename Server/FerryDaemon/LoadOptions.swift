@@ -18,6 +18,27 @@ enum LoadOptions {
       help: "The largest number of event streams; by default half of --connections.",
       kind: .integer(1...1_000_000), environment: "FERRY_STREAMS"),
     OptionSpec(
+      "streams-per-address", value: "N",
+      help: """
+        The largest number of event streams of one address (of one /64 with IPv6); 0 for no limit. \
+        This machine's own addresses have no limit. By default half of --connections-per-address.
+        """,
+      kind: .integer(0...1_000_000), environment: "FERRY_STREAMS_PER_ADDRESS"),
+    OptionSpec(
+      "trusted-proxy", value: "ADDRESS",
+      help: """
+        An address of a proxy, or a range such as 10.0.0.0/8, that names each client in \
+        --forwarded-header. Limits, the log and failed authentications then count by the client. \
+        The proxy must replace this header of its clients, or add to it.
+        """,
+      environment: "FERRY_TRUSTED_PROXY", repeated: true),
+    OptionSpec(
+      "forwarded-header", value: "NAME",
+      help: "The header in which trusted proxies name their clients; the other one is ignored.",
+      kind: .choice(TrustedProxies.Header.allCases.map(\.rawValue)),
+      default: TrustedProxies.Header.forwardedFor.rawValue,
+      environment: "FERRY_FORWARDED_HEADER"),
+    OptionSpec(
       "body-memory", value: "SIZE",
       help: "Memory for the bodies of all requests together, as received and decompressed.",
       kind: .byteSize, default: "256MiB", environment: "FERRY_BODY_MEMORY"),
@@ -39,6 +60,10 @@ enum LoadOptions {
   ) throws {
     let perAddress = try arguments.integer("connections-per-address")
     configuration.addressLimit = perAddress > 0 ? perAddress : nil
+    let streams = try arguments.integerIfPresent("streams-per-address")
+    configuration.addressStreamLimit =
+      streams.map { $0 > 0 ? $0 : nil } ?? (perAddress > 0 ? max(1, perAddress / 2) : nil)
+    configuration.proxies = try proxies(arguments)
     configuration.streamLimit = try arguments.integerIfPresent("streams")
     configuration.bodyMemory = try arguments.byteSize("body-memory")
     let second = Duration.seconds(1)
@@ -46,5 +71,19 @@ enum LoadOptions {
       headers: max(second, try arguments.duration("header-timeout")),
       grace: max(second, try arguments.duration("body-timeout")),
       bytesPerSecond: max(1, try arguments.byteSize("body-rate")))
+  }
+
+  private static func proxies(_ arguments: ParsedArguments) throws -> TrustedProxies {
+    let ranges = try arguments.strings("trusted-proxy").map { text in
+      guard let range = AddressRange(text) else {
+        throw UsageError(
+          .invalidValue, "\"\(text)\" is not an address that --trusted-proxy takes",
+          why: "it takes an IPv4 or IPv6 address, or the first address of a range and its bits",
+          next: "write 127.0.0.1, ::1, 10.0.0.0/8 or 2001:db8::/32")
+      }
+      return range
+    }
+    let header = TrustedProxies.Header(rawValue: try arguments.string("forwarded-header"))
+    return TrustedProxies(ranges, header: header ?? .forwardedFor)
   }
 }

@@ -39,7 +39,10 @@ final class Exchange: @unchecked Sendable {
   private let target: RequestLineTarget
   /// `nil` in no case that is known.
   private let client: ClientConnection?
-  private let remoteAddress: String
+  /// The address of the client; that of its proxy until the headers are here.
+  private var remoteAddress: String
+  /// The client for which the request counts as a connection.
+  private var charged: ClientAddress?
   private let started: Duration
   var phase = Phase.headers
   var method = ""
@@ -62,7 +65,7 @@ final class Exchange: @unchecked Sendable {
     self.connection = connection
     socket = ferry_mhd_socket(connection)
     client = DaemonCallbacks.client(of: connection)
-    remoteAddress = SocketAddress.host(of: ferry_mhd_peer(connection))
+    remoteAddress = SocketAddress.ip(of: ferry_mhd_peer(connection))?.description ?? ""
     started = core.configuration.clock()
     core.registry.insert(self, socket: socket)
     enter(.headers)
@@ -125,6 +128,7 @@ final class Exchange: @unchecked Sendable {
       duration: core.configuration.clock() - started,
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
+    if let charged { core.connections.release(charged) }
     client?.expect(by: core.nextRequestDeadline(of: client))
     enter(.idle)
     if sendsFile { core.truncationWatch.end(self) }
@@ -165,12 +169,35 @@ final class Exchange: @unchecked Sendable {
       version: String(cString: version), limit: core.configuration.bodyLimit,
       budget: core.configuration.memory)
     if let failure = intake.framingFailure { return refuse(failure) }
+    let share: ConnectionLedger.Share
+    do {
+      share = try identifyClient(intake.headers)
+    } catch {
+      return follow(.refuse(core.configuration.failure(error)), intake)
+    }
     let isOnReserve = client?.isReserve ?? false
-    guard intake.hasContent || isOnReserve, let head = intake.head(remoteAddress: remoteAddress)
+    guard intake.hasContent || isOnReserve || share != .within,
+      let head = intake.head(remoteAddress: remoteAddress)
     else { return follow(.proceed(limit: core.configuration.bodyLimit), intake) }
     let arrival = HTTPArrival(
-      request: head, declaredLength: intake.declaredLength, isOnReserve: isOnReserve)
+      request: head, declaredLength: intake.declaredLength, isOnReserve: isOnReserve,
+      isBeyondShare: share != .within)
     return follow(core.configuration.admission(arrival), intake)
+  }
+
+  /// Finds the client behind a trusted proxy, and counts the request for it. Returns the share that
+  /// it has left for the request.
+  private func identifyClient(
+    _ headers: HTTPHeaders
+  ) throws(HTTPFailure) -> ConnectionLedger.Share {
+    guard let peer = client?.peer else { return .within }
+    let address = try core.configuration.proxies.client(of: peer, headers)
+    guard address != peer else { return .within }
+    remoteAddress = address.description
+    let share = core.connections.charge(address.client)
+    guard share != .none else { throw .tooManyRequests }
+    charged = address.client
+    return share
   }
 
   private func follow(_ admission: HTTPAdmission, _ intake: RequestIntake) -> Bool {

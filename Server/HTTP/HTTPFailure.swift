@@ -23,6 +23,10 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   case unsupportedCoding(String)
   /// The content does not match its `Content-Encoding`.
   case malformedContent
+  /// A trusted proxy does not name the address of its client.
+  case malformedForwarding
+  /// The client has as many requests in progress as it may have connections.
+  case tooManyRequests
   /// The memory for contents is used up; the same request may succeed a little later.
   case outOfMemory
 
@@ -30,8 +34,9 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   package var status: Int {
     switch self {
     case .malformedTarget, .malformedHost, .malformedHeader, .malformedChunk, .ambiguousLength,
-      .malformedContent:
+      .malformedContent, .malformedForwarding:
       400
+    case .tooManyRequests: 429
     case .headersTooLarge: 431
     case .outOfMemory: 503
     case .contentTooLarge: 413
@@ -52,6 +57,10 @@ package enum HTTPFailure: Error, Sendable, Equatable {
     case .contentTooLarge(let limit): "The content is larger than \(limit) bytes."
     case .unsupportedCoding(let coding): "The content coding \(coding) is not supported."
     case .malformedContent: "The content does not match its Content-Encoding."
+    case .malformedForwarding:
+      "The proxy does not name the address of its client: check its configuration."
+    case .tooManyRequests:
+      "Your address has as many requests in progress as it may have connections; wait for one."
     case .outOfMemory:
       "The server's memory for content is in use; send the request again in a moment."
     }

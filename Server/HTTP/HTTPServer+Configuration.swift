@@ -20,8 +20,11 @@ extension HTTPServer {
     /// although it has no content.
     package var connectionReserve = 0
     /// Connections of one address, or of one IPv6 network of 64 bits; further ones are closed at
-    /// once. Addresses of this machine have no limit: a proxy's clients share them.
+    /// once. Addresses of this machine have no limit: a proxy's clients share them. Each request
+    /// in progress of a client behind a trusted proxy counts as a connection of the client.
     package var addressLimit: Int?
+    /// The proxies whose clients count by their own addresses.
+    package var proxies = TrustedProxies()
     /// How long a connection may be silent while a request or an answer is on its way, or
     /// between requests; in whole seconds. Handlers and idle live bodies are not limited.
     package var idleTimeout: Duration

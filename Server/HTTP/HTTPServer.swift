@@ -41,7 +41,8 @@ package final class HTTPServer: Sendable {
       ConnectionLedger.Limits(
         connections: configuration.connectionLimit, reserve: configuration.connectionReserve,
         perAddress: configuration.addressLimit),
-      pace: configuration.pace, ticks: configuration.cutsOffLate, clock: configuration.clock)
+      pace: configuration.pace, ticks: configuration.cutsOffLate,
+      proxies: configuration.proxies, clock: configuration.clock)
     let acceptor = Acceptor(listener: listener, table: connections)
     let core = ServerCore(
       configuration: configuration, connections: connections, acceptor: acceptor,

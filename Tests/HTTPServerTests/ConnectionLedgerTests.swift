@@ -14,7 +14,9 @@ struct ConnectionLedgerTests {
     for _ in 0..<200 {
       let table = ConnectionTable(
         .init(connections: 4), pace: TransferPace(), ticks: false, clock: { .zero })
-      let open = try (1...4).map { try #require(table.open(Int32($0), from: Self.loopback)) }
+      let open = try (1...4).map {
+        try #require(table.open(Int32($0), from: IPAddress(ipv4: 0x7F00_0001)))
+      }
       for connection in open { #expect(!table.move(connection, to: .answering)) }
       #expect(table.isFull)
       let told = await withTaskGroup(of: Bool.self) { group in
@@ -175,7 +177,7 @@ struct ConnectionLedgerTests {
   @Test("a client is late after its deadline, and never while it owes nothing")
   func late() {
     let connection = ClientConnection(
-      place: .init(number: 0), socket: -1, address: Self.some, deadline: .seconds(10))
+      place: .init(number: 0), socket: -1, peer: IPAddress(ipv4: 1), deadline: .seconds(10))
     #expect(!connection.isLate(.seconds(10)))
     #expect(connection.isLate(.seconds(11)))
     connection.expect(by: nil)

@@ -50,6 +50,23 @@ struct ComposeTests {
     #expect(blocks["x-ferryd"]?.contains("    nofile: {soft: 16384, hard: 16384}") == true)
   }
 
+  @Test("the nodes believe the proxy's fixed address, and the proxy overwrites what clients say")
+  func proxyAddress() throws {
+    let blocks = try Self.blocks()
+    let address = "${FERRY_PROXY_ADDRESS:-172.31.213.250}"
+    #expect(
+      blocks["x-ferryd"]?.contains(
+        "    FERRY_TRUSTED_PROXY: \(address),${FERRY_OUTER_PROXY:-127.0.0.1}") == true)
+    #expect(blocks["service proxy"]?.contains("        ipv4_address: \(address)") == true)
+    let here = URL(filePath: #filePath).deletingLastPathComponent()
+    let file = here.appending(path: "../../Server/proxy/haproxy.cfg").standardized
+    let proxy = try String(contentsOf: file, encoding: .utf8)
+    for rule in [
+      "http-request del-header Forwarded", "http-request del-header X-Forwarded-For unless outer",
+      "http-request add-header X-Forwarded-For %[src]",
+    ] { #expect(proxy.contains("\n  \(rule)\n"), "\(rule)") }
+  }
+
   @Test("the nodes' variables are those that the server reads")
   func variables() async throws {
     let lines = try #require(try Self.blocks()["x-ferryd"])

@@ -42,6 +42,26 @@ struct ServiceStartTests {
     await closed.stop()
   }
 
+  @Test("an open server does not start behind a declared proxy, even on loopback")
+  func proxyNeedsTokens() async throws {
+    var configuration = Self.configuration()
+    configuration.proxies = TrustedProxies([try #require(AddressRange("127.0.0.1"))])
+    let store = ServiceStoreDouble()
+    await #expect(throws: FerryServerError.proxyNeedsTokens) {
+      try await FerryServer.start(configuration, store: store)
+    }
+    #expect(store.state.withLock { $0.isClosed })
+    let guarded = ServiceStoreDouble(spaces: ["notes"])
+    try await guarded.addToken(
+      AccessRuleTests.token(), AccessGrants(AccessRuleTests.space, .reader))
+    let server = try await FerryServer.start(configuration, store: guarded)
+    // A client far away is not this machine, although its proxy is.
+    let answer = try await ServiceSocket.exchange(
+      server.port, "GET", "/v1/spaces/notes", headers: ["X-Forwarded-For": "192.0.2.7"])
+    #expect(answer.status == 401)
+    await server.stop()
+  }
+
   @Test("a port in use is reported, and the store is closed")
   func portInUse() async throws {
     let first = try await FerryServer.start(Self.configuration(), store: ServiceStoreDouble())

@@ -7,11 +7,18 @@ package struct HTTPArrival: Sendable {
   /// Whether it came over one of the connections that are kept free for probes and
   /// administration.
   package var isOnReserve: Bool
+  /// Whether its client has as many requests in progress as it may: only probes and administration
+  /// go on.
+  package var isBeyondShare: Bool
 
-  package init(request: HTTPRequest, declaredLength: Int?, isOnReserve: Bool = false) {
+  package init(
+    request: HTTPRequest, declaredLength: Int?, isOnReserve: Bool = false,
+    isBeyondShare: Bool = false
+  ) {
     self.request = request
     self.declaredLength = declaredLength
     self.isOnReserve = isOnReserve
+    self.isBeyondShare = isBeyondShare
   }
 
   /// Whether content follows the headers.

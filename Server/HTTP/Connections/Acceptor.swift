@@ -80,7 +80,7 @@ final class Acceptor: Sendable {
       return
     }
     _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
-    guard let connection = table.open(socket, from: peer.client) else {
+    guard let connection = table.open(socket, from: peer.ip) else {
       close(socket)
       return
     }

@@ -5,7 +5,7 @@ final class ClientConnection: Sendable {
   /// Its number in the ledger.
   let number: Int
   let socket: Int32
-  let address: ClientAddress
+  let peer: IPAddress
   /// Whether it serves probes and administration only.
   let isReserve: Bool
   /// Nanoseconds on the server's clock; `never` while the client owes nothing.
@@ -13,10 +13,10 @@ final class ClientConnection: Sendable {
 
   private static let never = Int64.max
 
-  init(place: ConnectionLedger.Place, socket: Int32, address: ClientAddress, deadline: Duration) {
+  init(place: ConnectionLedger.Place, socket: Int32, peer: IPAddress, deadline: Duration) {
     number = place.number
     self.socket = socket
-    self.address = address
+    self.peer = peer
     isReserve = place.isReserve
     self.deadline = Atomic(Self.nanoseconds(deadline))
   }

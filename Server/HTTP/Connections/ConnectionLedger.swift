@@ -28,6 +28,15 @@ struct ConnectionLedger {
     var evicted: Int?
   }
 
+  /// The share of a client in the connections.
+  enum Share: Equatable {
+    case within
+    /// Used up; probes and administration have a little more.
+    case reserve
+    /// Used up, and no request was counted.
+    case none
+  }
+
   struct Limits: Equatable {
     /// Connections at once.
     var connections: Int
@@ -40,7 +49,8 @@ struct ConnectionLedger {
   }
 
   private struct Entry {
-    var address: ClientAddress
+    /// `nil` if it does not count for one client.
+    var address: ClientAddress?
     var isReserve: Bool
     var phase: Phase
     var gaveWay = false
@@ -69,10 +79,10 @@ struct ConnectionLedger {
   }
 
   /// Adds a connection; `nil` if its address has as many as it may. Ask ``isFull`` first.
-  mutating func add(_ address: ClientAddress) -> Place? {
-    if let limit = limits.perAddress, address.isLimited {
-      guard countByAddress[address, default: 0] < limit else { return nil }
-    }
+  /// - Parameter address: `nil` for a connection that many clients share.
+  mutating func add(_ address: ClientAddress?) -> Place? {
+    let address = address.flatMap { $0.isLimited ? $0 : nil }
+    if let address, share(of: address) != .within { return nil }
     let evicted = openCount < limits.connections ? nil : evict(onReserve: false)
     var place = Place(number: next, evicted: evicted)
     if openCount >= limits.connections {
@@ -81,7 +91,7 @@ struct ConnectionLedger {
     }
     next += 1
     if place.isReserve { reserveCount += 1 } else { openCount += 1 }
-    if address.isLimited { countByAddress[address, default: 0] += 1 }
+    if let address { countByAddress[address, default: 0] += 1 }
     let entry = Entry(address: address, isReserve: place.isReserve, phase: .headers)
     entries[place.number] = entry
     lines.append(place.number, to: Self.line(entry))
@@ -108,6 +118,29 @@ struct ConnectionLedger {
     }
   }
 
+  // MARK: Clients
+
+  /// Counts a request that came through a shared connection as a connection of its client, until
+  /// ``release(_:)``.
+  mutating func charge(_ client: ClientAddress) -> Share {
+    guard client.isLimited else { return .within }
+    let share = share(of: client)
+    if share != .none { countByAddress[client, default: 0] += 1 }
+    return share
+  }
+
+  /// Ends the counting of a request.
+  mutating func release(_ client: ClientAddress) {
+    guard let count = countByAddress[client] else { return }
+    countByAddress[client] = count > 1 ? count - 1 : nil
+  }
+
+  private func share(of client: ClientAddress) -> Share {
+    guard let limit = limits.perAddress else { return .within }
+    let count = countByAddress[client, default: 0]
+    return count < limit ? .within : count < limit + limits.reserve ? .reserve : .none
+  }
+
   // MARK: Giving way
 
   private func canEvict(onReserve: Bool) -> Bool {
@@ -129,8 +162,7 @@ struct ConnectionLedger {
 
   private mutating func leave(_ entry: Entry) {
     if entry.isReserve { reserveCount -= 1 } else { openCount -= 1 }
-    guard let count = countByAddress[entry.address] else { return }
-    countByAddress[entry.address] = count > 1 ? count - 1 : nil
+    if let address = entry.address { release(address) }
   }
 
   /// The lines of ordinary connections come first, then those of the reserve.

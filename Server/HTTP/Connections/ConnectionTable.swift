@@ -31,6 +31,7 @@ final class ConnectionTable: Sendable {
   let closingMax: Int
   private let state: Mutex<State>
   private let pace: TransferPace
+  private let proxies: TrustedProxies
   private let clock: @Sendable () -> Duration
   private let ticks: Bool
 
@@ -39,11 +40,13 @@ final class ConnectionTable: Sendable {
   ///   - ticks: Whether a timer looks at the deadlines; a test calls ``cutOffLate()`` itself.
   init(
     _ limits: ConnectionLedger.Limits, pace: TransferPace, ticks: Bool,
+    proxies: TrustedProxies = TrustedProxies(),
     clock: @escaping @Sendable () -> Duration
   ) {
     state = Mutex(State(ledger: ConnectionLedger(limits)))
     closingMax = limits.closing
     self.pace = pace
+    self.proxies = proxies
     self.ticks = ticks
     self.clock = clock
   }
@@ -57,7 +60,9 @@ final class ConnectionTable: Sendable {
 
   /// Adds a connection; `nil` when it is refused, and the caller closes it. If the table is full,
   /// another connection is closed and gives way.
-  func open(_ socket: Int32, from address: ClientAddress) -> ClientConnection? {
+  func open(_ socket: Int32, from peer: IPAddress) -> ClientConnection? {
+    // A trusted proxy speaks for many clients.
+    let address = proxies.contains(peer) ? nil : peer.client
     let (connection, begins) = state.withLock { state -> (ClientConnection?, Bool) in
       guard let place = state.ledger.add(address) else {
         state.counts.refused += 1
@@ -71,7 +76,7 @@ final class ConnectionTable: Sendable {
         shutdown(evicted.socket, Int32(SHUT_RDWR))
       }
       let connection = ClientConnection(
-        place: place, socket: socket, address: address, deadline: clock() + pace.headers)
+        place: place, socket: socket, peer: peer, deadline: clock() + pace.headers)
       state.bySocket[socket] = connection
       state.byNumber[place.number] = connection
       defer { state.isTicking = true }
@@ -79,6 +84,16 @@ final class ConnectionTable: Sendable {
     }
     if begins, ticks { scheduleTick() }
     return connection
+  }
+
+  /// Counts a request that a client has sent through a trusted proxy as a connection of the client,
+  /// until ``release(_:)``.
+  func charge(_ client: ClientAddress) -> ConnectionLedger.Share {
+    state.withLock { $0.ledger.charge(client) }
+  }
+
+  func release(_ client: ClientAddress) {
+    state.withLock { $0.ledger.release(client) }
   }
 
   /// Notes the phase that a connection is in now. Returns whether the table was full until then,

@@ -56,36 +56,26 @@ struct SocketAddress {
     }
   }
 
-  /// The address at the other end.
-  var client: ClientAddress {
-    withUnsafeBytes(of: storage) { storage in
-      // in_addr starts at byte 4 of sockaddr_in, in6_addr at byte 8 of sockaddr_in6.
-      guard isIPv6 else {
-        return ClientAddress(
-          ipv4: UInt32(bigEndian: storage.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
-      }
-      return ClientAddress(
-        ipv6Network: UInt64(
-          bigEndian: storage.loadUnaligned(fromByteOffset: 8, as: UInt64.self)),
-        interface: UInt64(
-          bigEndian: storage.loadUnaligned(fromByteOffset: 16, as: UInt64.self)))
-    }
+  /// The address without its port.
+  var ip: IPAddress { withUnsafeBytes(of: storage) { Self.ip(isIPv6: isIPv6, $0) } }
+
+  /// Returns the address of a socket without its port; `nil` for another family.
+  static func ip(of address: UnsafePointer<sockaddr>?) -> IPAddress? {
+    guard let address else { return nil }
+    let family = Int32(address.pointee.sa_family)
+    guard family == AF_INET || family == AF_INET6 else { return nil }
+    let size =
+      family == AF_INET6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size
+    return ip(
+      isIPv6: family == AF_INET6, UnsafeRawBufferPointer(start: address, count: size))
   }
 
-  /// Returns the numeric host of `address`, an IPv4-mapped one as IPv4; empty for another family.
-  static func host(of address: UnsafePointer<sockaddr>?) -> String {
-    guard let address else { return "" }
-    let bytes = UnsafeRawPointer(address)
-    let family = Int32(address.pointee.sa_family)
-    guard family == AF_INET || family == AF_INET6 else { return "" }
+  private static func ip(isIPv6: Bool, _ bytes: UnsafeRawBufferPointer) -> IPAddress {
     // in_addr starts at byte 4 of sockaddr_in, in6_addr at byte 8 of sockaddr_in6.
-    let host = bytes + (family == AF_INET ? 4 : 8)
-    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
-      guard let text = text.baseAddress,
-        inet_ntop(family, host, text, socklen_t(INET6_ADDRSTRLEN)) != nil
-      else { return "" }
-      let name = String(cString: text)
-      return name.hasPrefix("::ffff:") && name.contains(".") ? String(name.dropFirst(7)) : name
+    guard isIPv6 else {
+      return IPAddress(
+        ipv4: UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
     }
+    return IPAddress(bytes: UnsafeRawBufferPointer(rebasing: bytes[8..<24]))
   }
 }

@@ -36,6 +36,7 @@ extension SyncService {
         .unavailable,
         "the server has reached its limit of connections; send the request again in a moment")
     }
+    if arrival.isBeyondShare, !match.isServedOnReserve { throw Problem(.tooManyRequests) }
     try check(match)
     guard arrival.hasContent, match.route.takesContent(request.method), let need = match.need
     else { return .proceed(limit: 0) }

@@ -22,6 +22,8 @@ package final class SyncService: Sendable {
     package var crossOrigin = CrossOriginRule.none
     /// Streams of events at once.
     package var streamLimit = Int.max
+    /// Streams of events of one address; `nil` for no limit.
+    package var addressStreamLimit: Int?
     /// `nil` if no spans are exported.
     package var tracer: Tracer?
     /// Runs the service's own tasks; `nil` for the shared pool.
@@ -65,7 +67,7 @@ package final class SyncService: Sendable {
     directory = SpaceDirectory(store: parts.store, clock: parts.clock)
     lifecycle = ServiceLifecycle()
     uploads = UploadShares(clock: parts.clock)
-    streams = EventStreams(limit: parts.streamLimit)
+    streams = EventStreams(limit: parts.streamLimit, perAddress: parts.addressStreamLimit)
     admissions = AdmissionMemory(clock: parts.clock)
     inspection = InspectionKeeper(store: parts.store, clock: parts.clock, log: parts.log)
     startedAt = parts.clock.wall()

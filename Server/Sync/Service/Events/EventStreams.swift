@@ -1,3 +1,4 @@
+import FerryHTTPServer
 import FerryProtocol
 import Synchronization
 
@@ -9,6 +10,8 @@ import Synchronization
 package final class EventStreams: Sendable {
   /// Counts of streams since the start.
   struct Counts: Sendable, Equatable {
+    /// Ended for principals with fewer streams, because there were as many as there may be.
+    var evicted = 0
     /// Turned away because there were as many as there may be.
     var refused = 0
     /// Ended because the credential was not good any more.
@@ -26,61 +29,62 @@ package final class EventStreams: Sendable {
   }
 
   private struct State {
+    var shares: StreamShares
     var entries: [Int: Entry] = [:]
-    var countByAccount: [Principal: Int] = [:]
     var counts = Counts()
     /// Streams that the server ended and that are not closed yet.
     var ended: Set<Int> = []
-    var next = 0
   }
 
-  private let limit: Int
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
-  /// - Parameter limit: Streams at once.
-  package init(limit: Int) {
-    self.limit = limit
+  package convenience init(limit: Int, perAddress: Int? = nil) {
+    self.init(StreamShares.Limits(total: limit, perAddress: perAddress))
+  }
+
+  init(_ limits: StreamShares.Limits) {
+    state = Mutex(State(shares: StreamShares(limits)))
   }
 
   /// Returns the number of streams of a principal's account, in all spaces.
   package func count(of principal: Principal) -> Int {
-    state.withLock { $0.countByAccount[principal.account] ?? 0 }
+    state.withLock { $0.shares.count(of: principal.account) }
   }
 
   var counts: Counts { state.withLock { $0.counts } }
 
-  /// Takes a stream and returns its number, which ``end(_:)`` takes.
+  /// Adds a stream and returns its number, which ``end(_:)`` takes. A stream of a principal with
+  /// more streams may end for it.
   ///
-  /// While a server has no tokens, all its listeners are one principal, which has no limit of its
-  /// own.
   /// - Parameter quota: Streams of one principal.
-  /// - Throws: `streamQuota` if the principal has as many as it may, `unavailable` if the server
-  ///   has.
+  /// - Throws: `streamQuota` if the principal or its address has as many as it may, `unavailable`
+  ///   if the server has.
   func begin(_ entry: Entry, quota: Int) throws(Problem) -> Int {
-    let taken = state.withLock { state -> Result<Int, Problem> in
-      let count = state.countByAccount[entry.account] ?? 0
-      guard count < quota || entry.principal == .anonymous else {
-        return .failure(.tooManyStreams(of: quota))
-      }
-      guard state.entries.count < limit else {
+    let address = IPAddress(entry.visitor.address.utf8)?.client
+    let (result, evicted) = state.withLock { state -> (Result<Int, Problem>, Entry?) in
+      switch state.shares.begin(entry.account, address, quota: quota) {
+      case .open(let number, let evicted):
+        state.entries[number] = entry
+        let loser = evicted.flatMap { state.entries.removeValue(forKey: $0) }
+        if loser != nil { state.counts.evicted += 1 }
+        return (.success(number), loser)
+      case .principalFull: return (.failure(.tooManyStreams(of: quota)), nil)
+      case .addressFull(let limit): return (.failure(.tooManyStreams(ofAddress: limit)), nil)
+      case .full:
         state.counts.refused += 1
-        return .failure(.tooManyStreams)
+        return (.failure(.tooManyStreams), nil)
       }
-      state.next += 1
-      state.entries[state.next] = entry
-      state.countByAccount[entry.account] = count + 1
-      return .success(state.next)
     }
-    return try taken.get()
+    evicted?.stream.finish()
+    return try result.get()
   }
 
   /// Forgets a stream. Calling it again changes nothing.
   func end(_ number: Int) {
     state.withLock { state in
       state.ended.remove(number)
-      guard let entry = state.entries.removeValue(forKey: number) else { return }
-      let count = state.countByAccount[entry.account] ?? 0
-      state.countByAccount[entry.account] = count > 1 ? count - 1 : nil
+      state.entries[number] = nil
+      state.shares.end(number)
     }
   }
 
@@ -107,6 +111,13 @@ extension Problem {
     Problem(
       .streamQuota,
       "you have \(quota) event streams open at this server, the limit of one user. Close some")
+  }
+
+  fileprivate static func tooManyStreams(ofAddress limit: Int) -> Problem {
+    Problem(
+      .streamQuota,
+      "your address has \(limit) event streams open at this server, the limit of one address. "
+        + "Close some")
   }
 
   fileprivate static let tooManyStreams = Problem(

@@ -126,6 +126,10 @@ struct MetricsPage {
       "Event streams refused because of the limits.")
     text.sample("ferry_event_streams_refused_total", streams.refused)
     text.metric(
+      "ferry_event_streams_evicted_total", "counter",
+      "Event streams ended for principals with fewer streams, because of the limit.")
+    text.sample("ferry_event_streams_evicted_total", streams.evicted)
+    text.metric(
       "ferry_event_streams_revoked_total", "counter",
       "Event streams ended because their credential was no longer valid.")
     text.sample("ferry_event_streams_revoked_total", streams.revoked)

@@ -24,8 +24,9 @@ extension Problem {
     case .contentTooLarge: self.init(.limitExceeded, failure.detail)
     case .unsupportedCoding: self.init(.unsupportedCoding, failure.detail)
     case .outOfMemory: self.init(.unavailable, failure.detail)
+    case .tooManyRequests: self.init(.rateLimited, failure.detail)
     case .malformedTarget, .malformedHost, .malformedHeader, .malformedChunk, .headersTooLarge,
-      .ambiguousLength, .malformedContent:
+      .ambiguousLength, .malformedContent, .malformedForwarding:
       self.init(.malformedMessage, failure.detail)
     }
   }

@@ -65,8 +65,10 @@ package final class FerryServer: Sendable {
     startedOpen = try await StoreOpener(configuration).retry { () async throws(StoreError) in
       try await gate.isOpen()
     }
-    if startedOpen, !configuration.listen.isLoopback, !configuration.isInsecure {
-      throw .needsTokens(configuration.listen)
+    if startedOpen, !configuration.isInsecure {
+      guard configuration.listen.isLoopback else { throw .needsTokens(configuration.listen) }
+      // Its clients may be anywhere.
+      guard configuration.proxies.ranges.isEmpty else { throw .proxyNeedsTokens }
     }
     let (hub, metrics) = (HeadHub(store), ServiceMetrics())
     let desk = try MissionService(configuration, store: store)
@@ -79,6 +81,7 @@ package final class FerryServer: Sendable {
       executor: workers)
     parts.crossOrigin = CrossOriginRule(configuration.allowedOrigins)
     parts.tracer = configuration.tracer
+    parts.addressStreamLimit = configuration.addressStreamLimit
     parts.streamLimit = configuration.streamLimit ?? max(1, configuration.connectionLimit / 2)
     let service = SyncService(parts)
     let collector = desk.map {
@@ -139,6 +142,7 @@ package final class FerryServer: Sendable {
       failure: { service.respond(to: $0) }, onComplete: { service.ended($0) })
     http.connectionReserve = configuration.connectionReserve
     http.addressLimit = configuration.addressLimit
+    http.proxies = configuration.proxies
     http.pace = configuration.pace
     http.memory = MemoryBudget(limit: configuration.bodyMemory)
     http.admission = { service.admission(of: $0) }

@@ -17,8 +17,12 @@ package struct FerryServerConfiguration: Sendable {
   package var connectionReserve = 16
   /// Connections of one address that is not this machine's; `nil` for no limit.
   package var addressLimit: Int? = 256
+  /// The proxies whose clients count by their own addresses.
+  package var proxies = TrustedProxies()
   /// Streams of events at once; `nil` for half of the connections.
   package var streamLimit: Int?
+  /// Streams of events of one address that is not this machine's; `nil` for no limit.
+  package var addressStreamLimit: Int? = 128
   /// How slow clients may be.
   package var pace = TransferPace()
   /// Bytes that the contents of all requests may take in memory together.

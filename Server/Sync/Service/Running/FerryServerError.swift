@@ -23,6 +23,8 @@ package enum FerryServerError: Error, Sendable, Equatable {
   case storeFailed(String, reason: String)
   /// Others than this machine could connect, and nothing keeps them out.
   case needsTokens(ListenAddress)
+  /// A trusted proxy could pass on the requests of others, and nothing keeps them out.
+  case proxyNeedsTokens
   /// The file with the keys of tokens' issuer cannot be read.
   case issuerKeys(String)
   /// The address cannot be listened on.

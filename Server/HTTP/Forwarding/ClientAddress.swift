@@ -1,6 +1,6 @@
 /// The client of a connection: an IPv4 address, or the first 64 bits of an IPv6 address. These name
 /// a network; one machine chooses the others as it likes.
-struct ClientAddress: Hashable, Sendable {
+package struct ClientAddress: Hashable, Sendable {
   private let bits: UInt64
   private let isIPv6: Bool
 
@@ -18,7 +18,7 @@ struct ClientAddress: Hashable, Sendable {
   }
 
   /// False for this machine: a proxy on it speaks for many clients.
-  var isLimited: Bool { isIPv6 || bits >> 24 != Self.loopback >> 24 }
+  package var isLimited: Bool { isIPv6 || bits >> 24 != Self.loopback >> 24 }
 
   private static let loopback: UInt64 = 0x7F00_0001
 }
