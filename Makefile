@@ -182,5 +182,6 @@ lint: ## Check the format of all sources, the prose of the documents, and the ma
 	@Scripts/install-dependencies.sh lint
 	python3 -B -m unittest discover -s Scripts
 	Scripts/check-prose.py $(PROSE)
+	Scripts/check-waits.py Tests Proving/Laboratory
 	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

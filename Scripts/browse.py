@@ -9,18 +9,19 @@ not null, which is printed as a line of JSON. Other steps:
     @picture FILE   writes a picture of the page (PNG)
     @wait FILE      waits until the file exists
     @reload         loads the page again
-    @crash          kills the process of the page; @reload loads it in another tab
+    @crash          crashes the process of the page; @reload loads it in another tab
     @size W H       gives the window a size
     @dark           prefers dark colours
 
-It exits with 1 if a step has no result within its time (--time, 60 s).
+It exits with 1 if a step has no result within its time (--time, 60 s), or if the browser ends or
+does not answer. FERRY_TEST_BROWSER names the browser: a path, or a name on the PATH.
 """
 import argparse
 import base64
 import json
 import os
+import select
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -29,13 +30,23 @@ import time
 NAMES = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
 
 
+def program():
+    """Returns the path of the browser."""
+    wanted = os.environ.get("FERRY_TEST_BROWSER")
+    found = next((path for path in map(shutil.which, [wanted] if wanted else NAMES) if path), None)
+    if found is None:
+        sys.exit(f"browse: FERRY_TEST_BROWSER names {wanted}, which is no program" if wanted else
+                 "browse: no Chromium is installed (on Debian: apt-get install chromium-headless-shell)")
+    return found
+
+
 class Browser:
     """A browser that takes commands of the DevTools protocol over two pipes."""
 
-    def __init__(self, profile):
-        program = next((path for path in map(shutil.which, NAMES) if path), None)
-        if program is None:
-            sys.exit("browse: no Chromium is installed (on Debian: apt-get install chromium-headless-shell)")
+    def __init__(self, profile, limit=60):
+        # Seconds that an answer may take.
+        self.limit = limit
+        self.program = program()
         to_read, self.writer = os.pipe()
         self.reader, to_write = os.pipe()
 
@@ -47,19 +58,22 @@ class Browser:
             for number in (3, 4):
                 os.set_inheritable(number, True)
 
-        command = [program, "--headless", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run",
-                   "--disable-dev-shm-usage", "--autoplay-policy=no-user-gesture-required",
+        command = [self.program, "--headless", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run",
+                   "--disable-dev-shm-usage", "--autoplay-policy=no-user-gesture-required", "--no-proxy-server",
                    f"--user-data-dir={profile}", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"]
         if os.geteuid() == 0:
             command.append("--no-sandbox")
+        # The files of a user's own browser are out of reach.
+        homes = {name: profile for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+        self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             command, preexec_fn=descriptors, close_fds=False, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            stderr=self.log, stdin=subprocess.DEVNULL, env=os.environ | homes)
         os.close(to_read)
         os.close(to_write)
         self.rest = b""
         self.last = 0
-        # The address of a page whose process was killed.
+        # The address of a page whose process has crashed.
         self.lost = None
         self.open()
 
@@ -70,27 +84,53 @@ class Browser:
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.send("Page.enable")
 
-    def message(self):
+    def fail(self, event):
+        """Ends this program with the last words of the browser."""
+        self.log.seek(max(0, self.log.tell() - 2_000))
+        words = self.log.read().decode(errors="replace").strip()
+        sys.exit(f"browse: {self.program} {event}" + (f":\n{words}" if words else ""))
+
+    def message(self, awaited):
         while b"\0" not in self.rest:
+            if not select.select([self.reader], [], [], self.limit)[0]:
+                self.fail(f"has not answered {awaited} for {self.limit:g} s")
             part = os.read(self.reader, 1 << 20)
             if not part:
-                sys.exit("browse: the browser has ended")
+                self.fail(f"has ended before it answered {awaited}")
             self.rest += part
         text, self.rest = self.rest.split(b"\0", 1)
         return json.loads(text)
 
-    def send(self, method, **parameters):
+    def write(self, method, parameters):
         self.last += 1
         message = {"id": self.last, "method": method, "params": parameters}
         if self.session:
             message["sessionId"] = self.session
-        os.write(self.writer, json.dumps(message).encode() + b"\0")
+        try:
+            os.write(self.writer, json.dumps(message).encode() + b"\0")
+        except BrokenPipeError:
+            self.fail(f"has ended before {method}")
+
+    def send(self, method, **parameters):
+        self.write(method, parameters)
         while True:
-            answer = self.message()
+            answer = self.message(method)
             if answer.get("id") == self.last:
                 if "error" in answer:
                     raise RuntimeError(answer["error"].get("message", "?"))
                 return answer["result"]
+
+    def crash(self):
+        """Crashes the process of the page, and goes on in another tab.
+
+        It has no answer. Other processes of the browser look alike: a whole Chromium draws its own
+        window by pages, and ends or hangs if one of them is killed.
+        """
+        self.lost = self.evaluate("return location.href")
+        self.write("Page.crash", {})
+        while self.message("Page.crash").get("method") != "Inspector.targetCrashed":
+            pass
+        self.open()
 
     def evaluate(self, body):
         """Returns the value of the step; None while a page is being left."""
@@ -108,6 +148,7 @@ class Browser:
     def close(self):
         try:
             self.session = None
+            self.limit = 10
             self.send("Browser.close")
         except (RuntimeError, OSError, SystemExit):
             pass
@@ -130,41 +171,6 @@ def until(limit, poll):
         time.sleep(0.05)
 
 
-def crash(browser):
-    """Kills the processes of pages; there is one. Returns their number."""
-    browser.lost = browser.evaluate("return location.href")
-    pages = [child for child in descendants(browser.process.pid) if "--type=renderer" in command(child)]
-    for page in pages:
-        os.kill(page, signal.SIGKILL)
-    browser.open()
-    return len(pages) or None
-
-
-def command(process):
-    try:
-        with open(f"/proc/{process}/cmdline", "rb") as file:
-            return file.read().decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def descendants(process):
-    found = []
-    try:
-        tasks = os.listdir(f"/proc/{process}/task")
-    except OSError:
-        return found
-    for task in tasks:
-        try:
-            with open(f"/proc/{process}/task/{task}/children", encoding="ascii") as file:
-                children = [int(child) for child in file.read().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [child] + descendants(child)
-    return found
-
-
 def take(browser, step, limit):
     word, _, rest = step.partition(" ")
     if word == "@picture":
@@ -182,7 +188,8 @@ def take(browser, step, limit):
             browser.send("Page.reload")
         return "reloaded"
     if word == "@crash":
-        return crash(browser)
+        browser.crash()
+        return "crashed"
     if word == "@dark":
         browser.send("Emulation.setEmulatedMedia",
                      features=[{"name": "prefers-color-scheme", "value": "dark"}])
@@ -202,7 +209,7 @@ def main():
     parser.add_argument("steps", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ferry-browse", ignore_cleanup_errors=True) as profile:
-        browser = Browser(profile)
+        browser = Browser(profile, options.time)
         try:
             browser.send("Page.navigate", url=options.address)
             for step in options.steps:

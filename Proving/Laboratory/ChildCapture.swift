@@ -14,7 +14,8 @@ final class ChildCapture: Sendable {
     /// Bytes behind the last line's end.
     var partial: [ChildProcess.Stream: [UInt8]] = [:]
     var lines: [String] = []
-    var openStreams = 2
+    /// Descriptors that may have more bytes.
+    var open: [ChildProcess.Stream: Int32] = [:]
     var status: ChildProcess.ExitStatus?
     var isReaped = false
     var waiters: [Int: Waiter] = [:]
@@ -22,7 +23,26 @@ final class ChildCapture: Sendable {
     var ended: [Int: any Error] = [:]
     var lastWaiter = 0
 
-    var isOver: Bool { status != nil && openStreams == 0 }
+    /// True when no other process holds the streams any more, either.
+    var isOver: Bool { status != nil && open.isEmpty }
+
+    /// Reads the bytes that are there, at most `countMax` about. Closes the stream at its end.
+    mutating func drain(_ stream: ChildProcess.Stream, countMax: Int) {
+      var buffer = [UInt8](repeating: 0, count: 1 << 16)
+      var total = 0
+      while total < countMax, let descriptor = open[stream] {
+        let count = Foundation.read(descriptor, &buffer, buffer.count)
+        if count < 0 && errno == EINTR { continue }
+        if count < 0 && errno == EAGAIN { return }
+        if count <= 0 {
+          append([], to: stream, isLast: true)
+          open[stream] = nil
+        } else {
+          append(buffer[..<count], to: stream)
+          total += count
+        }
+      }
+    }
 
     /// Appends bytes that were read, and cuts them into lines.
     mutating func append(
@@ -43,6 +63,9 @@ final class ChildCapture: Sendable {
     }
   }
 
+  /// A pipe of Linux never holds more (pipe(7)).
+  private static let pipeBytesMax = 1 << 20
+
   private let processID: pid_t
   private let name: String
   private let state = Mutex(State())
@@ -54,7 +77,10 @@ final class ChildCapture: Sendable {
 
   /// Starts the threads. They own the descriptors.
   func follow(output: Int32, error: Int32) {
-    for (descriptor, stream) in [(output, ChildProcess.Stream.output), (error, .error)] {
+    let streams: [ChildProcess.Stream: Int32] = [.output: output, .error: error]
+    state.withLock { $0.open = streams }
+    for (stream, descriptor) in streams {
+      _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
       Thread { [self] in read(descriptor, stream) }.start()
     }
     Thread { [self] in waitForEnd() }.start()
@@ -62,6 +88,9 @@ final class ChildCapture: Sendable {
 
   var lineCount: Int { state.withLock(\.lines.count) }
   var endedWith: ChildProcess.ExitStatus? { state.withLock(\.status) }
+
+  /// The exit status and the last output, once there is a status.
+  var endReport: String? { endedWith.map { "\(name) has ended with \($0); \(report)" } }
 
   func text(_ stream: ChildProcess.Stream) -> String {
     String(decoding: state.withLock { $0.bytes[stream] ?? [] }, as: UTF8.self)
@@ -77,7 +106,7 @@ final class ChildCapture: Sendable {
   ) async throws -> String {
     try await wait(for: "a line", within: limit) { state in
       if let line = state.lines.dropFirst(first).first(where: predicate) { return .success(line) }
-      guard state.isOver, let status = state.status else { return nil }
+      guard let status = state.status else { return nil }
       return .failure(TestSupportError("it ended with \(status) before printing the line"))
     }
   }
@@ -151,24 +180,26 @@ final class ChildCapture: Sendable {
   }
 
   private func read(_ descriptor: Int32, _ stream: ChildProcess.Stream) {
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = Foundation.read(descriptor, &buffer, buffer.count)
-      if count < 0 && errno == EINTR { continue }
-      guard count > 0 else { break }
-      change { $0.append(buffer[..<count], to: stream) }
+    var isOpen = true
+    while isOpen {
+      var poller = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      _ = poll(&poller, 1, -1)
+      change { state in
+        state.drain(stream, countMax: 1)
+        isOpen = state.open[stream] != nil
+      }
     }
     close(descriptor)
-    change { state in
-      state.append([], to: stream, isLast: true)
-      state.openStreams -= 1
-    }
   }
 
   private func waitForEnd() {
     var information = siginfo_t()
     while waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
     change { state in
+      // The whole output of the process, though others may still hold its streams.
+      for stream in [ChildProcess.Stream.output, .error] {
+        state.drain(stream, countMax: Self.pipeBytesMax)
+      }
       var status: Int32 = 0
       waitpid(processID, &status, 0)
       let signal = status & 0x7f

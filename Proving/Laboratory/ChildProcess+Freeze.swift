@@ -5,12 +5,8 @@ extension ChildProcess {
   /// has ended (Linux only).
   package func freeze(within limit: Duration = .hangLimit) async throws {
     send(SIGSTOP)
-    let deadline = ContinuousClock.now + limit
-    while endedWith == nil, !(try standsStill()) {
-      guard ContinuousClock.now < deadline else {
-        throw TestSupportError("process \(processID) does not stand still after \(limit)")
-      }
-      try await Task.sleep(for: .milliseconds(1))
+    try await eventually("process \(processID) to stop", within: limit) {
+      try endedWith != nil || standsStill()
     }
   }
 

@@ -3,7 +3,7 @@ import Foundation
 /// A running program whose output is captured as it comes.
 ///
 /// It is killed when this object is released, and when the test process dies for any reason.
-package final class ChildProcess: Sendable {
+package final class ChildProcess: CapturedProcess {
   /// How a program ended.
   package enum ExitStatus: Sendable, Equatable {
     case exited(Int32)
@@ -26,7 +26,7 @@ package final class ChildProcess: Sendable {
   /// Starts a program.
   ///
   /// - Parameters:
-  ///   - environment: Variables to add to the test's own.
+  ///   - environment: Variables to add to ``ChildEnvironment``.
   ///   - directory: The working directory; the test's own by default.
   ///   - input: The whole standard input.
   package init(
@@ -75,10 +75,13 @@ package final class ChildProcess: Sendable {
   /// The exit status, once there is one.
   package var endedWith: ExitStatus? { capture.endedWith }
 
+  package var endReport: String? { capture.endReport }
+
   /// Waits for a line on either stream, among those printed already too.
   ///
   /// Throws as soon as the program has ended without it, or when the time is over; the message
-  /// contains the output. `predicate` must not use this object.
+  /// contains the output. `predicate` must not use this object. A program that the ended one has
+  /// started, and that holds its streams, is not waited for.
   package func line(
     after first: Int = 0, within limit: Duration = .hangLimit,
     where predicate: @escaping @Sendable (String) -> Bool

@@ -19,6 +19,10 @@ package enum FreePort {
       "no TCP port between \(range.lowerBound) and \(range.upperBound) is free")
   }
 
+  /// Returns a port that refuses connections until this process ends: it is bound, so that no other
+  /// process gets it, and nobody listens.
+  package static func refused() throws -> UInt16 { try LoopbackSocket.bind().port }
+
   private static func isFree(_ port: UInt16) -> Bool {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { return false }

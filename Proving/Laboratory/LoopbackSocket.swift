@@ -9,18 +9,29 @@ package enum LoopbackSocket {
   package static func listen(
     port: UInt16 = 0
   ) throws(TestSupportError) -> (descriptor: Int32, port: UInt16) {
-    let descriptor = try open()
-    var yes: Int32 = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
-    guard withAddress(port, { bind(descriptor, $0, $1) }) == 0,
-      Foundation.listen(descriptor, SOMAXCONN) == 0
-    else {
+    let (descriptor, bound) = try bind(port: port)
+    guard Foundation.listen(descriptor, SOMAXCONN) == 0 else {
       let fault = TestSupportError.posix("cannot listen on port \(port)")
       close(descriptor)
       throw fault
     }
     // `accept` holds up the start of processes, so it must never wait.
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    return (descriptor, bound)
+  }
+
+  /// Returns a socket that has `port`, or a free one for 0, and does not listen.
+  static func bind(
+    port: UInt16 = 0
+  ) throws(TestSupportError) -> (descriptor: Int32, port: UInt16) {
+    let descriptor = try open()
+    var yes: Int32 = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+    guard withAddress(port, { Foundation.bind(descriptor, $0, $1) }) == 0 else {
+      let fault = TestSupportError.posix("cannot use port \(port)")
+      close(descriptor)
+      throw fault
+    }
     return (descriptor, boundPort(descriptor))
   }
 

@@ -2,8 +2,12 @@ import Foundation
 
 /// PostgreSQL's programs on this machine, and the user that runs them.
 struct PostgresInstallation: Sendable {
-  /// Holds initdb, pg_ctl and postgres.
+  /// Has all ``programs``: those of different versions do not work together.
   let directory: String
+  private static let programs = [
+    "initdb", "pg_ctl", "postgres", "pg_basebackup", "pg_dump", "pg_restore",
+  ]
+
   /// Set if this process is root: PostgreSQL does not run as root.
   let user: (name: String, id: uid_t, group: gid_t)?
 
@@ -15,13 +19,14 @@ struct PostgresInstallation: Sendable {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let directories = newestFirst + path.split(separator: ":").map(String.init)
     let isComplete = { (directory: String) in
-      ["initdb", "pg_ctl", "postgres"].allSatisfy { access("\(directory)/\($0)", X_OK) == 0 }
+      programs.allSatisfy { access("\(directory)/\($0)", X_OK) == 0 }
     }
     guard let directory = directories.first(where: isComplete) else {
       throw TestSupportError(
         """
-        PostgreSQL is not installed: run `apt-get install postgresql`, or name a server in \
-        FERRY_TEST_POSTGRES (postgres://user:password@host/database)
+        no folder has all of PostgreSQL's programs \(programs.joined(separator: ", ")): run \
+        `apt-get install postgresql`, or name a server in FERRY_TEST_POSTGRES \
+        (postgres://user:password@host/database)
         """)
     }
     guard geteuid() == 0 else { return PostgresInstallation(directory: directory, user: nil) }

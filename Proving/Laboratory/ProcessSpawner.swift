@@ -5,7 +5,7 @@ import Synchronization
 struct SpawnRequest: Sendable {
   var executable: String
   var arguments: [String]
-  /// Added to this process's own.
+  /// Added to ``ChildEnvironment``.
   var environment: [String: String] = [:]
   var directory: String?
   /// Open descriptors; nil is /dev/null. They stay the caller's to close.
@@ -88,7 +88,7 @@ enum ProcessSpawner {
     setCleanSignals(&attributes)
 
     let command = request.commandLine
-    let environment = ProcessInfo.processInfo.environment
+    let environment = ChildEnvironment.shared
       .merging(request.environment) { $1 }.map { "\($0)=\($1)" }
     var process: pid_t = 0
     let code = withCStrings(command) { arguments in

@@ -55,11 +55,12 @@ extension TCPProxy {
   /// Returns `readByteCount()` of stopped readers, once no bytes move towards them any more.
   package func readByteCountAtRest() async throws -> Int {
     var last = readByteCount()
-    while true {
+    return try await eventually("the bytes on port \(port) to come to rest") {
+      // Some time has to pass between two equal numbers.
       try await Task.sleep(for: .milliseconds(5))
-      let now = readByteCount()
-      if now == last { return now }
+      let (before, now) = (last, readByteCount())
       last = now
+      return now == before ? now : nil
     }
   }
 }

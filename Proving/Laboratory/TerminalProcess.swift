@@ -4,14 +4,14 @@ import Foundation
 ///
 /// It is killed when this object is released. The terminal is not its controlling one: a key makes
 /// no signal.
-package final class TerminalProcess: Sendable {
+package final class TerminalProcess: CapturedProcess {
   private let capture: ChildCapture
   private let keyboard: Int32
 
   /// Starts a program on a terminal of 80 columns and 24 lines.
   ///
   /// - Parameters:
-  ///   - environment: Variables to add to the test's own.
+  ///   - environment: Variables to add to ``ChildEnvironment``.
   ///   - directory: The working directory; the test's own by default.
   package init(
     _ executable: URL, _ arguments: [String] = [], environment: [String: String] = [:],
@@ -49,6 +49,8 @@ package final class TerminalProcess: Sendable {
       throw TestSupportError.posix("cannot type")
     }
   }
+
+  package var endReport: String? { capture.endReport }
 
   /// Sends a signal.
   package func send(_ signal: Int32) { capture.signal(signal) }

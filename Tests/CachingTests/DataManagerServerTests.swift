@@ -42,17 +42,14 @@ struct DataManagerServerTests {
 
     /// Waits until a slow answer to this path has begun.
     func begun(_ path: String) async throws -> HTTPStream {
-      while true {
-        if let stream = streams.withLock({ $0[path] }) { return stream }
-        try await Task.sleep(for: .milliseconds(1))
-      }
+      try await eventually("the answer to \(path)") { streams.withLock { $0[path] } }
     }
 
     /// Waits until the caller of a slow answer has closed its connection.
     func left(_ path: String) async throws {
       let stream = try await begun(path)
       // A send notices that the peer is gone.
-      while stream.send([UInt8(ascii: " ")]) { try await Task.sleep(for: .milliseconds(1)) }
+      try await eventually("the caller of \(path) to leave") { !stream.send([UInt8(ascii: " ")]) }
     }
 
     func stop() async {

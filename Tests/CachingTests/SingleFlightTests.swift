@@ -46,7 +46,7 @@ struct SingleFlightTests {
     }
     try await withThrowingTaskGroup { group in
       for _ in 0..<20 { group.addTask { try await ask() } }
-      await flights.joined("a", 20)
+      try await flights.joined("a", 20)
       await door.open()
       for try await answer in group { #expect(answer == 1) }
     }
@@ -79,7 +79,7 @@ struct SingleFlightTests {
       }
     }
     let (one, other) = (ask(), ask())
-    await flights.joined("a", 2)
+    try await flights.joined("a", 2)
     one.cancel()
     await #expect(throws: NetworkError.self) { try await one.value }
     // The other still waits for the same request.
@@ -107,7 +107,7 @@ struct SingleFlightTests {
 
 extension SingleFlight {
   /// Returns when so many wait for a key.
-  func joined(_ key: Key, _ count: Int) async {
-    while waiting(key) < count { await Task.yield() }
+  func joined(_ key: Key, _ count: Int) async throws {
+    try await eventually("\(count) callers of \(key)") { waiting(key) >= count }
   }
 }

@@ -22,7 +22,7 @@ struct FileDiskTests {
     let (parts, feed) = AsyncStream<[UInt8]>.makeStream()
     let writing = Task { try await files.put(parts, for: "slow") }
     feed.yield([1, 2])
-    while files.drafts.isEmpty { await Task.yield() }
+    try await eventually("a draft") { !files.drafts.isEmpty }
     let leftover = folder + "/new/" + String(repeating: "0", count: 32)
     try Data([1]).write(to: URL(filePath: leftover))
     let other = try await FileStore.open(folder)

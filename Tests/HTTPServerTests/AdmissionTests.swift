@@ -173,7 +173,7 @@ struct AdmissionTests {
       }
     }
     // A client may have its answer before the request is released.
-    while budget.used != 0 { try await Task.sleep(for: .milliseconds(5)) }
+    try await eventually("the budget to be free") { budget.used == 0 }
   }
 
   @Test("clients that trickle headers or content are disconnected, and others are not")

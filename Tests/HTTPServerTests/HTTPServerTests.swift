@@ -205,7 +205,22 @@ struct HTTPServerTests {
     }
   }
 
-  @Test("an IPv6 socket accepts both families", arguments: ["::", "[::]"])
+  /// True unless IPv6 is switched off on this machine.
+  private static var hasIPv6: Bool {
+    let descriptor = socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(descriptor) }
+    var address = sockaddr_in6()
+    address.sin6_family = sa_family_t(AF_INET6)
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size)) == 0
+      }
+    }
+  }
+
+  @Test(
+    "an IPv6 socket accepts both families", .enabled(if: hasIPv6, "needs IPv6"),
+    arguments: ["::", "[::]"])
   func dualStack(address: String) async throws {
     let handler: HTTPHandler = { .text($0.remoteAddress) }
     try await withServer(.init(address: address), handler: handler) { server in

@@ -113,10 +113,11 @@ struct HTTPStreamTests {
       let piece = [UInt8](repeating: 0, count: 16 << 10)
       // The kernel's own buffers take some megabytes first.
       var sent = 0
-      while stream.send(piece) {
+      try await eventually("the stream to give up its reader") {
+        guard stream.send(piece) else { return true }
         sent += piece.count
         try #require(sent < 1 << 30)
-        await Task.yield()
+        return false
       }
       #expect(stream.isClosed)
       _ = await closed.values(1)
@@ -135,14 +136,14 @@ struct HTTPStreamTests {
       let writer = Task {
         for index in 0..<2000 {
           let piece = Array("\(index) ".utf8) + [UInt8](repeating: 46, count: 4000)
-          while stream.pendingBytes > 16 << 10 { await Task.yield() }
+          try await eventually("the reader") { stream.pendingBytes <= 16 << 10 }
           #expect(stream.send(piece))
         }
         stream.finish()
       }
       var text = ""
       while let chunk = try await listener.chunk() { text += chunk }
-      await writer.value
+      try await writer.value
       let numbers = text.split(separator: ".").map { $0.filter(\.isNumber) }.filter { !$0.isEmpty }
       #expect(numbers == (0..<2000).map { "\($0)" })
     }
@@ -201,11 +202,10 @@ struct HTTPStreamTests {
   /// Sends heartbeats until the peer's leaving is noticed: the kernel may report it only after the
   /// first.
   private func beat(_ stream: HTTPStream) async throws {
-    while !stream.isClosed {
-      try Task.checkCancellation()
+    try await eventually("the stream to be closed") {
       // Never so many that the reader counts as too slow.
-      if stream.pendingBytes == 0 { stream.send(Array(":\n".utf8)) }
-      await Task.yield()
+      if !stream.isClosed, stream.pendingBytes == 0 { stream.send(Array(":\n".utf8)) }
+      return stream.isClosed
     }
   }
 }

@@ -1,3 +1,4 @@
+import FerryTestSupport
 import Foundation
 
 @testable import FerryHTTPServer
@@ -44,10 +45,7 @@ final class ScratchFile: Sendable {
 
   /// Returns when no process has the file open any more.
   func waitUntilClosed() async throws {
-    while openDescriptors != 0 {
-      try Task.checkCancellation()
-      await Task.yield()
-    }
+    try await eventually("\(path) to be closed") { openDescriptors == 0 }
   }
 
   /// Returns a handler that serves the file for every request.

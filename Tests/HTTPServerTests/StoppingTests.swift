@@ -26,9 +26,7 @@ struct StoppingTests {
     let stopping = Task { await server.stop(grace: .hangLimit) }
     let again = Task { await server.stop(grace: .hangLimit) }
     // New connections are refused while the old one is still served.
-    try await onThread {
-      while (try? RawClient(port: server.port)) != nil {}
-    }
+    try await refuses(server.port)
     gate.open()
     let response = try await client.value
     #expect(response.text == "done")
@@ -83,8 +81,13 @@ struct StoppingTests {
     #expect(try await onThread { try RawClient(port: port).exchange("GET", "/").status } == 200)
     server = nil
     // Another test's server may be given the same port meanwhile; that one ends as well.
-    while try await onThread({ (try? RawClient(port: port)) != nil }) {
-      try Task.checkCancellation()
+    try await refuses(port)
+  }
+
+  /// Returns when a port refuses new connections.
+  private func refuses(_ port: UInt16) async throws {
+    try await eventually("port \(port) to refuse connections") {
+      try await onThread { (try? RawClient(port: port)) == nil }
     }
   }
 

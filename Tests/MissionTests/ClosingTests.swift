@@ -14,7 +14,7 @@ struct ClosingTests {
     shelf.obstruct(bytes, .hangs(after: 70_000))
     let device = try await Device(shelf)
     try await device.manager.download([mission("a")])
-    while shelf.fetches(of: bytes) == 0 { await Task.yield() }
+    try await eventually("the fetch") { shelf.fetches(of: bytes) > 0 }
     let manager = device.manager
     let closing = Task {
       while !Task.isCancelled { await Task.yield() }

@@ -269,7 +269,7 @@ struct DownloadHostilityTests {
   func unreachable() async throws {
     let server = try HostileServer { _ in Answer() }
     server.stop()
-    let url = "http://127.0.0.1:\(try FreePort.next())/file"
+    let url = "http://127.0.0.1:\(try FreePort.refused())/file"
     let failure = await fixture.failure(
       fixture.job(content, from: url, inChunks: true), attempts: 2)
     #expect(failure?.kind == .offline)

@@ -16,11 +16,11 @@ struct DownloadNginxTests {
   init() throws { fixture = try DownloadFixture() }
 
   /// Fetches until `count` bytes have come, and is cancelled then.
-  private func cancelled(_ job: DownloadJob, after count: Int64) async -> DownloadError? {
+  private func cancelled(_ job: DownloadJob, after count: Int64) async throws -> DownloadError? {
     let fixture = fixture
     let task = Task { await fixture.failure(job) }
-    while fixture.notes.withLock({ $0.progress.last?.bytesFetched ?? 0 }) < count {
-      await Task.yield()
+    try await eventually("\(count) bytes") {
+      fixture.notes.withLock { $0.progress.last?.bytesFetched ?? 0 } >= count
     }
     task.cancel()
     return await task.value
@@ -33,7 +33,7 @@ struct DownloadNginxTests {
     let server = try await NginxFileServer(rate: 2_000_000)
     try server.replace(content, modified: 1_000_000_000)
     let job = fixture.job(content, from: server.url, inChunks: false)
-    #expect(await cancelled(job, after: 900_000)?.kind == .cancelled)
+    #expect(try await cancelled(job, after: 900_000)?.kind == .cancelled)
     let outcome = try await fixture.download(
       fixture.job(content, from: server.url, inChunks: false, map: recorded))
     #expect(try fixture.content() == content)
@@ -52,7 +52,7 @@ struct DownloadNginxTests {
       let failure = await fixture.failure(job)
       #expect(failure.map { "\($0.kind)".contains("wrongContent") } == true)
     } else {
-      #expect(await cancelled(job, after: 900_000)?.kind == .cancelled)
+      #expect(try await cancelled(job, after: 900_000)?.kind == .cancelled)
     }
     try server.replace(content, modified: 1_000_000_001)
     let outcome = try await fixture.download(

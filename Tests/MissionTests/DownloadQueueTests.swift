@@ -204,7 +204,7 @@ struct DownloadQueueTests {
       }
       most.withLock { $0 = max($0, now) }
       // The first one lasts until a second one runs.
-      while most.withLock({ $0 }) < 2 { await Task.yield() }
+      try await eventually("a second download") { most.withLock { $0 } >= 2 }
       running.withLock { $0 -= 1 }
     }
     var options = DownloadQueueOptions()
@@ -352,12 +352,16 @@ struct DownloadQueueTests {
 
 /// A downloader that writes an empty file after some work.
 private struct RunningDownloader: Downloader {
-  let work: @Sendable (String) async -> Void
+  let work: @Sendable (String) async throws -> Void
 
   func download(
     _ job: DownloadJob, progress: @escaping @Sendable (DownloadProgress) -> Void
   ) async throws(DownloadError) -> DownloadOutcome {
-    if case .url(let url) = job.source { await work(url) }
+    do {
+      if case .url(let url) = job.source { try await work(url) }
+    } catch {
+      throw DownloadError(.file, "\(error)")
+    }
     guard FileManager.default.createFile(atPath: job.partialPath, contents: Data()) else {
       throw DownloadError(.file, "no file")
     }

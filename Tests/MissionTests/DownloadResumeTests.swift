@@ -26,8 +26,8 @@ struct DownloadResumeTests {
     let task = Task { await fixture.failure(job) }
     await server.hasServed(count)
     // Bytes that left the server are on their way; all of them have arrived once they are counted.
-    while fixture.notes.withLock({ $0.progress.last?.bytesFetched ?? 0 }) < count - 65_536 {
-      await Task.yield()
+    try await eventually("\(count) bytes to be counted") {
+      fixture.notes.withLock { $0.progress.last?.bytesFetched ?? 0 } >= Int64(count) - 65_536
     }
     task.cancel()
     #expect(await task.value?.kind == .cancelled)

@@ -167,10 +167,19 @@ final class Shelf: MissionCatalogue, Downloader {
           bytesDone: Int64(count), bytesTotal: job.size, bytesFetched: Int64(count)))
       throw DownloadError(.offline, "the connection broke off")
     case .hangs(let count): try await hang(job, content, after: count, progress)
-    case .waits(let count): while runningMax < count { await Task.yield() }
+    case .waits(let count): try await waits(for: count)
     case nil: break
     }
     return try await write(job, content, progress)
+  }
+
+  /// Waits until so many downloads run at once.
+  private func waits(for count: Int) async throws(DownloadError) {
+    do {
+      try await eventually("\(count) downloads at once") { runningMax >= count }
+    } catch {
+      throw DownloadError(.cancelled, "\(error)")
+    }
   }
 
   /// Chunks that are not there come from other objects or from the shelf.

@@ -75,7 +75,9 @@ struct MissionManagerTests {
     let device = try await Device(shelf)
     async let asked: Void = device.manager.download([mission("m")])
     // The queue has started it, and its row shows that before there is a task.
-    while await device.manager.queue[mission("m")]?.state != .downloading { await Task.yield() }
+    try await eventually("the start") {
+      await device.manager.queue[mission("m")]?.state == .downloading
+    }
     try await device.manager.cancel(mission("m"))
     try await asked
     #expect(try await device.manager.waitUntilIdle([mission("m")]).first?.state == .cancelled)

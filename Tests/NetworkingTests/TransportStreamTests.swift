@@ -60,7 +60,7 @@ struct TransportStreamTests {
   @Test("a refused stream has no answer", arguments: TransportUnderTest.allCases)
   func refused(_ kind: TransportUnderTest) async throws {
     let transport = kind.make()
-    let url = "http://127.0.0.1:\(try FreePort.next())/"
+    let url = "http://127.0.0.1:\(try FreePort.refused())/"
     await #expect { _ = try await transport.stream(TransportRequest(.get, url)) } throws: {
       ($0 as? TransportError)?.kind == .offline
     }

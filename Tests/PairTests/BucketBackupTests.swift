@@ -122,8 +122,9 @@ struct BucketBackupTests {
     let noKey = try await fixture.ferryd(
       ["backup", place, "--backup-endpoint", objects.endpoint] + store, exits: 2)
     #expect(noKey.error.contains("--backup-credentials names no file"))
+    let nowhere = "http://127.0.0.1:\(try FreePort.refused())"
     let silent = try await fixture.ferryd(
-      ["backup", place, "--start-wait", "0s", "--backup-endpoint", "http://127.0.0.1:9"]
+      ["backup", place, "--start-wait", "0s", "--backup-endpoint", nowhere]
         + access.suffix(2) + store, exits: 1)
     #expect(silent.error.contains("the bucket for the backup cannot be used"))
   }

@@ -117,7 +117,7 @@ struct DownloadCommandTests {
 
   @Test("without a connection it gives up with status 3; a limit slows it down")
   func offlineAndLimit() async throws {
-    let port = try FreePort.next()
+    let port = try FreePort.refused()
     let offline = try await ferry("http://127.0.0.1:\(port)/f", "--wait", "300ms", exits: 3)
     #expect(offline.error.contains("run the same command again"))
     let server = try await server(rate: 0)

@@ -61,7 +61,7 @@ struct MissionKillTests {
     let last = try stage.download()
     try await last.ends()
     // The proxy counts bytes after it has sent them.
-    while stage.proxy.connectionCount > 0 { await Task.yield() }
+    try await eventually("the connections to end") { stage.proxy.connectionCount == 0 }
     read += stage.proxy.byteCount(.answer) - before
     told += try last.progress()
     #expect(read <= stage.bound + kills * Self.lossPerKill, "\(read - stage.size) bytes twice")

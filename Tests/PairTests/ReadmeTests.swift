@@ -37,7 +37,7 @@ struct ReadmeTests {
   func runsOffline() async throws {
     let directory = try TemporaryDirectory()
     let file = directory.file("notes.db").path
-    try await readmeExample(file: file, server: "http://127.0.0.1:9")
+    try await readmeExample(file: file, server: "http://127.0.0.1:\(try FreePort.refused())")
     let server = try await Server.start()
     try await readmeExample(file: file, server: server.url)
     #expect(try await server.head() == 2)

@@ -106,14 +106,12 @@ struct HostFaultTests {
     let double = await behaviours.register("double") { (number: Int) in number * 2 }
     try await behaviours.load([PatchFixture.signed(PatchFixture.document())])
     let call = Task { try await double(21) }
-    var text: String?
-    while text == nil {
-      text = try? String(contentsOfFile: pids, encoding: .utf8)
-      try await Task.sleep(for: .milliseconds(2))
+    let text = try await eventually("the host to start") {
+      try? String(contentsOfFile: pids, encoding: .utf8)
     }
     call.cancel()
     await #expect(throws: CancellationError.self) { try await call.value }
-    let pid = try #require(text.flatMap { pid_t($0.dropLast()) })
+    let pid = try #require(pid_t(text.dropLast()))
     #expect(kill(pid, 0) == -1 && errno == ESRCH)
     #expect(await behaviours.fallbacks.isEmpty)
     #expect(await behaviours.status.map(\.failedCalls) == [0])

@@ -31,7 +31,7 @@ struct ReaderPoolTests {
         return try database.query(Self.endless).count
       }
     }
-    while !started.isSet { await Task.yield() }
+    try await eventually("the read to start") { started.isSet }
     read.cancel()
     await #expect(throws: CancellationError.self) { try await read.value }
     #expect(try await pool.read { try $0.query("SELECT x FROM t")[0]["x"] } == .integer(7))

@@ -7,7 +7,7 @@ import Testing
 struct PostgresFailureTests {
   @Test("a closed port is reported with its address")
   func serverDown() async throws {
-    let port = try FreePort.next()
+    let port = try FreePort.refused()
     let error = try await failure("postgres://nobody@127.0.0.1:\(port)/none")
     #expect(error.kind == .connectionFailed)
     #expect(error.isRetryable)

@@ -38,10 +38,9 @@ struct PostgresListenerTests {
       onEvent: { feed.yield($0) })
     var iterator = events.makeAsyncIterator()
     #expect(await iterator.next() == .listening(["heads"]))
-    var backend: Int32?
     // PostgreSQL shows a query a moment after its answer.
-    while backend == nil {
-      backend = try await database.pool.run { connection in
+    let backend = try await eventually("the listener's process") {
+      try await database.pool.run { connection in
         let sql = """
           SELECT pid FROM pg_stat_activity
           WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'LISTEN%'
@@ -49,7 +48,7 @@ struct PostgresListenerTests {
         return try connection.query(.once(sql)).first?.int4(0)
       }
     }
-    try await TestDatabase.terminate(try #require(backend), in: database.url)
+    try await TestDatabase.terminate(backend, in: database.url)
     guard case .disconnected(let error) = await iterator.next() else {
       Issue.record("the loss was not told")
       return
@@ -78,7 +77,7 @@ struct PostgresListenerTests {
       try await notify("a", "\(round)", database.pool)
       #expect(await iterator.next() == .notification(channel: "a", payload: "\(round)"))
       channels.unlisten(from: "a")
-      while channels.countInForce > 0 { await Task.yield() }
+      try await eventually("no channel") { channels.countInForce == 0 }
       try await notify("a", "unheard", database.pool)
     }
     channels.listen(to: "b")
@@ -97,7 +96,7 @@ struct PostgresListenerTests {
     while !heard.isSuperset(of: ["b", "d"]) {
       if case .listening(let names) = await iterator.next() { heard.formUnion(names) }
     }
-    while channels.countInForce != 2 { await Task.yield() }
+    try await eventually("two channels") { channels.countInForce == 2 }
     await listener.close()
     #expect(channels.countInForce == 0)
   }

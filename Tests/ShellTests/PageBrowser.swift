@@ -5,7 +5,7 @@ import Foundation
 struct PageBrowser {
   /// A visit that goes on while the test acts.
   final class Visit: Sendable {
-    private let process: ChildProcess
+    let process: ChildProcess
 
     fileprivate init(_ process: ChildProcess) { self.process = process }
 
@@ -13,14 +13,10 @@ struct PageBrowser {
     func result<Value: Decodable>(_ type: Value.Type = String.self, of step: Int) async throws
       -> Value
     {
-      while process.lines.count <= step {
-        if process.endedWith != nil, process.lines.count <= step {
-          throw TestSupportError("the browser has no result of step \(step): \(process.error)")
-        }
-        try await Task.sleep(for: .milliseconds(20))
+      let line = try await eventually("the result of step \(step)", from: process) {
+        process.lines.dropFirst(step).first
       }
-      return try JSONDecoder().decode(
-        type, from: Data(process.lines[step].utf8))
+      return try JSONDecoder().decode(type, from: Data(line.utf8))
     }
 
     /// Waits for the end of the visit.

@@ -37,7 +37,7 @@ struct ShellAttackTests {
     for _ in 0..<3 {
       let listener = try #require(Self.listener(on: port))
       #expect(shutdown(listener, Int32(SHUT_RDWR)) == 0)
-      while Self.listener(on: port) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      try await eventually("the shell to listen") { Self.listener(on: port) != nil }
       #expect(try await visitor.call("probe.echo").status == 200)
     }
     visitor.shell.stop()

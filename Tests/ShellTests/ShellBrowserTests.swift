@@ -111,10 +111,12 @@ struct ShellBrowserTests {
 
   private final class SharedFlag: Sendable {
     private let flag = Atomic(false)
+    private let name: String
+    init(_ name: String) { self.name = name }
     var isSet: Bool { flag.load(ordering: .relaxed) }
     func set() { flag.store(true, ordering: .relaxed) }
     func wait() async throws {
-      while !isSet { try await Task.sleep(for: .milliseconds(10)) }
+      try await eventually(name) { isSet }
     }
   }
 
@@ -125,7 +127,9 @@ struct ShellBrowserTests {
 
   @Test("a page calls, follows, cancels and uploads by ferry.js, and confirms that it works")
   func bridge() async throws {
-    let (slowBegun, slowEnded, countEnded) = (SharedFlag(), SharedFlag(), SharedFlag())
+    let slowBegun = SharedFlag("the slow call to begin")
+    let slowEnded = SharedFlag("the slow call to end")
+    let countEnded = SharedFlag("the count to end")
     let stage = try Stage([
       Self.echo, Self.fails, Self.slow(slowBegun, slowEnded), Self.awaits(slowBegun),
       Self.count(countEnded),
@@ -286,7 +290,8 @@ struct ShellBrowserTests {
     ])
   func fallback(script: String, attribute: String, kind: String) async throws {
     // The ten seconds of the second load pass at once, if the page has to stay silent.
-    let (loads, isOver, isFollowed) = (SharedCount(), SharedFlag(), SharedFlag())
+    let (loads, isOver) = (SharedCount(), SharedFlag("the end of the page's time"))
+    let isFollowed = SharedFlag("the page to have its stream")
     let surroundings = ShellSurroundings(now: { .seconds(isOver.isSet ? 11 : 0) }) { duration in
       guard duration == PageWatch.patience, loads.next() == 2, kind == "silent" else {
         return try await Task.sleep(for: .seconds(3_600))
@@ -329,13 +334,15 @@ struct ShellBrowserTests {
     try stage.publish(
       2, ["index.html": Self.page("busy"), "app.js": "await new Promise(() => {});"])
     try goOn(0)
-    #expect(try await visit.result(Int.self, of: 4) == 1)
+    #expect(try await visit.result(of: 4) == "crashed")
     // One crash proves nothing: the next load shows the version again.
     try goOn(1)
     #expect(try await visit.result(of: 7) == "busy")
     #expect(stage.failures().isEmpty)
-    #expect(try await visit.result(Int.self, of: 8) == 1)
-    while stage.failures().isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+    #expect(try await visit.result(of: 8) == "crashed")
+    try await eventually("the failure of version 2", from: visit.process) {
+      !stage.failures().isEmpty
+    }
     try goOn(2)
     #expect(try await visit.result(of: 11) == "ready")
     try await visit.finish()

@@ -137,9 +137,8 @@ struct ShellCommandTests {
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.path)
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     let shell = try start(folder, path: "relative:\(folder.url.path):\(path)")
-    while !FileManager.default.fileExists(atPath: folder.file("log").path) {
-      if shell.endedWith != nil { throw TestSupportError("the shell has ended: \(shell.error)") }
-      try await Task.sleep(for: .milliseconds(10))
+    try await eventually("the browser to open", from: shell) {
+      FileManager.default.fileExists(atPath: folder.file("log").path)
     }
     let log = try String(contentsOf: folder.file("log"), encoding: .utf8)
     let lines = log.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }

@@ -71,7 +71,7 @@ struct WindowBoardTests {
     }
 
     /// Publishes the folder. Returns when the device has its files.
-    func publish(_ version: Int) async throws {
+    func publish(_ version: Int, to shell: ChildProcess? = nil) async throws {
       let json = try text("ferry-bundle.json")
       try write(
         "ferry-bundle.json",
@@ -81,24 +81,21 @@ struct WindowBoardTests {
         ["bundle", "publish", window.folder.url.path, "--space", "board", "--server", url])
       try #require(published.status == .exited(0), "\(published.error)")
       guard version > 1 else { return }
-      while true {
+      try await eventually("version \(version) on the device", from: shell) {
         let list = try await window.ferry("bundle", "list", "--json")
-        let isHere = list.split(separator: "\n").contains {
+        return list.split(separator: "\n").contains {
           $0.contains("\"version\":\"\(version)\"") && $0.contains("\"here\":true")
         }
-        if isHere { return }
-        try await Task.sleep(for: .milliseconds(50))
       }
     }
 
     /// Waits until a page of the board with a heading has written what it shows.
-    func sight(_ heading: String) async throws -> String {
-      while true {
+    func sight(_ heading: String, in shell: ChildProcess) async throws -> String {
+      try await eventually("the page's sight of \(heading)", from: shell) {
         let rows = try await window.ferry(
           "sql", "SELECT cards || '. ' || error AS seen FROM sights WHERE id = '\(heading)'",
           "--json")
-        if rows.contains("seen") { return rows }
-        try await Task.sleep(for: .milliseconds(50))
+        return rows.contains("seen") ? rows : nil
       }
     }
   }
@@ -119,16 +116,18 @@ struct WindowBoardTests {
     _ = try await shell.line { Self.isEvent($0, "confirmed", 1) }
     let seen =
       "todo: Buy a film projector; doing: Invite the neighbours; done: Find a wall. "
-    #expect(try await stage.sight("Board").contains("{\"seen\":\"\(seen)\"}"))
+    #expect(try await stage.sight("Board", in: shell).contains("{\"seen\":\"\(seen)\"}"))
     // Texts and borders are there, with the shades of their edges.
-    while try stage.window.colours() < empty + 16 { try await Task.sleep(for: .milliseconds(50)) }
+    try await eventually("the board's texts", from: shell) {
+      try stage.window.colours() >= empty + 16
+    }
     try expectSecret(shell)
 
     try stage.change("index.html", "<h1>Board</h1>", "<h1>Board 2</h1>")
     try await stage.publish(2)
     try await stage.window.press("ctrl+r", in: "Board")
     _ = try await shell.line { Self.isEvent($0, "confirmed", 2) }
-    #expect(try await stage.sight("Board 2").contains("{\"seen\":\"\(seen)\"}"))
+    #expect(try await stage.sight("Board 2", in: shell).contains("{\"seen\":\"\(seen)\"}"))
 
     let works = try stage.text("board.js")
     for (version, script, kind) in [

@@ -92,7 +92,7 @@ struct ClosingTests {
     }
     var next = begins.makeAsyncIterator()
     await next.next()
-    while writer.queued < before + 5 { await Task.yield() }
+    try await eventually("five writes") { writer.queued >= before + 5 }
     let closing = Task { await replica.close() }
     for _ in 1...2 { release.signal() }
     await closing.value
@@ -135,7 +135,7 @@ struct ClosingTests {
     #expect(await activity.next() != nil)
     let updates = replica.conflictUpdates()
     let conflicts = Task { for try await _ in updates {} }
-    while replica.conflictListeners.oldest == nil { await Task.yield() }
+    try await eventually("the listener") { replica.conflictListeners.oldest != nil }
     await replica.close()
     await #expect(throws: ReplicaError.closed) { try await watch.value }
     while try await rows.next() != nil {}

@@ -214,7 +214,7 @@ struct FirstContactTests {
       throw Stopped()
     }
     let first = Task { try await keeper.token() }
-    while calls.load(ordering: .relaxed) == 0 { await Task.yield() }
+    try await eventually("the fetch") { calls.load(ordering: .relaxed) > 0 }
     let second = Task { try await keeper.token() }
     for _ in 0..<100 { await Task.yield() }
     first.cancel()

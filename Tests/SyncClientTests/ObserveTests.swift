@@ -139,13 +139,13 @@ struct ObserveTests {
     await #expect(throws: DatabaseError.self) {
       for try await _ in replica.observe(Self.count("missing")) {}
     }
-    while replica.thread.changes.hasListeners { await Task.yield() }
+    try await eventually("no listener") { !replica.thread.changes.hasListeners }
     var counts: AsyncThrowingStream<Int64, any Error>.AsyncIterator? =
       replica.observe(Self.count("lists")).makeAsyncIterator()
     #expect(try await counts?.next() == 0)
     #expect(replica.thread.changes.hasListeners)
     counts = nil
-    while replica.thread.changes.hasListeners { await Task.yield() }
+    try await eventually("no listener") { !replica.thread.changes.hasListeners }
   }
 
   @Test("a burst of commits ends with the newest result, in few runs")
@@ -175,11 +175,11 @@ struct ObserveTests {
   func liveQuery() async throws {
     let replica = try await open()
     let query = LiveQuery(replica.observe(Self.count("lists")))
-    while query.value != 0 { await Task.yield() }
+    try await eventually("no list") { query.value == 0 }
     try await add(replica, "INSERT INTO lists VALUES ('a', 'x')")
-    while query.value != 1 { await Task.yield() }
+    try await eventually("one list") { query.value == 1 }
     let broken = LiveQuery(replica.observe(Self.count("missing")))
-    while broken.error == nil { await Task.yield() }
+    try await eventually("the error") { broken.error != nil }
     #expect(broken.value == nil)
   }
 }

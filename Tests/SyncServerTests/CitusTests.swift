@@ -67,7 +67,7 @@ struct CitusTests {
       }
     }
     proxy.cutAll()
-    while proxy.connectionCount > 0 { await Task.yield() }
+    try await eventually("the connections to end") { proxy.connectionCount == 0 }
     try await push(to: near, "a")
     try await push(to: far, "b")
     #expect(proxy.connectionCount > 0, "the packet went through the worker")
@@ -132,7 +132,7 @@ struct CitusTests {
     // The coordinator has the same tables and roles, and is another cluster.
     proxy.retarget(to: try #require(UInt16(exactly: URLComponents(string: schema.url)?.port ?? 0)))
     proxy.cutAll()
-    while proxy.connectionCount > 0 { await Task.yield() }
+    try await eventually("the connections to end") { proxy.connectionCount == 0 }
     try await push("b", counts: SharedWork(passedOn: 1))
     await store.close()
     try schema.remove()

@@ -23,7 +23,9 @@ struct ContentHoldTests {
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
       """)
     let pool = try PostgresPool(url: url, connections: 1)
-    while try await pool.run({ try $0.query(look)[0].int8(0) }) == 0 { await Task.yield() }
+    try await eventually("a session to wait for the lock") {
+      try await pool.run { try $0.query(look)[0].int8(0) } > 0
+    }
     await pool.close()
   }
 

@@ -298,13 +298,13 @@ struct MissionCommandTests {
     #expect(known.status == 304 && known.body.isEmpty)
     // Sent bytes are counted right after; manifests were read as well.
     let sent = 2 * content.count + 107
-    var counted = 0
-    repeat {
+    let counted = try await eventually("\(sent) bytes to be counted") {
       let metrics = try await ServiceSocket.exchange(port, "GET", "/metrics").text
       let name = #"ferry_http_response_bytes_total{route="/v1/blobs/{sha256}"} "#
       let line = try #require(metrics.split(separator: "\n").first { $0.hasPrefix(name) })
-      counted = try #require(Int(line.dropFirst(name.count)))
-    } while counted < sent
+      let count = try #require(Int(line.dropFirst(name.count)))
+      return count < sent ? nil : count
+    }
     #expect(counted < sent + content.count)
   }
 
@@ -331,10 +331,7 @@ struct MissionCommandTests {
         $0.hasPrefix("blobs/") && $0.utf8.count > 64 && !$0.hasPrefix("blobs/incoming")
       } >= 1
     }
-    while !isThere() {
-      guard child.endedWith == nil else { break }
-      await Task.yield()
-    }
+    try await eventually("some content", from: child) { isThere() }
     child.send(SIGKILL)
     _ = try await child.exitStatus()
     let listed = try await run("list", "--space", "notes", "--json")

@@ -25,8 +25,13 @@ struct NodeNotificationTests {
     }
 
     /// Waits until the store listens to so many channels.
-    func listens(to channels: Int) async {
-      while notifications.channels != channels { await Task.yield() }
+    func listens(to channels: Int) async throws {
+      try await eventually("\(channels) channels") { notifications.channels == channels }
+    }
+
+    /// Waits until the store has received so many notifications.
+    func received(_ count: Int) async throws {
+      try await eventually("\(count) notifications") { notifications.received >= count }
     }
 
     /// Waits for a head of a space. Returns the moves before it.
@@ -71,7 +76,7 @@ struct NodeNotificationTests {
     try await noise.write(10)
     #expect(west.notifications == NodeNotifications(received: 0, channels: 0))
     west.store.watchHead(of: watched.id)
-    await west.listens(to: 1)
+    try await west.listens(to: 1)
     try await noise.write(10)
     // One move after another: moves that wait together are one notification.
     for head in 1...3 {
@@ -80,11 +85,11 @@ struct NodeNotificationTests {
       #expect(
         await west.hears(watched, SequenceNumber(head)).allSatisfy { $0.space == watched.id })
       // A node may read a head before it hears of it.
-      while west.notifications.received < head { await Task.yield() }
+      try await west.received(head)
     }
     #expect(west.notifications.received == 3)
     west.store.unwatchHead(of: watched.id)
-    await west.listens(to: 0)
+    try await west.listens(to: 0)
     try await news.write(5)
     west.store.watchHead(of: busy.id)
     // The head before the watch is read when the channel is listened to.
@@ -101,7 +106,7 @@ struct NodeNotificationTests {
     let space = try await east.store.createSpace(.known("s"))
     var (one, two) = (Writer(east, space), Writer(west, space, device: 2))
     try await one.write()
-    await east.listens(to: 1)
+    try await east.listens(to: 1)
     try await two.write(4)
     await east.hears(space, 5)
     // A database that was restored to the third operation is behind what this node has heard.
@@ -119,12 +124,12 @@ struct NodeNotificationTests {
     ]
     var writers = spaces.map { Writer(east, $0) }
     for space in spaces { west.store.watchHead(of: space.id) }
-    await west.listens(to: 2)
+    try await west.listens(to: 2)
     for round in 1...3 {
       try PostgresCluster.disconnectAll(from: url)
       for index in writers.indices { try await writers[index].write(2) }
       for writer in writers { await west.hears(writer.space, SequenceNumber(round * 4 - 2)) }
-      await west.listens(to: 2)
+      try await west.listens(to: 2)
       for index in writers.indices { try await writers[index].write(2) }
       for writer in writers { await west.hears(writer.space, SequenceNumber(round * 4)) }
     }
@@ -139,10 +144,10 @@ struct NodeNotificationTests {
     let space = try await east.store.createSpace(.known("s"))
     var writer = Writer(east, space)
     west.store.watchHead(of: space.id)
-    await west.listens(to: 1)
+    try await west.listens(to: 1)
     try await writer.write()
     await west.hears(space, 1)
-    while west.notifications.received < 1 { await Task.yield() }
+    try await west.received(1)
     var address = try #require(URLComponents(string: url))
     let proxy = try TCPProxy(to: UInt16(try #require(address.port)))
     let trap = proxy.trap(.request, .cut)
@@ -151,7 +156,7 @@ struct NodeNotificationTests {
     let heads = try PostgresHeads { 1 }
     // A failover has lost the commits of a move that another node has not announced yet.
     heads.tell(HeadMove(space: space.id, head: 7), through: pool)
-    while west.notifications.received < 2 { await Task.yield() }
+    try await west.received(2)
     #expect(trap.hasSprung)
     await heads.finish()
     try await writer.write()
@@ -170,12 +175,12 @@ struct NodeNotificationTests {
     let (east, west) = (try await Node(url), try await Node(url))
     let space = try await east.store.createSpace(.known("s"))
     west.store.watchHead(of: space.id)
-    await west.listens(to: 1)
+    try await west.listens(to: 1)
     var maker = PacketMaker(1)
     let packet = IncomingPacket(maker.packet("a"), byteCount: 1)
     for round in 1...2 {
       _ = try await east.store.ingest([packet], into: space.id, now: 1_800_000_000_000)
-      while west.notifications.received < round { await Task.yield() }
+      try await west.received(round)
     }
     await east.store.close()
     await west.store.close()

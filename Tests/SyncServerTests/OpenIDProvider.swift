@@ -77,11 +77,8 @@ final class OpenIDProvider: Sendable {
     let child = try ChildProcess(
       Self.program, ["--config-file=\(directory.file("glewlwyd.conf").path)"])
     process.withLock { $0 = child }
-    while (try? await ServiceSocket.exchange(port, "GET", "/")) == nil {
-      guard child.endedWith == nil else {
-        throw TestSupportError("glewlwyd does not start: \(child.output)\(child.error)")
-      }
-      try await Task.sleep(for: .milliseconds(20))
+    try await eventually("the provider to start", from: child) {
+      (try? await ServiceSocket.exchange(port, "GET", "/")) != nil
     }
   }
 

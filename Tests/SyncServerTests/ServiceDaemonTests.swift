@@ -149,7 +149,7 @@ struct ServiceDaemonTests {
       try Executables.ferryd(),
       [
         "serve", "--start-wait", "300ms", "--database",
-        "postgres://user:secret@127.0.0.1:\(try FreePort.next())/x",
+        "postgres://user:secret@127.0.0.1:\(try FreePort.refused())/x",
       ])
     #expect(away.status == .exited(1))
     #expect(away.error.contains("cannot be reached"))
@@ -164,7 +164,7 @@ struct ServiceDaemonTests {
 
   @Test("arguments override the environment, and a database overrides a directory in it")
   func precedence() async throws {
-    let port = try FreePort.next()
+    let port = try FreePort.refused()
     let url = "postgres://127.0.0.1:\(port)/x"
     let environment = [
       "FERRY_DATABASE": url, "FERRY_LISTEN_URL": url, "FERRY_READ_DATABASE": url,

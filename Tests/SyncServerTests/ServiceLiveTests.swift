@@ -137,10 +137,10 @@ struct ServiceLiveTests {
         try await socket.send("GET", "/v1/spaces/notes/events")
         _ = try await socket.read(until: "event: head")
       }
-      var page = ""
-      repeat {
-        page = try await ServiceSocket.exchange(port, "GET", "/metrics").text
-      } while !page.contains("ferry_event_listeners 0")
+      try await eventually("no listener") {
+        let page = try await ServiceSocket.exchange(port, "GET", "/metrics").text
+        return page.contains("ferry_event_listeners 0")
+      }
     }
   }
 

@@ -22,6 +22,11 @@ struct ServicePacketCommitterTests {
     IncomingPacket(.serviceSample(seed, record: record), byteCount: 100)
   }
 
+  /// Returns when so many packets wait in the space.
+  private static func waiting(_ count: Int, in committer: PacketCommitter) async throws {
+    try await eventually("\(count) waiting packets") { committer.waitingCount(in: 1) >= count }
+  }
+
   /// Commits, and returns the code of the problem if there is one.
   static func commit(
     _ packet: IncomingPacket, _ committer: PacketCommitter, space: Int64 = 1
@@ -39,16 +44,18 @@ struct ServicePacketCommitterTests {
     store.hold()
     async let first = Self.commit(Self.packet(1), committer)
     await store.waitUntilHeld()
-    let answers = await withTaskGroup(of: (UInt64, Result<PacketAnswer, Problem>).self) { group in
+    let answers = try await withThrowingTaskGroup(
+      of: (UInt64, Result<PacketAnswer, Problem>).self
+    ) { group in
       for seed in UInt64(2)...40 {
         group.addTask { (seed, await Self.commit(Self.packet(seed), committer)) }
       }
       group.addTask { [store] in
-        while committer.waitingCount(in: 1) < 39 { await Task.yield() }
-        store.release()
+        defer { store.release() }
+        try await Self.waiting(39, in: committer)
         return (0, .failure(Problem(.notFound, "")))
       }
-      return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+      return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
     for seed in UInt64(2)...40 {
       let answer = try #require(answers[seed]).get()
@@ -95,7 +102,7 @@ struct ServicePacketCommitterTests {
     async let good = Self.commit(Self.packet(2), committer)
     async let bad = Self.commit(Self.packet(3, record: "bad"), committer)
     async let fine = Self.commit(Self.packet(4), committer)
-    while committer.waitingCount(in: 1) < 3 { await Task.yield() }
+    try await Self.waiting(3, in: committer)
     store.release()
     #expect(await first.problemCode == nil)
     #expect(await good.problemCode == nil)
@@ -112,7 +119,7 @@ struct ServicePacketCommitterTests {
     await store.waitUntilHeld()
     let gone = Task { await Self.commit(Self.packet(2), committer) }
     async let third = Self.commit(Self.packet(3), committer)
-    while committer.waitingCount(in: 1) < 2 { await Task.yield() }
+    try await Self.waiting(2, in: committer)
     gone.cancel()
     store.release()
     #expect(await first.problemCode == nil)
@@ -127,7 +134,7 @@ struct ServicePacketCommitterTests {
     async let first = Self.commit(Self.packet(1), committer)
     await store.waitUntilHeld()
     async let second = Self.commit(Self.packet(2), committer)
-    while committer.waitingCount(in: 1) < 1 { await Task.yield() }
+    try await Self.waiting(1, in: committer)
     let third = await Self.commit(Self.packet(3), committer)
     #expect(third.problemCode == .unavailable)
     store.release()

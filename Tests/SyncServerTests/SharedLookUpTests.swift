@@ -24,8 +24,8 @@ struct SharedLookUpTests {
       calls.withLock { $0.removeFirst() }.resume(returning: answer)
     }
 
-    func hasStarted(_ count: Int) async {
-      while started.withLock({ $0 }) < count { await Task.yield() }
+    func hasStarted(_ count: Int) async throws {
+      try await eventually("\(count) look-ups") { started.withLock { $0 } >= count }
     }
   }
 
@@ -45,54 +45,54 @@ struct SharedLookUpTests {
     }
   }
 
-  private func wait(for callers: Int) async {
-    while shared.waitingCount < callers { await Task.yield() }
+  private func wait(for callers: Int) async throws {
+    try await eventually("\(callers) callers") { shared.waitingCount >= callers }
   }
 
   @Test("callers that come while a look-up runs share the next one, and do not take its answer")
-  func shares() async {
+  func shares() async throws {
     let first = ask()
-    await store.hasStarted(1)
+    try await store.hasStarted(1)
     let others = (0..<5).map { _ in ask() }
-    await wait(for: 5)
+    try await wait(for: 5)
     store.answer(.success(1))
     #expect(await first.value == .success(1))
-    await store.hasStarted(2)
+    try await store.hasStarted(2)
     store.answer(.success(2))
     for other in others { #expect(await other.value == .success(2)) }
     #expect(store.started.withLock { $0 } == 2)
   }
 
   @Test("a store that fails answers all that wait, and is asked again by the next")
-  func fails() async {
+  func fails() async throws {
     let first = ask()
-    await store.hasStarted(1)
+    try await store.hasStarted(1)
     let others = (0..<3).map { _ in ask() }
-    await wait(for: 3)
+    try await wait(for: 3)
     store.answer(.failure(.busy("much to do")))
     #expect(await first.value == .failure(.busy("much to do")))
-    await store.hasStarted(2)
+    try await store.hasStarted(2)
     store.answer(.failure(.unavailable("gone")))
     for other in others { #expect(await other.value == .failure(.unavailable("gone"))) }
     let next = ask()
-    await store.hasStarted(3)
+    try await store.hasStarted(3)
     store.answer(.success(3))
     #expect(await next.value == .success(3))
   }
 
   @Test("the error of a cancelled caller reaches no other")
-  func cancelled() async {
+  func cancelled() async throws {
     let first = ask()
-    await store.hasStarted(1)
+    try await store.hasStarted(1)
     let (leading, other) = (ask(), ask())
-    await wait(for: 2)
+    try await wait(for: 2)
     store.answer(.success(1))
     _ = await first.value
-    await store.hasStarted(2)
+    try await store.hasStarted(2)
     leading.cancel()
     other.cancel()
     store.answer(.failure(.unavailable("cancelled")))
-    await store.hasStarted(3)
+    try await store.hasStarted(3)
     store.answer(.success(3))
     let answers = await [leading.value, other.value]
     #expect(answers.contains(.success(3)))

@@ -36,12 +36,10 @@ struct ShippedProxyTests {
     let file = directory.file("haproxy.cfg")
     try Data(Self.configuration(proxy: port, node: server.port).utf8).write(to: file)
     let proxy = try ChildProcess(HAProxy.program, ["-db", "-q", "-f", file.path])
-    var health: ServiceSocket.Answer?
-    // Until it listens.
-    repeat {
-      health = try? await ServiceSocket.exchange(port, "GET", "/healthz")
-    } while health == nil
-    #expect(health?.status == 200)
+    let health = try await eventually("the proxy to listen", from: proxy) {
+      try? await ServiceSocket.exchange(port, "GET", "/healthz")
+    }
+    #expect(health.status == 200)
     for target in [
       "/metrics", "/%6Detrics", "/metric%73", "/%6d%65%74%72%69%63%73", "/metrics?x=1",
       "/%6Detrics?x=1", "http://127.0.0.1/metrics", "http://127.0.0.1/%6Detrics", "//metrics",

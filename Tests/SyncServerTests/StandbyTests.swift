@@ -53,10 +53,11 @@ struct StandbyTests {
     }
     // The standby of a slow disk is behind each commit, and answers later.
     var pulls = 60
-    while try #require(store.standbyPulls).done == 0 {
-      try await Task.sleep(for: .milliseconds(20))
+    try await eventually("the standby to serve a pull") {
+      if try #require(store.standbyPulls).done > 0 { return true }
       #expect(try await Self.head(store, space, after: 0) == 60)
       pulls += 1
+      return false
     }
     let counts = try #require(store.standbyPulls)
     #expect(counts.done + counts.passedOn == pulls)
@@ -65,9 +66,10 @@ struct StandbyTests {
     let both = try Self.url(of: [pair.database, pair.reads])
     let other = try await PostgresStore(
       PostgresAddresses(pair.database, reads: both), limits: .standard)
-    while try #require(other.standbyPulls).done == 0 {
+    try await eventually("the standby to serve a pull") {
+      if try #require(other.standbyPulls).done > 0 { return true }
       #expect(try await Self.head(other, space, after: 0) == 60)
-      try await Task.sleep(for: .milliseconds(20))
+      return false
     }
     #expect(try #require(other.standbyPulls).done == 1)
     await other.close()
@@ -105,8 +107,8 @@ struct StandbyTests {
     try await push("a")
     let place = try LogPlace.current(on: try PostgresConnection(url: pair.database))
     let standby = try PostgresConnection(url: lateURL)
-    while try place.progress(on: standby) != .reached {
-      try await Task.sleep(for: .milliseconds(2))
+    try await eventually("the standby to follow") {
+      try place.progress(on: standby) == .reached
     }
     #expect(try await Self.head(store, space, after: 0) == 1)
     try standby.execute("SELECT pg_wal_replay_pause()")
@@ -188,8 +190,8 @@ struct StandbyTests {
     // All that the primary has confirmed has to be at the standby before the primary dies.
     let place = try LogPlace.current(on: try PostgresConnection(url: pair.database))
     let standby = try PostgresConnection(url: pair.reads)
-    while try place.progress(on: standby) != .reached {
-      try await Task.sleep(for: .milliseconds(2))
+    try await eventually("the standby to follow") {
+      try place.progress(on: standby) == .reached
     }
     try pair.primary.stop(.immediate)
     try pair.standby.promote()

@@ -67,7 +67,9 @@ struct StoreOutageTests {
     } throws: { Self.isUnavailable($0) }
     try cluster.thaw()
 
-    while await Self.failure({ try await store.check() }) != nil { await Task.yield() }
+    try await eventually("the store to be ready") {
+      await Self.failure { try await store.check() } == nil
+    }
     // Whether the first attempt was committed is not known: it may be sent again.
     let batch = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
     #expect(batch.head == 1)
@@ -91,22 +93,20 @@ struct StoreOutageTests {
     try await store.check()
     try setReadOnly("on")
     // Its processes take the setting up one after the other.
-    while true {
-      if case .readOnly = await Self.failure({ try await store.check() }) { break }
-      await Task.yield()
+    try await eventually("the store to be not ready") {
+      if case .readOnly = await Self.failure({ try await store.check() }) { true } else { false }
     }
     // A packet is applied once, so it may be sent until its process has the setting, too.
-    var refused: StoreError?
-    while refused == nil {
-      refused = await Self.failure {
+    let refused = try await eventually("the store to refuse a packet") {
+      await Self.failure {
         _ = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
       }
     }
-    guard case .readOnly = refused else {
-      return #expect(Bool(false), "\(String(describing: refused))")
-    }
+    guard case .readOnly = refused else { return #expect(Bool(false), "\(refused)") }
     try setReadOnly("off")
-    while await Self.failure({ try await store.check() }) != nil { await Task.yield() }
+    try await eventually("the store to be ready") {
+      await Self.failure { try await store.check() } == nil
+    }
     let batch = try await store.ingest([packet], into: space.id, now: 1_800_000_000_000)
     #expect(batch.head == 1)
     await store.close()

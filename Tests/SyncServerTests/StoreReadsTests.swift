@@ -144,18 +144,18 @@ struct StoreReadsTests {
   ) async throws -> (fetched: Int64, scanned: Int64) {
     // A backend writes its counts down when it ends, a moment after its connection is closed.
     let pool = try PostgresPool(url: url, connections: 1)
-    while try await pool.run({ connection in
-      try connection.query(
-        .once(
-          """
-          SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-            AND pid <> pg_backend_pid() AND backend_type = 'client backend'
-          """))[0].int8(0)
-    }) > 0 { try await Task.sleep(for: .milliseconds(10)) }
-    var fetched: Int64 = 0
-    var scanned: Int64 = 0
-    repeat {
-      (fetched, scanned) = try await pool.run { connection in
+    try await eventually("the other connections to end") {
+      try await pool.run { connection in
+        try connection.query(
+          .once(
+            """
+            SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+              AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+            """))[0].int8(0)
+      } == 0
+    }
+    let counts = try await eventually("\(least) rows to be counted") {
+      let (fetched, scanned) = try await pool.run { connection in
         let row = try connection.query(
           .once(
             """
@@ -164,8 +164,9 @@ struct StoreReadsTests {
             """), [.array(PostgresArray<String>(tables))])[0]
         return (try row.int8(0), try row.int8(1))
       }
-    } while fetched < least
+      return fetched < least ? nil : (fetched: fetched, scanned: scanned)
+    }
     await pool.close()
-    return (fetched, scanned)
+    return counts
   }
 }

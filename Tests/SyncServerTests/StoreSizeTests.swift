@@ -29,7 +29,7 @@ struct StoreSizeTests {
     let pruner = harness.pruner(store, rows: 2_000)
     _ = try await pruner.prune(space, keeping: Retention(milliseconds: 0))
     // Autovacuum may have a table for a moment.
-    while try await !pruner.reclaim() { try await Task.sleep(for: .milliseconds(50)) }
+    try await eventually("the tables to be free") { try await pruner.reclaim() }
     let page = try await store.changes(
       in: space.id, PullRequest(cursor: nil, limit: 10_000, byteLimit: 9 << 20, device: nil),
       now: 1)

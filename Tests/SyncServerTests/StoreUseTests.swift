@@ -14,12 +14,12 @@ struct StoreUseTests {
     #expect(try PostgresDistribution.otherConnections(on: connection) == 0)
     let store = try await PostgresStore(url: url + "?application_name=billing")
     // The listener connects in the background.
-    while try PostgresDistribution.otherConnections(on: connection) == 0 {
-      try await Task.sleep(for: .milliseconds(2))
+    try await eventually("a connection of the store") {
+      try PostgresDistribution.otherConnections(on: connection) > 0
     }
     await store.close()
-    while try PostgresDistribution.otherConnections(on: connection) > 0 {
-      try await Task.sleep(for: .milliseconds(2))
+    try await eventually("its connections to end") {
+      try PostgresDistribution.otherConnections(on: connection) == 0
     }
   }
 }

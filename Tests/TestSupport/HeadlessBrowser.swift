@@ -24,18 +24,40 @@ package struct HeadlessBrowser: Sendable {
 
   /// Throws an error that explains how to install a browser if there is none.
   package init() throws {
-    let names = [
-      "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome",
-    ]
-    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
-    let candidates = names.flatMap { name in folders.map { "\($0)/\(name)" } }
-    guard let path = candidates.first(where: FileManager.default.isExecutableFile) else {
-      throw TestSupportError(
-        "no Chromium is installed: run `Scripts/install-dependencies.sh test`"
-          + " (on Debian: apt-get install chromium-headless-shell)")
-    }
-    program = URL(filePath: path)
+    program = try Self.find()
     directory = try TemporaryDirectory()
+  }
+
+  /// Returns the browser that FERRY_TEST_BROWSER names, as a path or a name on the PATH; otherwise
+  /// the first one of these names. `Scripts/browse.py` has the same rule.
+  package static func find() throws -> URL {
+    let environment = ProcessInfo.processInfo.environment
+    let wanted = environment["FERRY_TEST_BROWSER"].flatMap { $0.isEmpty ? nil : $0 }
+    let names = wanted.map { [$0] } ?? names
+    let folders = (environment["PATH"] ?? "/usr/bin").split(separator: ":")
+    let candidates = names.flatMap { name in
+      name.contains("/") ? [name] : folders.map { "\($0)/\(name)" }
+    }
+    if let path = candidates.first(where: FileManager.default.isExecutableFile) {
+      return URL(filePath: path)
+    }
+    if let wanted {
+      throw TestSupportError("FERRY_TEST_BROWSER names \(wanted), which is no program")
+    }
+    throw TestSupportError(
+      "no Chromium is installed: run `Scripts/install-dependencies.sh test`"
+        + " (on Debian: apt-get install chromium-headless-shell)")
+  }
+
+  private static let names = [
+    "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome",
+  ]
+
+  /// Variables by which a browser uses no file of the user's own one.
+  package static func environment(in directory: URL) -> [String: String] {
+    Dictionary(
+      ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"].map { ($0, directory.path) },
+      uniquingKeysWith: { $1 })
   }
 
   /// Opens a page, lets its script run, and returns the document as it is then.
@@ -62,12 +84,13 @@ package struct HeadlessBrowser: Sendable {
       Self.common + options(window) + [
         "--remote-debugging-port=0", "--user-data-dir=\(directory.file("live").path)",
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", page,
-      ])
+      ], environment: Self.environment(in: directory.url))
   }
 
   private static var common: [String] {
     (geteuid() == 0 ? ["--no-sandbox"] : []) + [
       "--headless", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+      "--no-proxy-server",
     ]
   }
 
@@ -82,7 +105,7 @@ package struct HeadlessBrowser: Sendable {
         "--user-data-dir=\(directory.file("profile").path)", "--virtual-time-budget=10000",
         // Whatever a page asks for beyond itself is not found.
         "--host-resolver-rules=MAP * ~NOTFOUND",
-      ] + options + [page])
+      ] + options + [page], environment: Self.environment(in: directory.url))
     guard finished.status == .exited(0) else {
       throw TestSupportError("the browser ended with \(finished.status): \(finished.error)")
     }

@@ -59,14 +59,10 @@ package final class NginxFileServer: Sendable {
   package func log(
     with isWanted: (_ status: Int, _ bytes: Int) -> Bool
   ) async throws -> [(status: Int, bytes: Int)] {
-    let deadline = ContinuousClock.now + .hangLimit
-    while true {
-      let found = try log()
-      if found.contains(where: { isWanted($0.status, $0.bytes) }) { return found }
-      guard ContinuousClock.now < deadline else {
-        throw TestSupportError("no answer of nginx was like that: \(found)")
-      }
-      try await Task.sleep(for: .milliseconds(5))
+    var found: [(status: Int, bytes: Int)] = []
+    return try await eventually("an answer of nginx, not only \(found)", from: process) {
+      found = try log()
+      return found.contains { isWanted($0.status, $0.bytes) } ? found : nil
     }
   }
 

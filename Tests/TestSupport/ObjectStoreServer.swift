@@ -76,12 +76,7 @@ package final class ObjectStoreServer: Sendable {
         "-s3.port.lance=0",
       ])
     process.withLock { $0 = child }
-    while try await !isReady() {
-      guard child.endedWith == nil else {
-        throw TestSupportError("weed does not start: \(child.error.suffix(2_000))")
-      }
-      try await Task.sleep(for: .milliseconds(50))
-    }
+    try await eventually("the object store to start", from: child) { try await isReady() }
   }
 
   /// Kills it with SIGKILL. Returns when it is gone.

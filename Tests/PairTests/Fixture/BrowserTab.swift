@@ -19,7 +19,8 @@ final class BrowserTab: Sendable {
   }
 
   private struct State {
-    var calls: [Int: CheckedContinuation<Data, Never>] = [:]
+    /// Answers that no call has read yet.
+    var answers: [Int: Data] = [:]
     var events: [Event] = []
     var lastCall = 0
     var session: String?
@@ -44,7 +45,8 @@ final class BrowserTab: Sendable {
     output = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
     let options = [
       geteuid() == 0 ? "--no-sandbox" : "", "--headless", "--disable-gpu",
-      "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--remote-debugging-pipe",
+      "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--no-proxy-server",
+      "--remote-debugging-pipe",
       "--user-data-dir=\(directory.file("profile").path)",
       "--host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'",
     ]
@@ -52,9 +54,9 @@ final class BrowserTab: Sendable {
       URL(filePath: "/bin/sh"),
       [
         "-c",
-        "exec \(try Self.program()) \(options.joined(separator: " ")) about:blank"
+        "exec '\(try HeadlessBrowser.find().path)' \(options.joined(separator: " ")) about:blank"
           + " 3<'\(paths[0])' 4>'\(paths[1])'",
-      ])
+      ], environment: HeadlessBrowser.environment(in: directory.url))
   }
 
   /// Opens a tab. Throws an error that explains how to install a browser if there is none.
@@ -78,18 +80,6 @@ final class BrowserTab: Sendable {
       _ = try await tab.call("\(domain).enable")
     }
     return tab
-  }
-
-  private static func program() throws -> String {
-    let names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
-    let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin").split(separator: ":")
-    let candidates = names.flatMap { name in folders.map { "\($0)/\(name)" } }
-    guard let path = candidates.first(where: FileManager.default.isExecutableFile) else {
-      throw TestSupportError(
-        "no Chromium is installed: run `Scripts/install-dependencies.sh test`"
-          + " (on Debian: apt-get install chromium-headless-shell)")
-    }
-    return path
   }
 
   deinit {
@@ -121,7 +111,7 @@ final class BrowserTab: Sendable {
 
   /// Waits until an expression is true.
   func until(_ expression: String) async throws {
-    try await eventually("\(expression) in the browser") {
+    try await eventually("\(expression) in the browser", from: process) {
       (try? await self.value("Boolean(\(expression))")) as? Bool == true
     }
   }
@@ -219,9 +209,9 @@ final class BrowserTab: Sendable {
     if let session { message["sessionId"] = session }
     var bytes = try JSONSerialization.data(withJSONObject: message)
     bytes.append(0)
-    let data = await withCheckedContinuation { continuation in
-      state.withLock { $0.calls[number] = continuation }
-      input.write(bytes)
+    input.write(bytes)
+    let data = try await eventually("the browser's answer to \(method)", from: process) {
+      state.withLock { $0.answers.removeValue(forKey: number) }
     }
     let answer = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
     if let error = answer["error"] { throw TestSupportError("\(method): \(error)") }
@@ -233,7 +223,7 @@ final class BrowserTab: Sendable {
       return
     }
     if let number = message["id"] as? Int {
-      state.withLock { $0.calls.removeValue(forKey: number) }?.resume(returning: json)
+      state.withLock { $0.answers[number] = json }
     } else if let method = message["method"] as? String {
       state.withLock { $0.events.append(Event(method: method, json: json)) }
     }

@@ -1,4 +1,5 @@
 import FerryHTTPServer
+import FerryTestSupport
 import Foundation
 import Synchronization
 import Testing

@@ -7,6 +7,7 @@ import Synchronization
 final class PageServer: Sendable {
   private let http: HTTPServer
   private let reports: Reports
+  private let browser = Mutex(ChildProcess?.none)
 
   /// Serves a folder of this package.
   init(_ folder: String) throws {
@@ -34,20 +35,27 @@ final class PageServer: Sendable {
   /// `http://127.0.0.1:PORT`.
   var origin: String { "http://127.0.0.1:\(http.port)" }
 
-  /// Opens the page in a browser, until the returned process is released.
+  /// Opens the page in a browser, until the returned process is killed or the next one opened.
   /// - Parameter probe: The body of an async function that runs in the page. It may call
   ///   `report(name, value)` and `await until(() => …)`.
   func open(in browser: HeadlessBrowser, probe: String) throws -> ChildProcess {
     reports.script = Self.script(probe)
-    return try browser.open(origin + "/")
+    let process = try browser.open(origin + "/")
+    self.browser.withLock { $0 = process }
+    return process
   }
 
   /// Waits for a report of the page, and returns its value as text.
   func report(_ name: String) async throws -> String {
-    try await eventually("the page's report of \(name), not only \(reports.all)") {
-      reports[name] != nil
+    let process = browser.withLock { $0 }
+    return try await eventually(
+      "the page's report of \(name), not only \(reports.all)", from: process
+    ) {
+      if name != "error", let fault = reports["error"] {
+        throw TestSupportError("the page's script failed: \(fault)")
+      }
+      return reports[name]
     }
-    return reports[name] ?? ""
   }
 
   func stop() async { await http.stop(grace: .zero) }
