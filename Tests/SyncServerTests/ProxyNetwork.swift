@@ -21,7 +21,9 @@ final class ProxyNetwork: Sendable {
     guard limit.rlim_max >= 10_000 else { return "needs 10,000 open files" }
     let trial = Process()
     trial.executableURL = URL(filePath: "/usr/bin/unshare")
-    trial.arguments = ["--net", "/usr/sbin/ip", "link", "add", "a", "type", "veth", "peer", "b"]
+    trial.arguments = [
+      "--net", "/usr/sbin/ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1",
+    ]
     trial.standardError = FileHandle.nullDevice
     guard (try? trial.run()) != nil else { return "cannot start unshare" }
     trial.waitUntilExit()

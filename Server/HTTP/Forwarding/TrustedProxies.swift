@@ -31,6 +31,7 @@ package struct TrustedProxies: Sendable, Equatable {
     guard contains(peer) else { return peer }
     var (client, hops) = (peer, 0)
     for line in headers.values(of: header.rawValue).reversed() {
+      guard contains(client) else { return client }
       for named in try addresses(in: line) {
         guard contains(client) else { return client }
         guard let named, hops < Self.hopsMax else { throw .malformedForwarding }
