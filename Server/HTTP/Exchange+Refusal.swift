@@ -8,7 +8,7 @@ extension Exchange {
   /// Answers and closes in the middle of a request, which libmicrohttpd cannot do. It would first
   /// read all content, or reset the connection if it does not.
   func refuse(_ failure: HTTPFailure) -> Bool {
-    let answer = core.configuration.failure(failure).negotiated(acceptEncoding: nil)
+    let answer = core.configuration.failure(failure, remoteAddress).negotiated(acceptEncoding: nil)
     return refuse(core.configuration.amend(answer, receivedHeaders()))
   }
 

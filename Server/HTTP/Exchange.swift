@@ -40,7 +40,7 @@ final class Exchange: @unchecked Sendable {
   /// `nil` in no case that is known.
   private let client: ClientConnection?
   /// The address of the client; that of its proxy until the headers are here.
-  private var remoteAddress: String
+  private(set) var remoteAddress: String
   /// The client for which the request counts as a connection.
   private var charged: ClientAddress?
   private let started: Duration
@@ -173,7 +173,7 @@ final class Exchange: @unchecked Sendable {
     do {
       share = try identifyClient(intake.headers)
     } catch {
-      return follow(.refuse(core.configuration.failure(error)), intake)
+      return follow(.refuse(core.configuration.failure(error, remoteAddress)), intake)
     }
     let isOnReserve = client?.isReserve ?? false
     guard intake.hasContent || isOnReserve || share != .within,

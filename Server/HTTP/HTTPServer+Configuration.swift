@@ -43,8 +43,8 @@ extension HTTPServer {
     /// Whether a timer cuts off clients that are late.
     package var cutsOffLate = true
     /// Renders the answer to a request that no handler sees. It may run on a socket thread, so
-    /// it must not block, and its body must be bytes.
-    package var failure: @Sendable (HTTPFailure) -> HTTPResponse
+    /// it must not block, and its body must be bytes. The text is the client's address.
+    package var failure: @Sendable (HTTPFailure, String) -> HTTPResponse
     /// Returns each answer as it is sent, also those that no handler gives. The headers are those
     /// of the request. It may run on a socket thread and must not block.
     package var amend: @Sendable (HTTPResponse, HTTPHeaders) -> HTTPResponse = { answer, _ in
@@ -57,7 +57,7 @@ extension HTTPServer {
       address: String = "127.0.0.1", port: UInt16 = 0, threads: Int = 2,
       bodyLimit: Int = 1 << 20, connectionLimit: Int = 4096,
       idleTimeout: Duration = .seconds(30),
-      failure: @escaping @Sendable (HTTPFailure) -> HTTPResponse = Self.plainText,
+      failure: @escaping @Sendable (HTTPFailure, String) -> HTTPResponse = Self.plainText,
       onComplete: @escaping @Sendable (HTTPExchange) -> Void = { _ in }
     ) {
       self.address = address
@@ -88,7 +88,7 @@ extension HTTPServer {
     }
 
     /// The failure's sentence as plain text.
-    package static let plainText: @Sendable (HTTPFailure) -> HTTPResponse = { failure in
+    package static let plainText: @Sendable (HTTPFailure, String) -> HTTPResponse = { failure, _ in
       HTTPResponse(
         status: failure.status, headers: ["Content-Type": "text/plain; charset=utf-8"],
         body: .bytes(Array((failure.detail + "\n").utf8)))

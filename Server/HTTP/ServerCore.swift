@@ -66,7 +66,7 @@ final class ServerCore: Sendable {
     do {
       response = await handler(try intake.request(remoteAddress: remoteAddress))
     } catch {
-      response = configuration.failure(error)
+      response = configuration.failure(error, remoteAddress)
     }
     let negotiated = response.negotiated(
       acceptEncoding: intake.headers.list(of: "Accept-Encoding"))

@@ -12,7 +12,7 @@ struct RefusalTests {
   func withLimitedServer(_ body: (HTTPServer) async throws -> Void) async throws {
     let configuration = HTTPServer.Configuration(
       bodyLimit: Self.limit,
-      failure: { failure in
+      failure: { failure, _ in
         HTTPResponse(
           status: failure.status, headers: ["Content-Type": "application/problem+json"],
           body: .bytes(Array("{\"detail\":\"\(failure.detail)\"}".utf8)))

@@ -52,6 +52,33 @@ struct OpenAPITests {
     #expect(codes.sorted() == ProblemCode.allCases.map(\.rawValue).sorted())
   }
 
+  @Test("numbers of a query are taken within the described range, and refused outside of it")
+  func ranges() async throws {
+    let fixture = ServiceFixture()
+    var count = 0
+    for (path, methods) in try OpenAPIDescription().operations {
+      guard let operation = methods["GET"] else { continue }
+      let needed = operation.required.map { "\($0)=a" }.sorted()
+      let address = path.replacing("{space}", with: "notes")
+      func ask(_ name: String, _ value: Int) async -> Int {
+        let query = (needed + ["\(name)=\(value)"]).joined(separator: "&")
+        return await fixture.send("GET", "\(address)?\(query)").status
+      }
+      for (name, range) in operation.ranges {
+        count += 1
+        if let minimum = range.minimum {
+          #expect(await ask(name, minimum) == 200, "\(path) \(name)")
+          #expect(await ask(name, minimum - 1) == 400, "\(path) \(name)")
+        }
+        if let maximum = range.maximum {
+          #expect(await ask(name, maximum) == 200, "\(path) \(name)")
+          #expect(await ask(name, maximum + 1) == 400, "\(path) \(name)")
+        }
+      }
+    }
+    #expect(count >= 12)
+  }
+
   @Test(
     "a request is described if its path, its method and its query parameters are",
     arguments: [

@@ -48,6 +48,75 @@ struct ServiceLogTests {
     }
   }
 
+  @Test(
+    "a text is cut by bytes, and nothing of it controls a terminal",
+    arguments: [
+      ("a\"b\\c\n\t\r", #""a\"b\\c\n\t\r""#), ("\u{1B}[2J", #""\u001b[2J""#),
+      ("\u{9B}31m\u{7F}", #""\u009b31m\u007f""#), ("a\u{202E}b\u{2066}", #""a\u202eb\u2066""#),
+      ("e\u{301}\u{600}é𝄞", "\"e\u{301}\u{600}é𝄞\""), ("", "\"\""),
+      (String(repeating: "a", count: 512), "\"" + String(repeating: "a", count: 512) + "\""),
+      (
+        String(repeating: "a", count: 16_384),
+        "\"" + String(repeating: "a", count: 512) + "…(16384 bytes)\""
+      ),
+      // One character of 2,001 bytes.
+      (
+        "a" + String(repeating: "\u{301}", count: 1_000),
+        "\"a" + String(repeating: "\u{301}", count: 255) + "…(2001 bytes)\""
+      ),
+    ])
+  func texts(_ text: String, _ json: String) throws {
+    #expect(LogText.json(text) == Array(json.utf8))
+    let read = try JSONSerialization.jsonObject(
+      with: Data(LogText.json(text)), options: .fragmentsAllowed)
+    #expect((read as? String)?.utf8.starts(with: text.utf8.prefix(511)) == true)
+  }
+
+  @Test("the path of a request is cut in the log")
+  func longPath() async throws {
+    let fixture = ServiceFixture()
+    _ = await fixture.send("GET", "/" + String(repeating: "x", count: 16_000))
+    let line = try #require(fixture.recorder.lines.first)
+    #expect(line.utf8.count < 1_024)
+    #expect(try Self.object(line)["path"] as? String != nil && line.contains("…(16001 bytes)"))
+  }
+
+  @Test("one client writes a few lines of rejected requests, and later how many are missing")
+  func sampled() async throws {
+    let fixture = ServiceFixture()
+    for _ in 0..<100 { _ = await fixture.send("GET", "/nowhere") }
+    #expect(fixture.recorder.lines.count == 20)
+    // Other kinds, and requests that are served, have their lines.
+    _ = await fixture.send("GET", "/v1/spaces/none/changes")
+    for _ in 0..<30 { _ = await fixture.send("GET", "/v1/spaces/notes") }
+    #expect(fixture.recorder.lines.count == 51)
+    fixture.clock.advance(.seconds(2))
+    _ = await fixture.send("GET", "/nowhere")
+    let last = try Self.object(try #require(fixture.recorder.lines.last))
+    #expect(last["leftOut"] as? Int == 80)
+    let page = await fixture.send("GET", "/metrics")
+    #expect(page.text.contains("ferry_log_lines_left_out_total 80"))
+  }
+
+  @Test("the sampler counts by client and kind, is bounded, and forgets no line that it left out")
+  func sampler() {
+    var sampler = LogSampler(
+      .init(rate: 1, burst: 2, totalRate: 1, totalBurst: 6, countMax: 3))
+    func decide(_ client: String, _ kind: String, _ second: Int) -> LogSampler.Verdict {
+      sampler.decide(client: client, kind: kind, now: .seconds(second))
+    }
+    let one = (0..<4).map { _ in decide("a", "not_found", 0) }
+    #expect(one == [.write(leftOut: 0), .write(leftOut: 0), .leaveOut, .leaveOut])
+    #expect(decide("a", "forbidden", 0) == .write(leftOut: 0))
+    #expect(decide("b", "not_found", 0) == .write(leftOut: 0))
+    #expect(decide("a", "not_found", 1) == .write(leftOut: 2))
+    // Many clients have one allowance together.
+    let many = (0..<50).map { decide("client-\($0)", "not_found", 1) }
+    #expect(many.count { $0 == .leaveOut } == 48)
+    #expect(sampler.entryCount <= 3)
+    #expect(sampler.leftOut == 50 && sampler.report() == 50 && sampler.report() == 0)
+  }
+
   @Test("health checks are logged at debug only, and a 503 is an error")
   func levels() async throws {
     let fixture = ServiceFixture()

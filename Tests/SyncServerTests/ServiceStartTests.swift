@@ -62,6 +62,25 @@ struct ServiceStartTests {
     await server.stop()
   }
 
+  @Test("browsers are not to guess the type of any answer, a refusal before reading included")
+  func noSniffing() async throws {
+    let server = try await FerryServer.start(
+      Self.configuration(), store: ServiceStoreDouble(spaces: ["notes"]))
+    for (method, target, status) in [
+      ("GET", "/healthz", 200), ("GET", "/v1/spaces/notes", 200), ("GET", "/console/", 200),
+      ("GET", "/nowhere", 404), ("DELETE", "/v1/spaces/notes", 405), ("GET", "/%zz", 400),
+    ] {
+      let answer = try await ServiceSocket.exchange(server.port, method, target)
+      #expect(answer.status == status, "\(target)")
+      #expect(answer.headers["x-content-type-options"] == "nosniff", "\(target)")
+    }
+    let ambiguous = try await ServiceSocket.exchange(
+      server.port, "POST", "/v1/spaces/notes/packets", headers: ["Content-Length": "x"])
+    #expect(ambiguous.status == 400)
+    #expect(ambiguous.headers["x-content-type-options"] == "nosniff")
+    await server.stop()
+  }
+
   @Test("a port in use is reported, and the store is closed")
   func portInUse() async throws {
     let first = try await FerryServer.start(Self.configuration(), store: ServiceStoreDouble())

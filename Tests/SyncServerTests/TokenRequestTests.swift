@@ -139,7 +139,7 @@ struct TokenRequestTests {
         body: Array("{\"grace\":\(grace)}".utf8))
       #expect(answer.problem?.code == .malformedMessage, "\(grace)")
     }
-    for query in ["since=x", "after=-1", "limit=x", "space=-"] {
+    for query in ["since=x", "after=-1", "limit=x", "limit=0", "limit=1001", "space=-"] {
       let answer = await fixture.send("GET", "/v1/audit?\(query)", token: root)
       #expect(answer.problem?.code == .malformedMessage, "\(query)")
     }

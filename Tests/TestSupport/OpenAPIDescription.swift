@@ -11,6 +11,14 @@ package struct OpenAPIDescription: Sendable {
     package var query: Set<String> = []
     /// The query parameters that a request has to have.
     package var required: Set<String> = []
+    /// The smallest and the largest number of query parameters that are numbers.
+    package var ranges: [String: Range] = [:]
+  }
+
+  /// A range of a number; `nil` for no end.
+  package struct Range: Sendable, Equatable {
+    package var minimum: Int?
+    package var maximum: Int?
   }
 
   package let text: String
@@ -41,6 +49,13 @@ package struct OpenAPIDescription: Sendable {
       }
       if let match = line.wholeMatch(of: #/        - name: (\S+)/#) { parameter = String(match.1) }
       if line == "          in: query" { operations[path]?[method]?.query.insert(parameter) }
+      if line.hasPrefix("          schema: {type: integer"),
+        operations[path]?[method]?.query.contains(parameter) == true
+      {
+        operations[path]?[method]?.ranges[parameter] = Range(
+          minimum: line.firstMatch(of: #/minimum: (\d+)/#).flatMap { Int($0.1) },
+          maximum: line.firstMatch(of: #/maximum: (\d+)/#).flatMap { Int($0.1) })
+      }
       if line == "          required: true",
         operations[path]?[method]?.query.contains(parameter) == true
       {

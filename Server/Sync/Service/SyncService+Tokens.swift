@@ -143,12 +143,11 @@ extension SyncService {
   }
 
   private static func auditQuery(_ query: [String: String]) throws(Problem) -> AuditQuery {
-    func number(_ name: String) throws(Problem) -> Int64? {
+    func number(
+      _ name: String, in range: ClosedRange<Int64> = 0...Int64.max
+    ) throws(Problem) -> Int64? {
       guard let text = query[name] else { return nil }
-      guard let value = Int64(text), value >= 0 else {
-        throw Problem(.malformedMessage, "\(name) is a whole number from 0 up")
-      }
-      return value
+      return try InspectionQuery.number(text, name, in: range)
     }
     var space: SpaceName?
     if let text = query["space"] {
@@ -157,7 +156,9 @@ extension SyncService {
     }
     return AuditQuery(
       space: space, since: try number("since") ?? 0, after: try number("after") ?? 0,
-      limit: Int(clamping: try number("limit") ?? Int64(AuditQuery.countMax)))
+      limit: Int(
+        clamping: try number("limit", in: 1...Int64(AuditQuery.countMax))
+          ?? Int64(AuditQuery.countMax)))
   }
 }
 

@@ -111,10 +111,11 @@ package final class SyncService: Sendable {
   }
 
   /// Answers a request that the HTTP layer refused.
-  package func respond(to failure: HTTPFailure) -> HTTPResponse {
+  /// - Parameter remote: The address of the client.
+  package func respond(to failure: HTTPFailure, from remote: String) -> HTTPResponse {
     let problem = Problem(failure)
     parts.metrics.count(refused: problem.code.status)
-    parts.log.write(.info, "request refused before reading", detail: failure.detail)
+    parts.log.write(refused: failure.detail, kind: problem.code.rawValue, remote: remote)
     return problem.response()
   }
 
@@ -307,7 +308,8 @@ package final class SyncService: Sendable {
   private func metricsPage() -> HTTPResponse {
     let page = MetricsPage(
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
-      droppedLogLines: parts.log.droppedLines, version: FerryVersion.current,
+      droppedLogLines: parts.log.droppedLines, leftOutLogLines: parts.log.leftOutLines,
+      version: FerryVersion.current,
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
       standbyPulls: parts.store.standbyPulls, workerRequests: parts.store.workerRequests,
       notifications: parts.store.notifications,
@@ -347,6 +349,7 @@ package final class SyncService: Sendable {
       duration: parts.clock.uptime() - context.started,
       bytesIn: context.request.bodyWireBytes, bytesOut: bytesOut, space: context.space,
       device: context.device, remote: context.request.remoteAddress, problem: context.problem)
+    entry.isAdmitted = context.principal != nil
     if let span = context.span {
       entry.trace = span.context.trace
       span.end(entry, of: context.request)

@@ -34,6 +34,7 @@ package struct AccessKeeper: Sendable {
       turn += 1
       guard (try? await sleep(Self.interval)) != nil else { return }
       await noteUses()
+      log.reportLeftOut()
     } while true
   }
 

@@ -15,10 +15,21 @@ struct InspectionQuery {
   /// Returns the number of entries to return.
   func limit() throws(Problem) -> Int {
     guard let text = values["limit"] else { return Self.limitDefault }
-    guard let limit = Int(text), limit >= 1 else {
-      throw Problem(.malformedMessage, "limit is a whole number from 1 to \(Self.limitMax)")
+    return Int(try Self.number(text, "limit", in: 1...Int64(Self.limitMax)))
+  }
+
+  /// Reads a whole number within its range: digits only, as openapi.yaml describes it.
+  static func number(
+    _ text: String, _ parameter: String, in range: ClosedRange<Int64>
+  ) throws(Problem) -> Int64 {
+    // `Int64` takes a plus sign as well.
+    guard text.utf8.first != UInt8(ascii: "+"), let number = Int64(text), range.contains(number)
+    else {
+      let end = range.upperBound == .max ? "up" : "to \(range.upperBound)"
+      throw Problem(
+        .malformedMessage, "\(parameter) is a whole number from \(range.lowerBound) \(end)")
     }
-    return min(limit, Self.limitMax)
+    return number
   }
 
   /// Returns a name that the request has to give.
@@ -71,10 +82,7 @@ struct InspectionQuery {
   /// Returns a moment, milliseconds since 1970; `nil` if the request gives none.
   func moment(_ parameter: String) throws(Problem) -> Int64? {
     guard let text = values[parameter] else { return nil }
-    guard let moment = Int64(text), moment >= 0 else {
-      throw Problem(.malformedMessage, "\(parameter) is a whole number from 0 up")
-    }
-    return moment
+    return try Self.number(text, parameter, in: 0...Int64.max)
   }
 
   private func pair(_ parameter: String) throws(Problem) -> (Int64, String)? {

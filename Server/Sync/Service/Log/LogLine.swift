@@ -1,7 +1,7 @@
 import FerryProtocol
 
-/// One line of the log: a JSON object. Members keep their order. Values from elsewhere are escaped,
-/// so that no caller can forge a line.
+/// One line of the log: a JSON object. Members keep their order. Values from elsewhere are escaped
+/// and cut, so that no caller can forge a line or fill the log with it.
 struct LogLine {
   private var json = JSONWriter(capacity: 256)
 
@@ -14,7 +14,9 @@ struct LogLine {
   }
 
   mutating func add(_ name: StaticString, _ value: String?) {
-    json.member(name, ifPresent: value)
+    guard let value else { return }
+    json.key(name)
+    json.raw(LogText.json(value))
   }
 
   mutating func add(_ name: StaticString, _ value: Int) {

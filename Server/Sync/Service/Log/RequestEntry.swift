@@ -23,6 +23,14 @@ struct RequestEntry: Sendable, Equatable {
   var problem: ProblemCode?
   /// The trace that has the request's span; `nil` if it is not exported.
   var trace: TraceID?
+  /// Whether the sender was admitted.
+  var isAdmitted = false
+
+  /// Whether anyone can cause any number of such lines.
+  var isCheap: Bool { !isAdmitted || status >= 400 }
+
+  /// The kind of a line that is counted for its client.
+  var kind: String { problem?.rawValue ?? String(status) }
 
   /// The method, or `other`: clients cannot make up metrics.
   var knownMethod: String { isKnownMethod ? method : "other" }
@@ -40,7 +48,8 @@ struct RequestEntry: Sendable, Equatable {
     }
   }
 
-  func line() -> [UInt8] {
+  /// - Parameter leftOut: Lines of this client and kind that were left out before.
+  func line(leftOut: Int = 0) -> [UInt8] {
     var line = LogLine(level, "request", wall: wall)
     line.add("method", method)
     line.add("route", route.rawValue)
@@ -54,6 +63,7 @@ struct RequestEntry: Sendable, Equatable {
     line.add("remote", remote)
     line.add("problem", problem?.rawValue)
     line.add("trace", trace?.description)
+    if leftOut > 0 { line.add("leftOut", leftOut) }
     return line.finish()
   }
 }

@@ -4,6 +4,7 @@ import Synchronization
 package struct ServiceLog: Sendable {
   private final class Threshold: Sendable {
     let rank: Atomic<Int>
+    let sampler = Mutex(LogSampler())
 
     init(_ level: LogLevel) { rank = Atomic(level.rank) }
   }
@@ -27,8 +28,40 @@ package struct ServiceLog: Sendable {
   /// Lines that were dropped because the reader was too slow.
   var droppedLines: Int { sink.droppedLines }
 
+  /// Lines of strangers and of rejected requests that were left out because of their number.
+  var leftOutLines: Int { threshold.sampler.withLock { $0.leftOut } }
+
   func write(_ entry: RequestEntry) {
-    if writes(entry.level) { sink.write(entry.line()) }
+    guard writes(entry.level) else { return }
+    guard entry.isCheap else { return sink.write(entry.line()) }
+    guard case .write(let leftOut) = decide(entry.remote, entry.kind) else { return }
+    sink.write(entry.line(leftOut: leftOut))
+  }
+
+  /// Writes a line about a request that was refused before it was read.
+  func write(refused detail: String, kind: String, remote: String) {
+    guard writes(.info), case .write(let leftOut) = decide(remote, kind) else { return }
+    var line = LogLine(.info, "request refused before reading", wall: clock.wall())
+    line.add("detail", detail)
+    line.add("remote", remote)
+    if leftOut > 0 { line.add("leftOut", leftOut) }
+    sink.write(line.finish())
+  }
+
+  /// Writes how many lines were left out since the last call, if there were any.
+  package func reportLeftOut() {
+    let count = threshold.sampler.withLock { $0.report() }
+    guard count > 0, writes(.info) else { return }
+    var line = LogLine(
+      .info, "lines of strangers and of rejected requests left out", wall: clock.wall())
+    line.add("leftOut", count)
+    sink.write(line.finish())
+  }
+
+  private func decide(_ remote: String, _ kind: String) -> LogSampler.Verdict {
+    let client = ListenAddress.network(of: remote) ?? remote
+    let now = clock.uptime()
+    return threshold.sampler.withLock { $0.decide(client: client, kind: kind, now: now) }
   }
 
   /// Writes a line that is not about a request.

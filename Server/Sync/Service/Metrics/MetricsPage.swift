@@ -7,6 +7,8 @@ struct MetricsPage {
   var listeners: Int
   /// Log lines that were dropped because the reader was too slow.
   var droppedLogLines: Int
+  /// Log lines that were left out because strangers caused many.
+  var leftOutLogLines = 0
   var version: String
   /// Milliseconds since 1970.
   var startedAt: Int64
@@ -200,6 +202,10 @@ struct MetricsPage {
       "ferry_log_lines_dropped_total", "counter",
       "Log lines dropped because the reader was too slow.")
     text.sample("ferry_log_lines_dropped_total", droppedLogLines)
+    text.metric(
+      "ferry_log_lines_left_out_total", "counter",
+      "Log lines of strangers and of rejected requests left out because of their number.")
+    text.sample("ferry_log_lines_left_out_total", leftOutLogLines)
     text.metric("process_start_time_seconds", "gauge", "When the process started.")
     text.sample("process_start_time_seconds", Double(startedAt) / 1_000)
     text.metric("ferry_build_info", "gauge", "1; the version is the label.")

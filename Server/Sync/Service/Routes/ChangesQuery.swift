@@ -17,7 +17,7 @@ enum ChangesQuery {
     case .failure(let problem): return .failure(problem)
     }
     if let text = value("limit") {
-      guard let limit = Int(text), limit >= 1 else {
+      guard text.utf8.first != UInt8(ascii: "+"), let limit = Int(text), limit >= 1 else {
         return .failure(
           Problem(.malformedMessage, "limit is a whole number from 1 to \(limits.changesPerPage)"))
       }

@@ -139,7 +139,7 @@ package final class FerryServer: Sendable {
       address: configuration.listen.host, port: configuration.listen.port,
       threads: configuration.threads, bodyLimit: configuration.limits.messageBytes,
       connectionLimit: configuration.connectionLimit,
-      failure: { service.respond(to: $0) }, onComplete: { service.ended($0) })
+      failure: { service.respond(to: $0, from: $1) }, onComplete: { service.ended($0) })
     http.connectionReserve = configuration.connectionReserve
     http.addressLimit = configuration.addressLimit
     http.proxies = configuration.proxies
@@ -147,7 +147,12 @@ package final class FerryServer: Sendable {
     http.memory = MemoryBudget(limit: configuration.bodyMemory)
     http.admission = { service.admission(of: $0) }
     let crossOrigin = CrossOriginRule(configuration.allowedOrigins)
-    http.amend = { crossOrigin.amend($0, for: $1) }
+    http.amend = { answer, headers in
+      var answer = crossOrigin.amend(answer, for: headers)
+      // No browser takes an answer for a page or a script because of its content.
+      answer.headers["X-Content-Type-Options"] = "nosniff"
+      return answer
+    }
     http.executor = executor
     http.clock = configuration.clock.uptime
     do {
@@ -185,6 +190,7 @@ package final class FerryServer: Sendable {
     await service.inspection.save()
     await store.close()
     await endExports()
+    configuration.log.reportLeftOut()
     configuration.log.flush()
   }
 
