@@ -39,9 +39,12 @@ enum LoadOptions {
       default: TrustedProxies.Header.forwardedFor.rawValue,
       environment: "FERRY_FORWARDED_HEADER"),
     OptionSpec(
-      "body-memory", value: "SIZE",
-      help: "Memory for the bodies of all requests together, as received and decompressed.",
-      kind: .byteSize, default: "256MiB", environment: "FERRY_BODY_MEMORY"),
+      "memory-budget", value: "SIZE",
+      help: """
+        Memory for all requests together: their bodies, the records that they change, and their \
+        answers. By default a quarter of the memory of the container or machine.
+        """,
+      kind: .byteSize, environment: "FERRY_MEMORY_BUDGET"),
     OptionSpec(
       "header-timeout", value: "TIME", help: "How long a request's headers may take.",
       kind: .duration, default: "10s", environment: "FERRY_HEADER_TIMEOUT"),
@@ -65,7 +68,8 @@ enum LoadOptions {
       streams.map { $0 > 0 ? $0 : nil } ?? (perAddress > 0 ? max(1, perAddress / 2) : nil)
     configuration.proxies = try proxies(arguments)
     configuration.streamLimit = try arguments.integerIfPresent("streams")
-    configuration.bodyMemory = try arguments.byteSize("body-memory")
+    configuration.memoryBudget =
+      try arguments.byteSizeIfPresent("memory-budget") ?? ContainerMemory.standardBudget()
     let second = Duration.seconds(1)
     configuration.pace = TransferPace(
       headers: max(second, try arguments.duration("header-timeout")),

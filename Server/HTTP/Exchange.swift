@@ -129,6 +129,7 @@ final class Exchange: @unchecked Sendable {
       remoteAddress: remoteAddress, isComplete: isComplete || isRefused)
     core.registry.remove(self)
     if let charged { core.connections.release(charged) }
+    client?.setStall(nil)
     client?.expect(by: core.nextRequestDeadline(of: client))
     enter(.idle)
     if sendsFile { core.truncationWatch.end(self) }
@@ -325,6 +326,9 @@ final class Exchange: @unchecked Sendable {
       core.truncationWatch.begin(self, content)
     }
     client?.expect(by: core.deadline(of: answer, responseBytes))
+    if answer.share != nil {
+      client?.setStall(ReaderStall(acknowledgedBefore ?? 0, at: core.configuration.clock()))
+    }
     return MHD_queue_response(connection, UInt32(answer.status), response) == .YES
   }
 

@@ -27,7 +27,7 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   case malformedForwarding
   /// The client has as many requests in progress as it may have connections.
   case tooManyRequests
-  /// The memory for contents is used up; the same request may succeed a little later.
+  /// The memory for contents and answers is used up; the same request may succeed a little later.
   case outOfMemory
 
   /// The status that fits (RFC 9110 §15.5).
@@ -62,7 +62,7 @@ package enum HTTPFailure: Error, Sendable, Equatable {
     case .tooManyRequests:
       "Your address has as many requests in progress as it may have connections; wait for one."
     case .outOfMemory:
-      "The server's memory for content is in use; send the request again in a moment."
+      "The server's memory is in use; send the request again in a moment."
     }
   }
 }

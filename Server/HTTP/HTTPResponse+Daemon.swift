@@ -17,7 +17,7 @@ extension HTTPResponse {
   ) -> OpaquePointer? {
     let response: OpaquePointer? =
       switch body {
-      case .bytes(let bytes): ContentOwner(bytes).daemonResponse()
+      case .bytes(let bytes): ContentOwner(bytes, share).daemonResponse()
       case .stream(let stream): StreamOwner(stream, outlet).daemonResponse()
       case .relay(let stream, let count) where count > 0 && sendsContent(for: method):
         StreamOwner(stream, outlet).daemonResponse(count: count)
@@ -64,9 +64,11 @@ extension HTTPResponse {
 /// The owner of a response's bytes while libmicrohttpd sends them.
 private final class ContentOwner {
   private let bytes: [UInt8]
+  private let share: MemoryShare?
 
-  init(_ bytes: [UInt8]) {
+  init(_ bytes: [UInt8], _ share: MemoryShare?) {
     self.bytes = bytes
+    self.share = share
   }
 
   func daemonResponse() -> OpaquePointer? {

@@ -24,6 +24,10 @@ package struct HTTPResponse: Sendable {
   /// Whether the server may apply a content coding. Leave it false for ranges and for compressed
   /// content. A strong `ETag` is made weak when a coding is applied (RFC 9110 §8.8.3).
   package var compressible: Bool
+  /// The account for the memory that the answer holds until it is sent; `nil` for none.
+  package var account: String?
+  /// The memory that is taken for it already. While memory is scarce, its client has to read.
+  package var share: MemoryShare?
 
   package init(
     status: Int, headers: HTTPHeaders = [:], body: Body = .bytes([]), compressible: Bool = false

@@ -30,7 +30,7 @@ extension HTTPServer {
     package var idleTimeout: Duration
     /// How slow clients may be.
     package var pace = TransferPace()
-    /// The limit of the memory for contents.
+    /// The limit of the memory for contents and answers.
     package var memory = MemoryBudget(limit: 256 << 20)
     /// Asked about each request with content when its headers are complete. It runs on a socket
     /// thread and must not block.
@@ -105,18 +105,18 @@ extension HTTPServer {
     package var late: Int
     /// Connections without a complete request that gave way to new ones since the start.
     package var evicted: Int
-    /// Bytes that the contents of requests take.
-    package var contentBytes: Int
+    /// The memory that requests take.
+    package var memory: MemoryBudget.Counts
 
     package init(
       connections: Int = 0, refused: Int = 0, late: Int = 0, evicted: Int = 0,
-      contentBytes: Int = 0
+      memory: MemoryBudget.Counts = MemoryBudget.Counts()
     ) {
       self.connections = connections
       self.refused = refused
       self.late = late
       self.evicted = evicted
-      self.contentBytes = contentBytes
+      self.memory = memory
     }
   }
 }

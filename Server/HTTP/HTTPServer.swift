@@ -41,7 +41,7 @@ package final class HTTPServer: Sendable {
       ConnectionLedger.Limits(
         connections: configuration.connectionLimit, reserve: configuration.connectionReserve,
         perAddress: configuration.addressLimit),
-      pace: configuration.pace, ticks: configuration.cutsOffLate,
+      pace: configuration.pace, ticks: configuration.cutsOffLate, memory: configuration.memory,
       proxies: configuration.proxies, clock: configuration.clock)
     let acceptor = Acceptor(listener: listener, table: connections)
     let core = ServerCore(
@@ -70,7 +70,7 @@ package final class HTTPServer: Sendable {
     let counts = core.connections.counts
     return Load(
       connections: core.connections.count, refused: counts.refused, late: counts.late,
-      evicted: counts.evicted, contentBytes: core.configuration.memory.used)
+      evicted: counts.evicted, memory: core.configuration.memory.counts)
   }
 
   /// Cuts off all clients that are late. By default a timer calls it; the configuration can switch

@@ -203,7 +203,7 @@ final class PoolSlot {
     let connection = try open()
     defer {
       connection.reset()
-      if connection.isStale { self.connection = nil }
+      if connection.isStale || connection.hasLargeBuffers { self.connection = nil }
     }
     return try body(connection)
   }

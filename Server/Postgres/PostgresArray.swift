@@ -51,18 +51,20 @@ package struct PostgresArray<Element: PostgresElement>: Sendable {
   }
 
   /// Appends the finished array to a parameter buffer.
-  func encode(into target: inout [UInt8]) {
-    let start = target.count
+  func encode(into target: inout [UInt8]) { target.append(contentsOf: encoded()) }
+
+  /// Returns the finished array, in the same memory.
+  consuming func encoded() -> [UInt8] {
     if count == 0 {
-      target.append(contentsOf: repeatElement(0, count: Self.emptyHeaderLength))
+      bytes.removeLast(Self.headerLength - Self.emptyHeaderLength)
     } else {
-      target.append(contentsOf: bytes)
-      target.store(bigEndian: 1, at: start)
-      target.store(bigEndian: Int32(count), at: start + 12)
-      target.store(bigEndian: 1, at: start + 16)
+      bytes.store(bigEndian: 1, at: 0)
+      bytes.store(bigEndian: Int32(count), at: 12)
+      bytes.store(bigEndian: 1, at: 16)
     }
-    target.store(bigEndian: hasNull ? 1 : 0, at: start + 4)
-    target.store(bigEndian: Int32(Element.postgresType.oid), at: start + 8)
+    bytes.store(bigEndian: hasNull ? 1 : 0, at: 4)
+    bytes.store(bigEndian: Int32(Element.postgresType.oid), at: 8)
+    return bytes
   }
 }
 

@@ -2,6 +2,9 @@ import CFerryPostgres
 import Foundation
 
 extension PostgresConnection {
+  /// Bytes of a message for which libpq's buffers are too large to stay.
+  private static let largeMessage = 4 << 20
+
   /// The expected results from the server, in the order of sending.
   private enum Expected {
     case begin
@@ -67,6 +70,7 @@ extension PostgresConnection {
     var new: [String: Prepared] = [:]
     for command in pipeline.commands {
       let (statement, parameters) = (command.statement, command.parameters)
+      if parameters.byteCount > Self.largeMessage { hasLargeBuffers = true }
       if !statement.name.isEmpty, keepsStatements {
         let wanted = Prepared(sql: statement.sql, types: parameters.types)
         if let known = prepared[statement.name] ?? new[statement.name] {
@@ -142,6 +146,9 @@ extension PostgresConnection {
       throw failure(result, mayCommit: mayCommit)
     }
     let rows = PostgresRows(owning: result)
+    if rows.byteCount > Self.largeMessage, rows.hasValue(above: Self.largeMessage / 4) {
+      hasLargeBuffers = true
+    }
     switch expectation {
     case .begin: transactionState = .open
     case .settings: break

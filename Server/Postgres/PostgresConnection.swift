@@ -25,6 +25,9 @@ package final class PostgresConnection {
   var transactionState = TransactionState.none
   /// The connection is broken, or its prepared statements are out of date: not to be used again.
   var isStale = false
+  /// Whether libpq has had large values in its buffers, which never become smaller. Such a connection
+  /// is closed after its work.
+  var hasLargeBuffers = false
   /// Settings that go with each transaction; `nil` if the session keeps them.
   private(set) var transactionSettings: PostgresSettings?
   /// Whether the session keeps prepared statements for this connection.

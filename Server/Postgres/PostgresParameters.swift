@@ -23,10 +23,15 @@ package struct PostgresParameters: Sendable, ExpressibleByArrayLiteral {
 
   package init(arrayLiteral values: PostgresValue...) {
     self.init()
+    // Large parameters are not moved while they grow.
+    bytes.reserveCapacity(values.reduce(64) { $0 + $1.byteCount })
     for value in values { append(value) }
   }
 
   package var count: Int { slots.count }
+
+  /// Bytes of all values.
+  var byteCount: Int { bytes.count }
 
   package mutating func append(_ value: PostgresValue) {
     switch value {
@@ -113,10 +118,17 @@ package enum PostgresValue: Sendable {
   /// An array that is encoded already; write `.array(…)`.
   case encodedArray(PostgresType, [UInt8]?)
 
-  package static func array<E>(_ array: PostgresArray<E>) -> PostgresValue {
-    var bytes: [UInt8] = []
-    array.encode(into: &bytes)
-    return .encodedArray(E.postgresArrayType, bytes)
+  package static func array<E>(_ array: consuming PostgresArray<E>) -> PostgresValue {
+    .encodedArray(E.postgresArrayType, array.encoded())
+  }
+
+  /// About how many bytes it takes.
+  fileprivate var byteCount: Int {
+    switch self {
+    case .text(let text): text?.utf8.count ?? 0
+    case .bytea(let bytes), .encodedArray(_, let bytes): bytes?.count ?? 0
+    default: 16
+    }
   }
 
   /// Returns NULL in place of a whole array.

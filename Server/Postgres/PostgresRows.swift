@@ -29,6 +29,14 @@ package final class PostgresRows: RandomAccessCollection, Sendable {
   /// The memory that the result takes, in bytes: more than its values.
   package var byteCount: Int { PQresultMemorySize(result) }
 
+  /// Returns whether a single value has more bytes.
+  func hasValue(above limit: Int) -> Bool {
+    let columns = Int32(columnCount)
+    return indices.contains { row in
+      (0..<columns).contains { Int(PQgetlength(result, Int32(row), $0)) > limit }
+    }
+  }
+
   /// Rows that an INSERT, UPDATE, DELETE or SELECT touched; 0 for other commands.
   package var affected: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 

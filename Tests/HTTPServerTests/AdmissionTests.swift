@@ -140,7 +140,7 @@ struct AdmissionTests {
       return .text("\(request.body.count)")
     }
     var configuration = HTTPServer.Configuration(bodyLimit: 1 << 20)
-    configuration.memory = MemoryBudget(limit: 4 << 20)
+    configuration.memory = MemoryBudget(limit: 8 << 20)
     let budget = configuration.memory
     try await withServer(configuration, handler: handler) { server in
       let body = [UInt8](repeating: 7, count: 1 << 20)

@@ -30,7 +30,7 @@ struct DaemonTests {
     try await trap.sprung()
     // The bytes may still wait in the socket of a server that has not looked.
     try await eventually("the server to read the request") {
-      try await pair.server.metric("ferry_http_content_memory_bytes") > 0
+      try await pair.server.metric("ferry_memory_transfer_bytes") > 0
     }
     async let stopped = pair.server.stop()
     try await eventually("the server to take nothing new") {

@@ -21,7 +21,8 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     + administration + access
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
-    + missions + bundles + ownership + sizes + tables + quotas + deviceAges + names + deviceNames
+    + missions + bundles + ownership + sizes + slices + tables + quotas + deviceAges + names
+    + deviceNames
     + inspection
 
   /// Those about bundles and the reports of devices.

@@ -175,14 +175,14 @@ struct IngestEffectsTests {
   }
 
   @Test("a batch without changes writes nothing")
-  func nothingToWrite() {
+  func nothingToWrite() throws {
     var maker = PacketMaker(1)
     let packet = maker.packet("a")
     var space = IngestSpace()
     _ = space.send(packet)
     let incoming = [IncomingPacket(packet, byteCount: 1)]
     let context = space.context(for: [packet])
-    let effects = Ingest.apply(Ingest.plan(incoming, in: context), to: incoming, in: context)
+    let effects = try Ingest.apply(Ingest.plan(incoming, in: context), to: incoming, in: context)
     #expect(effects.isEmpty)
     #expect(effects.batch.head == 1)
   }

@@ -60,7 +60,7 @@ struct IngestLookUpsTests {
     let mistaken = MistakenDevices()
     let ingest = PostgresIngest(
       space: space.id, limits: .standard, quotas: .standard, now: now, schemas: SchemaCache(),
-      timelines: OwnTimelines(), mistaken: mistaken)
+      timelines: OwnTimelines(), mistaken: mistaken, room: .sliced)
     let connection = try PostgresConnection(url: url)
     /// Returns the statements of each round trip, and the states of those that failed.
     func send(_ packet: Packet) throws -> (trips: [[String]], faults: [String?]) {

@@ -52,6 +52,7 @@ struct IngestSpace {
     let packets = incoming.map(\.packet)
     let quick = quickly(incoming)
     let effects = decide(incoming, in: context(for: packets))
+    #expect(sliced(incoming) == IngestSums(effects))
     if let quick {
       #expect(quick == effects)
       quickDecisions += 1
@@ -82,20 +83,50 @@ struct IngestSpace {
     _ incoming: [IncomingPacket], in loaded: IngestContext
   ) -> IngestEffects {
     var context = loaded
-    return Ingest.decide(incoming, in: &context) { need, context in
-      switch need {
-      case .bodies(let keys):
-        for key in keys {
-          context.bodies[key] = bodies[key]
-          bodiesLoaded += 1
-          if let body = bodies[key] { load([body], into: &context) }
+    return sure {
+      try Ingest.decide(incoming, in: &context) { need, context in load(need, into: &context) }
+    }
+  }
+
+  private mutating func load(_ need: IngestNeed, into context: inout IngestContext) {
+    switch need {
+    case .bodies(let keys):
+      for key in keys {
+        context.bodies[key] = bodies[key]
+        bodiesLoaded += 1
+        if let body = bodies[key] { load([body], into: &context) }
+      }
+    case .holders(let claims):
+      holderLookUps += 1
+      for claim in claims { context.holders.updateValue(holders[claim], forKey: claim) }
+    case .matches(let matcher): match(matcher, &context)
+    }
+  }
+
+  /// Returns the sums of a decision in which one state at a time is in memory, as a store makes it.
+  private func sliced(_ incoming: [IncomingPacket]) -> IngestSums {
+    sure {
+      try IngestRestart.repeated { start in
+        var copy = self
+        var context = copy.context(for: incoming.map(\.packet))
+        context.room = IngestRoom(bytes: 1, allowsSlices: true)
+        copy.measure(&context)
+        let slices = SlicesInMemory(copy.records)
+        let effects = try Ingest.decide(incoming, in: &context, from: start, slices: slices) {
+          need, context in
+          copy.load(need, into: &context)
+          copy.measure(&context)
         }
-      case .holders(let claims):
-        holderLookUps += 1
-        for claim in claims { context.holders.updateValue(holders[claim], forKey: claim) }
-      case .matches(let matcher): match(matcher, &context)
+        return IngestSums(effects, after: slices.saved)
       }
     }
+  }
+
+  /// Leaves the sizes of states in a context, and not the states.
+  private func measure(_ context: inout IngestContext) {
+    for (key, state) in context.records { context.recordBytes[key] = state.stored().count }
+    context.records = [:]
+    if !context.recordBytes.isEmpty { sure { try context.boundStates(of: 1) } }
   }
 
   mutating func send(_ packet: Packet, role: Role = .writer) -> IngestResult {
@@ -123,8 +154,11 @@ struct IngestSpace {
     context.chains = chains.filter { devices.contains($0.key) }
     context.buffered = buffered.filter { devices.contains($0.key.device) }
     load(packets, into: &context)
-    context.lacksStates = lacksStates
-    try? context.refuseIfStatesLack(packets.count)
+    if lacksStates {
+      context.records = [:]
+      context.recordBytes[RecordKey(table: "tasks", record: "large")] = .max
+      try? context.boundStates(of: packets.count)
+    }
     return context
   }
 
@@ -200,6 +234,11 @@ struct IngestSpace {
     rows += effects.operations
     notices += effects.notices
   }
+}
+
+/// Returns the value of a call that throws nothing in memory.
+private func sure<T>(_ body: () throws -> T) -> T {
+  do { return try body() } catch { preconditionFailure("\(error)") }
 }
 
 /// Makes a device's packets with ids that tests can count on.

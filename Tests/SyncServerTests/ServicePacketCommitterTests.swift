@@ -1,3 +1,4 @@
+import FerryHTTPServer
 import FerryProtocol
 import FerryTestSupport
 import Testing
@@ -9,13 +10,15 @@ struct ServicePacketCommitterTests {
   let store = ServiceStoreDouble(spaces: ["a", "b"])
   let metrics = ServiceMetrics()
   let recorder = LogRecorder()
+  var memory = MemoryBudget(limit: 256 << 20)
 
   func committer(_ bounds: CommitQueue<PacketCommitter.Ticket>.Bounds = .init()) -> PacketCommitter
   {
     let clock = ServiceClockDouble().clock
     return PacketCommitter(
       store: store, clock: clock, metrics: metrics,
-      log: ServiceLog(level: .debug, sink: recorder, clock: clock), bounds: bounds)
+      log: ServiceLog(level: .debug, sink: recorder, clock: clock), memory: memory,
+      bounds: bounds)
   }
 
   static func packet(_ seed: UInt64, record: String? = nil) -> IncomingPacket {

@@ -135,7 +135,7 @@ final class ServiceStoreDouble: SyncStore {
   }
 
   func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, room: IngestRoom
   ) async throws(StoreError) -> IngestBatch {
     await wait(while: \.isHolding)
     return try state.withLock { (state) throws(StoreError) in

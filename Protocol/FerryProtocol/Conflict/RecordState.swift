@@ -41,6 +41,9 @@ package struct ColumnState: Sendable, Equatable {
     self.shared = shared
   }
 
+  /// About how many bytes the column takes as JSON; escapes need more.
+  package var jsonBytes: Int { name.utf8.count + value.jsonBytes + 4 }
+
   /// Returns whether any of it was written after `base` by another device than `device`.
   package func isUnseen(by device: DeviceID, since base: SequenceNumber) -> Bool {
     (stamp.device != device ? origin : shared) > base

@@ -13,8 +13,9 @@
 extension RecordState {
   /// Returns the state as a server keeps it; ``init(stored:limits:)`` reads it.
   package func stored() -> [UInt8] {
-    var json = JSONWriter(capacity: 64 + columns.count * 32)
     let keys = writeKeys
+    // Large states are not moved while they grow.
+    var json = JSONWriter(capacity: 16 + keys.count * 48 + columns.reduce(0) { $0 + $1.jsonBytes })
     for (index, key) in keys.enumerated() {
       let isLast = index == keys.count - 1
       let kind = kind(of: key)
@@ -23,7 +24,8 @@ extension RecordState {
       if isLast {
         json.columns(of: self, in: key, isOnly: keys.count == 1)
       } else {
-        var data = JSONWriter(capacity: columns.count * 32)
+        let size = columns.reduce(0) { WriteKey($1) == key ? $0 + $1.jsonBytes : $0 }
+        var data = JSONWriter(capacity: size)
         data.columns(of: self, in: key, isOnly: false)
         json.varint(UInt64(data.count))
         json.raw(data.finish())

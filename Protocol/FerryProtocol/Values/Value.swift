@@ -17,6 +17,16 @@ public enum Value: Hashable, Sendable {
     }
   }
 
+  /// About how many bytes the value takes as JSON; escapes need more.
+  package var jsonBytes: Int {
+    switch self {
+    case .null: 4
+    case .integer, .real: 24
+    case .text(let text): text.utf8.count + 2
+    case .blob(let bytes): (bytes.count + 2) / 3 * 4 + 16
+    }
+  }
+
   // Doubles compare by their bits, so that -0.0 and 0.0 are two values and every value equals
   // itself: the sync compares stored bytes, not numbers.
   public static func == (left: Value, right: Value) -> Bool {
@@ -48,6 +58,9 @@ public struct Column: Hashable, Sendable {
   public let name: Name
   /// The column's value.
   public let value: Value
+
+  /// About how many bytes the column takes as JSON; escapes need more.
+  package var jsonBytes: Int { name.utf8.count + value.jsonBytes + 4 }
 
   /// Creates a column from its two parts.
   public init(_ name: Name, _ value: Value) {

@@ -43,10 +43,10 @@ final class StandStillStore: SyncStore {
   }
 
   func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, room: IngestRoom
   ) async throws(StoreError) -> IngestBatch {
     let batch = try await still { store async throws(StoreError) in
-      try await store.ingest(packets, into: space, now: now)
+      try await store.ingest(packets, into: space, now: now, room: room)
     }
     moves.tell(HeadMove(space: space, head: batch.head))
     return batch

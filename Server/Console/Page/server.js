@@ -71,7 +71,7 @@ function figures(metrics) {
     ["Runs for", span(Date.now() - start), `since ${date(start)} UTC`],
     ["Connections", number(sum(metrics.ferry_http_connections))],
     ["Event streams", number(sum(metrics.ferry_event_listeners))],
-    ["Memory of requests", bytes(sum(metrics.ferry_http_content_memory_bytes))],
+    ["Memory of requests", bytes(sum(metrics.ferry_memory_used_bytes))],
     ["Errors of the store", number(sum(metrics.ferry_store_errors_total))],
   ]);
 }

@@ -11,6 +11,9 @@ final class ClientConnection: Sendable {
   /// Nanoseconds on the server's clock; `never` while the client owes nothing.
   private let deadline: Atomic<Int64>
 
+  /// The progress of an answer that holds memory; `nil` if there is none.
+  private let stall = Mutex<ReaderStall?>(nil)
+
   private static let never = Int64.max
 
   init(place: ConnectionLedger.Place, socket: Int32, peer: IPAddress, deadline: Duration) {
@@ -29,6 +32,19 @@ final class ClientConnection: Sendable {
   /// Returns whether the client is late.
   func isLate(_ now: Duration) -> Bool {
     deadline.load(ordering: .relaxed) < Self.nanoseconds(now)
+  }
+
+  /// Notes that an answer holds memory from now on, or none does.
+  func setStall(_ stall: ReaderStall?) { self.stall.withLock { $0 = stall } }
+
+  /// Returns whether an answer holds memory, and its client does not read it.
+  func isStalled(_ now: Duration) -> Bool {
+    stall.withLock { stall in
+      guard stall != nil, let count = SocketProgress.acknowledgedBytes(of: socket) else {
+        return false
+      }
+      return stall?.isStalled(count, at: now) ?? false
+    }
   }
 
   private static func nanoseconds(_ time: Duration) -> Int64 {

@@ -34,12 +34,15 @@ final class ConnectionTable: Sendable {
   private let proxies: TrustedProxies
   private let clock: @Sendable () -> Duration
   private let ticks: Bool
+  private let memory: MemoryBudget
 
   /// - Parameters:
   ///   - clock: Time since some moment.
   ///   - ticks: Whether a timer looks at the deadlines; a test calls ``cutOffLate()`` itself.
+  ///   - memory: The budget of answers. Stalled readers are cut off while it is scarce.
   init(
     _ limits: ConnectionLedger.Limits, pace: TransferPace, ticks: Bool,
+    memory: MemoryBudget = MemoryBudget(limit: 256 << 20),
     proxies: TrustedProxies = TrustedProxies(),
     clock: @escaping @Sendable () -> Duration
   ) {
@@ -48,6 +51,7 @@ final class ConnectionTable: Sendable {
     self.pace = pace
     self.proxies = proxies
     self.ticks = ticks
+    self.memory = memory
     self.clock = clock
   }
 
@@ -127,9 +131,11 @@ final class ConnectionTable: Sendable {
 
   /// Cuts off all connections whose clients are late.
   func cutOffLate() {
-    let now = clock()
+    let (now, isScarce) = (clock(), memory.isScarce)
     state.withLock { state in
-      for connection in state.bySocket.values where connection.isLate(now) {
+      for connection in state.bySocket.values
+      where connection.isLate(now) || isScarce && connection.isStalled(now) {
+        connection.setStall(nil)
         connection.expect(by: nil)
         state.counts.late += 1
         // Under the lock, so that the number does not name another socket meanwhile.

@@ -105,6 +105,6 @@ extension RouteMatch {
 }
 
 extension Principal {
-  /// The account that is charged for the memory of contents. An open server has no accounts.
-  fileprivate var memoryAccount: String? { self == .anonymous ? nil : account.id }
+  /// The account that is charged for the memory of contents and answers. An open server has no accounts.
+  var memoryAccount: String? { self == .anonymous ? nil : account.id }
 }

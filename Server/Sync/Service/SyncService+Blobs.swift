@@ -31,7 +31,7 @@ extension SyncService {
         return HTTPResponse(
           status: 307, headers: ["Location": address, "Cache-Control": "no-store"])
       }
-      return try await relay(blob, plan, from: desk.blobs)
+      return try await relay(blob, plan, from: desk.blobs, for: context.principal)
     }
     let opened = try await call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in

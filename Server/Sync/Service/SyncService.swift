@@ -16,6 +16,8 @@ package final class SyncService: Sendable {
     package var clock: ServiceClock
     package var limits: Limits
     package var quotas: Quotas
+    /// The memory that requests share.
+    package var memory = MemoryBudget(limit: 256 << 20)
     /// `nil` if there is no directory for missions' content.
     package var missions: MissionService?
     /// The origins whose pages may use the service.
@@ -63,7 +65,7 @@ package final class SyncService: Sendable {
     self.parts = parts
     committer = PacketCommitter(
       store: parts.store, clock: parts.clock, metrics: parts.metrics, log: parts.log,
-      executor: parts.executor)
+      memory: parts.memory, executor: parts.executor)
     directory = SpaceDirectory(store: parts.store, clock: parts.clock)
     lifecycle = ServiceLifecycle()
     uploads = UploadShares(clock: parts.clock)
@@ -77,10 +79,11 @@ package final class SyncService: Sendable {
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     var context = begin(request)
     context.span = beginSpan(of: context)
-    let response = await WorkFlow(address: request.remoteAddress).run {
+    var response = await WorkFlow(address: request.remoteAddress).run {
       guard let span = context.span else { return await answerOrRefuse(&context) }
       return await span.run { await answerOrRefuse(&context) }
     }
+    response.account = context.principal?.memoryAccount
     if case .stream(let stream) = response.body {
       let status = response.status
       stream.onClose { [context] in self.record(context, status: status, bytesOut: nil) }

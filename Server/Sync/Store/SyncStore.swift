@@ -161,6 +161,8 @@ package enum StoreError: Error, Sendable, Equatable {
   case busy(String)
   /// The database takes no writes: it is a standby, or was set to read only.
   case readOnly(String)
+  /// The call needs more memory than it was given, and has changed nothing; see ``IngestRoom``.
+  case needsMemory
   /// The database failed unexpectedly: a fault of Ferry's or of the disk's.
   case failed(String)
 
@@ -192,9 +194,14 @@ package protocol SyncStore:
   func spaces() async throws(StoreError) -> [SpaceSummary]
 
   /// Applies, answers or buffers packets of one space in one durable transaction; one packet's
-  /// refusal does not affect the others. `now`: the wall clock, milliseconds since 1970.
+  /// refusal does not affect the others.
+  ///
+  /// - Parameters:
+  ///   - now: The wall clock, milliseconds since 1970.
+  ///   - room: The memory for the states of the packets' records. `needsMemory` is thrown if it is
+  ///     not enough.
   func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, room: IngestRoom
   ) async throws(StoreError) -> IngestBatch
 
   /// Returns one page of the pull list, encoded for the wire. A refused cursor is a `Problem`.
@@ -264,6 +271,13 @@ extension SyncStore {
   /// Makes the space if it is not there. Returns it in both cases.
   package func createSpace(_ name: SpaceName) async throws(StoreError) -> SpaceSummary {
     try await createSpace(name, by: nil)
+  }
+
+  /// Applies packets with the memory in which any packet can be applied.
+  package func ingest(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    try await ingest(packets, into: space, now: now, room: .sliced)
   }
 
   /// Puts a schema in force that all records fit.

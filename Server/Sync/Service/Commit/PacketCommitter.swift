@@ -1,4 +1,5 @@
 import FerryExecutors
+import FerryHTTPServer
 import FerryProtocol
 import FerryTracing
 import Synchronization
@@ -39,17 +40,20 @@ package final class PacketCommitter: Sendable {
   private let metrics: ServiceMetrics
   private let log: ServiceLog
   private let bounds: Queue.Bounds
+  private let memory: MemoryBudget
   private let executor: (any TaskExecutor)?
   private let state = Mutex(State())
 
   init(
     store: any SyncStore, clock: ServiceClock, metrics: ServiceMetrics, log: ServiceLog,
-    bounds: Queue.Bounds = Queue.Bounds(), executor: (any TaskExecutor)? = nil
+    memory: MemoryBudget, bounds: Queue.Bounds = Queue.Bounds(),
+    executor: (any TaskExecutor)? = nil
   ) {
     self.store = store
     self.clock = clock
     self.metrics = metrics
     self.log = log
+    self.memory = memory
     self.bounds = bounds
     self.executor = executor
   }
@@ -136,6 +140,8 @@ package final class PacketCommitter: Sendable {
       for (entry, result) in zip(batch, done.results) {
         entry.ticket.resume(returning: answer(result, done))
       }
+    } catch .needsMemory where batch.count > 1 {
+      for entry in batch { await commit([entry], space) }
     } catch .failed(let why) where batch.count > 1 {
       report(.failed(why))
       for entry in batch { await commit([entry], space) }
@@ -145,13 +151,40 @@ package final class PacketCommitter: Sendable {
     }
   }
 
+  /// Runs one transaction with memory of the budget. A packet that needs much waits for it outside
+  /// of any transaction; packets that go together do not.
   private func ingest(
     _ batch: [Queue.Entry], _ space: Int64
+  ) async throws(StoreError) -> IngestBatch {
+    let account = batch.memoryAccount(in: space)
+    if let grant = memory.grantAtOnce(IngestRoom.sliced.memory, account: account) {
+      defer { withExtendedLifetime(grant) {} }
+      return try await ingest(batch, space, .sliced)
+    }
+    do throws(StoreError) {
+      return try await ingest(batch, space, .small, account)
+    } catch .needsMemory where batch.count == 1 {
+      return try await ingest(batch, space, .sliced, account)
+    }
+  }
+
+  private func ingest(
+    _ batch: [Queue.Entry], _ space: Int64, _ room: IngestRoom, _ account: String
+  ) async throws(StoreError) -> IngestBatch {
+    guard let grant = await memory.grant(room.memory, account: account) else {
+      throw .busy("the memory of the server is in use")
+    }
+    defer { withExtendedLifetime(grant) {} }
+    return try await ingest(batch, space, room)
+  }
+
+  private func ingest(
+    _ batch: [Queue.Entry], _ space: Int64, _ room: IngestRoom
   ) async throws(StoreError) -> IngestBatch {
     let (packets, now) = (batch.map(\.packet), clock.wall())
     let ingest = { [store] () async -> Result<IngestBatch, StoreError> in
       do throws(StoreError) {
-        return .success(try await store.ingest(packets, into: space, now: now))
+        return .success(try await store.ingest(packets, into: space, now: now, room: room))
       } catch {
         return .failure(error)
       }
@@ -198,6 +231,13 @@ package final class PacketCommitter: Sendable {
 extension [PacketCommitter.Queue.Entry] {
   fileprivate var byteCount: Int { reduce(0) { $0 + $1.packet.byteCount } }
   fileprivate var operationCount: Int { reduce(0) { $0 + $1.operationCount } }
+
+  /// The account for the memory of a transaction: the sender's, or the space's if there are several.
+  fileprivate func memoryAccount(in space: Int64) -> String {
+    let shared = "space \(space)"
+    guard let owner = first?.packet.principal.account, owner != .anonymous else { return shared }
+    return allSatisfy { $0.packet.principal.account == owner } ? owner.id : shared
+  }
 }
 
 extension Problem {
@@ -208,6 +248,9 @@ extension Problem {
       self.init(.unavailable, "the store cannot be reached; send the request again in a moment")
     case .busy:
       self.init(.unavailable, "the store is busy; send the request again in a moment")
+    case .needsMemory:
+      self.init(
+        .unavailable, "the server's memory is in use; send the request again in a moment")
     case .readOnly:
       self.init(
         .unavailable,

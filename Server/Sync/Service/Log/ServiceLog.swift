@@ -78,6 +78,7 @@ package struct ServiceLog: Sendable {
     switch error {
     case .unavailable(let why): write(.error, "the store cannot be reached", detail: why)
     case .busy(let why): write(.warning, "the store is busy", detail: why)
+    case .needsMemory: write(.warning, "a call of the store needs more memory")
     case .readOnly(let why): write(.error, "the store is read-only", detail: why)
     case .failed(let why): write(.error, "the store failed", detail: why)
     }

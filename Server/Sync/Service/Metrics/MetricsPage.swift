@@ -150,8 +150,17 @@ struct MetricsPage {
       "Connections without a complete request that gave way to new ones.")
     text.sample("ferry_http_connections_evicted_total", load.evicted)
     text.metric(
-      "ferry_http_content_memory_bytes", "gauge", "Memory of request bodies.")
-    text.sample("ferry_http_content_memory_bytes", load.contentBytes)
+      "ferry_memory_limit_bytes", "gauge", "The budget of memory that requests share.")
+    text.sample("ferry_memory_limit_bytes", load.memory.limit)
+    text.metric("ferry_memory_used_bytes", "gauge", "Memory of the budget in use.")
+    text.sample("ferry_memory_used_bytes", load.memory.used)
+    text.metric(
+      "ferry_memory_transfer_bytes", "gauge", "Its part for request bodies and answers.")
+    text.sample("ferry_memory_transfer_bytes", load.memory.transfers)
+    text.metric("ferry_memory_waiting", "gauge", "Requests that wait for memory.")
+    text.sample("ferry_memory_waiting", load.memory.waiting)
+    text.metric("ferry_memory_refused_total", "counter", "Requests that found no memory.")
+    text.sample("ferry_memory_refused_total", load.memory.refused)
   }
 
   private func writeRetention(_ text: inout PrometheusText) {

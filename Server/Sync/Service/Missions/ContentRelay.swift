@@ -7,6 +7,8 @@ import FerryProtocol
 struct ContentRelay: Sendable {
   /// Bytes that may wait for the client.
   static let capacity = 1 << 20
+  /// Bytes of one relay: those that wait for the client, and those that come from the store.
+  static let memory = 2 * capacity
   /// Bytes that are handed over at once.
   private static let pieceBytes = 128 << 10
 
@@ -73,13 +75,19 @@ struct ContentRelay: Sendable {
 }
 
 extension SyncService {
-  /// Answers with content of a store elsewhere.
+  /// Answers with content of a store elsewhere. The content on its way takes memory of the budget.
   func relay(
-    _ blob: MissionBlob, _ plan: RelayPlan, from blobs: any ContentStore
+    _ blob: MissionBlob, _ plan: RelayPlan, from blobs: any ContentStore,
+    for principal: Principal?
   ) async throws(Problem) -> HTTPResponse {
     let stream = HTTPStream(capacity: ContentRelay.capacity, isEndless: false)
     let relay = ContentRelay(blobs: blobs, blob: blob, stream: stream)
     guard !plan.parts.isEmpty else { return plan.response(stream) }
+    let account = principal?.memoryAccount
+    guard let memory = parts.memory.transfer(ContentRelay.memory, account: account) else {
+      throw Problem(
+        .unavailable, "the server's memory is in use; send the request again in a moment")
+    }
     // A failure of the store is an answer of its own as long as nothing was sent.
     var reader: ContentReader?
     if case .range(let range)? = plan.parts.first {
@@ -89,6 +97,7 @@ extension SyncService {
     }
     let log = parts.log
     let task = Task(executorPreference: parts.executor) { [reader] in
+      defer { withExtendedLifetime(memory) {} }
       do throws(BlobError) {
         try await relay.send(plan.parts, reader)
       } catch {
@@ -97,6 +106,8 @@ extension SyncService {
       }
     }
     stream.onClose { task.cancel() }
-    return plan.response(stream)
+    var response = plan.response(stream)
+    response.share = memory
+    return response
   }
 }

@@ -79,6 +79,7 @@ package final class FerryServer: Sendable {
       clock: configuration.clock, limits: configuration.limits,
       quotas: configuration.quotas, missions: desk,
       executor: workers)
+    parts.memory = MemoryBudget(limit: configuration.memoryBudget)
     parts.crossOrigin = CrossOriginRule(configuration.allowedOrigins)
     parts.tracer = configuration.tracer
     parts.addressStreamLimit = configuration.addressStreamLimit
@@ -144,7 +145,7 @@ package final class FerryServer: Sendable {
     http.addressLimit = configuration.addressLimit
     http.proxies = configuration.proxies
     http.pace = configuration.pace
-    http.memory = MemoryBudget(limit: configuration.bodyMemory)
+    http.memory = service.parts.memory
     http.admission = { service.admission(of: $0) }
     let crossOrigin = CrossOriginRule(configuration.allowedOrigins)
     http.amend = { answer, headers in
@@ -214,6 +215,7 @@ extension FerryServerError {
     switch error {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason):
       self = .storeUnavailable(location.description, reason: reason, waited: waited)
+    case .needsMemory: self = .storeFailed(location.description, reason: "it needs more memory")
     case .failed(let reason): self = .storeFailed(location.description, reason: reason)
     }
   }

@@ -25,8 +25,8 @@ package struct FerryServerConfiguration: Sendable {
   package var addressStreamLimit: Int? = 128
   /// How slow clients may be.
   package var pace = TransferPace()
-  /// Bytes that the contents of all requests may take in memory together.
-  package var bodyMemory = 256 << 20
+  /// Bytes of memory that all requests may take together: their contents, data and answers.
+  package var memoryBudget = 256 << 20
   /// Connections to a PostgreSQL database.
   package var databaseConnections = PostgresStore.connectionsStandard
   /// The time between two comments on an idle stream of events.

@@ -84,7 +84,7 @@ extension StoreError {
   fileprivate var passingReason: String? {
     switch self {
     case .unavailable(let reason), .busy(let reason), .readOnly(let reason): reason
-    case .failed: nil
+    case .needsMemory, .failed: nil
     }
   }
 }

@@ -393,6 +393,8 @@ package enum IngestAttempt: Sendable {
 extension IngestContext {
   /// Leaves out matches that are gone.
   package mutating func dropAbsentMatches() {
-    matches = matches.mapValues { keys in keys.filter { records[$0] != nil } }
+    matches = matches.mapValues { keys in
+      keys.filter { records[$0] != nil || recordBytes[$0] != nil }
+    }
   }
 }

@@ -9,6 +9,8 @@ struct ClaimLedger {
     let unique: [[Name]]
     let before: [UniqueClaim]
     var operations: [SyncOperation]
+    /// The keys of its present state, if that has left the memory.
+    var after: [UniqueClaim]?
   }
 
   private let schema: SpaceSchema?
@@ -49,6 +51,7 @@ struct ClaimLedger {
     if unique.isEmpty { return }
     if let place = places[operation.key] {
       entries[place].operations.append(operation)
+      entries[place].after = nil
       return
     }
     places[operation.key] = entries.count
@@ -58,11 +61,19 @@ struct ClaimLedger {
         before: before.claims(in: operation.key.table, unique), operations: [operation]))
   }
 
+  /// Records the keys of a state that leaves the memory.
+  mutating func record(_ state: RecordState, of key: RecordKey) {
+    guard let place = places[key] else { return }
+    entries[place].after = state.claims(in: key.table, entries[place].unique)
+  }
+
   /// Ends a transaction: frees and takes the keys of its records' present values. Returns the
   /// operations that took a key of another record, in the order of their records.
   mutating func settle(_ state: (RecordKey) -> RecordState?) -> [Refusal] {
     if entries.isEmpty { return [] }
-    let after = entries.map { state($0.key)?.claims(in: $0.key.table, $0.unique) ?? [] }
+    let after = entries.map { entry in
+      entry.after ?? state(entry.key)?.claims(in: entry.key.table, entry.unique) ?? []
+    }
     for (entry, after) in zip(entries, after) {
       for claim in entry.before where !after.contains(claim) {
         changed.updateValue(nil, forKey: claim)

@@ -5,8 +5,10 @@ extension Ingest {
   /// Applies a batch: one entry of the history for itself, and one for each record that matches at
   /// this place in the order. Each effect has the batch's stamp and its own sequence. It is merged
   /// as an update or delete of that record would be.
-  mutating func expand(_ operation: SyncOperation, _ batch: Batch, of device: DeviceID) {
-    guard let keys = matches(of: operation, batch) else {
+  mutating func expand(
+    _ operation: SyncOperation, _ batch: Batch, of device: DeviceID
+  ) throws {
+    guard let keys = try matches(of: operation, batch) else {
       refusals.append(Refusal(tooExpensive: operation))
       return
     }
@@ -17,9 +19,10 @@ extension Ingest {
     let historyHash = effects.space.historyHash
     let place = effects.operations.count
     var outcome = Outcome(records: 0)
+    working?.expect(keys)
     for (ordinal, key) in keys.enumerated() {
       let id = OperationID(ofEffect: ordinal, of: operation.id, at: sequence)
-      apply(effect.effect(on: key.record, id: id, of: batch), of: device, for: operation.id)
+      try apply(effect.effect(on: key.record, id: id, of: batch), of: device, for: operation.id)
       outcome.records = ordinal + 1
       if known[id]?.outcome.isOverruled == true { outcome.isOverruled = true }
     }
@@ -30,23 +33,25 @@ extension Ingest {
       key: operation.key,
       kind: .batch, time: effect.time, base: operation.base, data: operation.encodedBatch(batch),
       times: nil, outcome: outcome.encoded())
-    effects.operations.insert(row, at: place)
+    // A slice of its effects may be written already.
+    effects.operations.insert(row, at: min(place, effects.operations.count))
   }
 
   /// Returns the living records that match now, in the order of their bytes. It considers the
   /// stored records and the changes of earlier operations. It returns `nil` if that costs more than
   /// the rest of the packet's budget, since it is evaluated under the space's lock.
-  private mutating func matches(of operation: SyncOperation, _ batch: Batch) -> [RecordKey]? {
+  private mutating func matches(
+    of operation: SyncOperation, _ batch: Batch
+  ) throws -> [RecordKey]? {
     guard let stored = context.matches[operation.id] else {
       preconditionFailure("a batch's matches have to be loaded first")
     }
     guard spend(batch.predicate.cost, times: records.count) else { return nil }
     var keys = stored.filter { recordIndex[$0] == nil }
-    for record in records
-    where record.key.table == operation.key.table
-      && batch.predicate.matches(record: record.key.record, record.state)
-    {
-      keys.append(record.key)
+    for index in records.indices where records[index].key.table == operation.key.table {
+      try restore(index)
+      let key = records[index].key
+      if batch.predicate.matches(record: key.record, records[index].state) { keys.append(key) }
     }
     return keys.sorted()
   }

@@ -16,11 +16,18 @@ extension Ingest {
   /// batch begins again without that packet, so that nothing of it remains. Each time one more
   /// packet or run of packets is left out.
   ///
-  /// - Parameter load: Loads the data that the rules need into the context.
-  package static func decide(
+  /// - Parameters:
+  ///   - start: The results of an attempt that was rolled back.
+  ///   - slices: Loads and writes states of a context that is sliced. Then `IngestRestart` may be
+  ///     thrown: roll back, and decide again from it.
+  ///   - load: Loads the data that the rules need into the context.
+  static func decide(
     _ packets: [IncomingPacket], in context: inout IngestContext,
+    from start: IngestRestart = IngestRestart(), slices: (any IngestSlices)? = nil,
     load: (IngestNeed, inout IngestContext) throws -> Void
-  ) rethrows -> IngestEffects {
+  ) throws -> IngestEffects {
+    context.refused.merge(start.refused) { first, _ in first }
+    if !start.claims.isEmpty { try context.lookUp(start.claims, load) }
     while true {
       let plan = plan(packets, in: context)
       if !plan.missing.isEmpty {
@@ -43,7 +50,7 @@ extension Ingest {
         let claims = context.claimsToLookUp(for: bodies + packets.map(\.packet))
         if !claims.isEmpty { try context.lookUp(claims, load) }
       }
-      let effects = apply(plan, to: packets, in: context)
+      let effects = try apply(plan, to: packets, in: context, slices: slices)
       if !effects.missingClaims.isEmpty {
         try context.lookUp(effects.missingClaims, load)
       } else if !effects.refused.isEmpty {

@@ -44,16 +44,11 @@ extension Ingest {
   }
 
   /// Ends a packet: measures the records that it touched, and charges its sender.
-  ///
-  /// - Parameters:
-  ///   - operations: Rows of the history before the packet.
-  ///   - notices: Notices before the packet.
-  mutating func settle(_ owner: Principal, operations: Int, notices: Int) {
+  mutating func settle(_ owner: Principal) {
     var (bytes, count) = (Int64(0), Int64(0))
     for index in touched {
       let before = records[index].measure
-      let stored = records[index].state.stored()
-      let after = RecordMeasure(records[index].state, bytes: stored.count)
+      let after = measure(index)
       if let excess = after.excess(over: before, context.limits), let writer = records[index].writer
       {
         let key = records[index].key
@@ -65,16 +60,31 @@ extension Ingest {
       bytes += after.livingBytes - before.livingBytes
       count += (after.isAlive ? 1 : 0) - (before.isAlive ? 1 : 0)
       records[index].measure = after
-      records[index].stored = stored
       records[index].writer = nil
     }
     touched = []
-    var written = Int64(0)
-    for index in operations..<effects.operations.count {
+    countWritten()
+    usage.charge(owner, bytes: bytes, records: count, written: written)
+    written = 0
+  }
+
+  /// Returns a record's present size. Encodes its state, unless that is done.
+  mutating func measure(_ index: Int) -> RecordMeasure {
+    if let evicted = records[index].evicted { return evicted }
+    let stored = records[index].stored ?? records[index].state.stored()
+    records[index].stored = stored
+    return RecordMeasure(records[index].state, bytes: stored.count)
+  }
+
+  /// Adds the rows of the history and the notices that are not counted yet to the current packet's.
+  mutating func countWritten() {
+    for index in counted.operations..<effects.operations.count {
       written += Self.rowBytes + effects.operations[index].byteCount
     }
-    for row in effects.notices[notices...] { written += Self.rowBytes + Int64(row.body.count) }
-    usage.charge(owner, bytes: bytes, records: count, written: written)
+    for row in effects.notices[counted.notices...] {
+      written += Self.rowBytes + Int64(row.body.count)
+    }
+    counted = (effects.operations.count, effects.notices.count)
   }
 
   // MARK: Devices and buffered packets

@@ -12,25 +12,41 @@ package struct Ingest {
   var known: [OperationID: KnownOperation]
   var records: [TouchedRecord] = []
   private(set) var recordIndex: [RecordKey: Int] = [:]
+  /// The states in memory, if they are loaded in slices.
+  var working: WorkingStates?
   private var receipts: [IngestPlan.Source: PacketReceipt] = [:]
   private var released: [Int: [PacketReceipt]] = [:]
   private let check: OperationCheck
-  private var claims: ClaimLedger
+  var claims: ClaimLedger
   private var tables: TableLedger
   var usage: UsageLedger
   /// The refusals of the current run.
   var refusals: [Refusal] = []
   /// Indexes in ``records`` of the records that the current packet has touched.
   var touched: [Int] = []
+  /// Rows of ``effects`` that count as written already, and bytes that the current packet has written.
+  var counted = (operations: 0, notices: 0)
+  var written = Int64(0)
   /// The cost of evaluating the current packet's batches so far.
   private var spent = 0
+  /// The number of the current packet.
+  private var packetNumber = 0
+  /// Bytes of lost values in the answers to this batch.
+  private var quoted = 0
 
   struct TouchedRecord {
     let key: RecordKey
     var state: RecordState
-    let isNew: Bool
+    /// Whether the store has no row of it yet.
+    var isNew: Bool
     /// As it was before the packet under way.
     var measure: RecordMeasure
+    /// The last packet that touched it.
+    var packet: Int
+    /// Its size when it left the memory; `nil` while ``state`` is the present one.
+    var evicted: RecordMeasure?
+    /// Whether ``state`` differs from the store's row.
+    var isChanged = true
     /// The packet's operation that wrote most to it, which a refusal names; `nil` while it only
     /// deletes.
     var writer: (operation: OperationID, bytes: Int)?
@@ -45,19 +61,27 @@ package struct Ingest {
     IngestPlanner(context, packets).planned()
   }
 
-  /// Merges the operations of a plan that lacks nothing. Call ``decide(_:in:load:)``, which plans
-  /// again if these effects require it.
+  /// Merges the operations of a plan that lacks nothing. Call ``decide(_:in:from:slices:load:)``,
+  /// which plans again if these effects require it.
+  ///
+  /// - Parameter slices: Loads and writes states of a context that is sliced.
   package static func apply(
-    _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext
-  ) -> IngestEffects {
+    _ plan: IngestPlan, to packets: [IncomingPacket], in context: IngestContext,
+    slices: (any IngestSlices)? = nil
+  ) throws -> IngestEffects {
     precondition(plan.missing.isEmpty, "the plan's missing packets have to be loaded first")
-    return Ingest(packets, context, plan).applied()
+    return try Ingest(packets, context, plan, slices).applied()
   }
 
-  private init(_ packets: [IncomingPacket], _ context: IngestContext, _ plan: IngestPlan) {
+  private init(
+    _ packets: [IncomingPacket], _ context: IngestContext, _ plan: IngestPlan,
+    _ slices: (any IngestSlices)?
+  ) {
     self.packets = packets
     self.context = context
     self.plan = plan
+    precondition(slices != nil || !context.isSliced, "nothing can load the states")
+    if context.isSliced, let slices { working = WorkingStates(slices, room: context.room.bytes) }
     known = context.known
     check = OperationCheck(schema: context.schema)
     claims = ClaimLedger(context)
@@ -69,21 +93,23 @@ package struct Ingest {
     effects.unbuffered = plan.unbuffered
   }
 
-  private consuming func applied() -> IngestEffects {
+  private consuming func applied() throws -> IngestEffects {
     countDevices()
     for run in plan.runs {
       let owner = owner(of: run)
       usage.beginRun(of: owner)
-      for source in run.sources { apply(source, closer: run.closer, of: owner) }
+      for source in run.sources { try apply(source, closer: run.closer, of: owner) }
       judge(run, of: owner)
       if !effects.refused.isEmpty { break }
     }
     effects.missingClaims = claims.missing
-    if !effects.refused.isEmpty || !effects.missingClaims.isEmpty { return effects }
+    if !effects.refused.isEmpty || !effects.missingClaims.isEmpty {
+      guard working?.hasSaved == true else { return effects }
+      throw IngestRestart(refused: effects.refused, claims: effects.missingClaims)
+    }
     effects.claims = claims.rows
-    // The state of an absent record that contains nothing leaves no row.
     effects.records.reserveCapacity(records.count)
-    for index in records.indices where !records[index].isNew || !records[index].state.isEmpty {
+    for index in records.indices where records[index].hasRow {
       effects.records.append(IngestEffects.RecordRow(records[index]))
     }
     effects.buffered = plan.buffered.map { buffer($0) }
@@ -94,22 +120,25 @@ package struct Ingest {
 
   // MARK: Applying
 
-  private mutating func apply(_ source: IngestPlan.Source, closer: Int, of owner: Principal) {
+  private mutating func apply(
+    _ source: IngestPlan.Source, closer: Int, of owner: Principal
+  ) throws {
     guard let packet = packet(source), let tail = packet.tail else { return }
     spent = 0
+    packetNumber += 1
     let before = effects.space
-    let rows = (effects.operations.count, effects.notices.count)
     let role = role(source)
     reserve(packet.operations.count)
+    working?.expect(packet.operations.lazy.map(\.key))
     // By index: a loop over the operations would copy each one.
     for index in packet.operations.indices where known[packet.operations[index].id] == nil {
       if let refusal = check.refusal(of: packet.operations[index], by: role) {
         refusals.append(refusal)
       } else {
-        apply(packet.operations[index], of: packet.device)
+        try apply(packet.operations[index], of: packet.device)
       }
     }
-    settle(owner, operations: rows.0, notices: rows.1)
+    settle(owner)
     let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
@@ -126,7 +155,7 @@ package struct Ingest {
 
   /// Makes room for a packet with so many operations.
   private mutating func reserve(_ count: Int) {
-    guard count > 8 else { return }
+    guard count > 8, working == nil else { return }
     effects.operations.reserveCapacity(effects.operations.count + count)
     records.reserveCapacity(records.count + count)
     touched.reserveCapacity(count)
@@ -175,11 +204,11 @@ package struct Ingest {
   /// - Parameter batch: For a batch's effect: the operation that refusals name.
   mutating func apply(
     _ operation: SyncOperation, of device: DeviceID, for batch: OperationID? = nil
-  ) {
-    if let batch = operation.batch { return expand(operation, batch, of: device) }
+  ) throws {
+    if let batch = operation.batch { return try expand(operation, batch, of: device) }
+    let (index, isFirst) = try touch(operation.key)
     let time = admitted(operation.time)
     let sequence = effects.space.place(operation.id, at: time, base: operation.base)
-    let (index, isFirst) = touch(operation.key)
     if claims.concerns(operation.key.table) {
       claims.note(operation.named(batch), before: records[index].state)
     }
@@ -201,7 +230,7 @@ package struct Ingest {
     effects.notifyLosers(of: operation, outcome, at: sequence)
     let historyHash = effects.space.historyHash
     known[operation.id] = KnownOperation(
-      sequence: sequence, device: device, outcome: outcome, historyHash: historyHash)
+      sequence: sequence, device: device, outcome: quotable(outcome), historyHash: historyHash)
     // An operation that changes nothing leaves the columns to the next one.
     let former =
       created != nil && records[index].state.soleInsert != created
@@ -225,24 +254,41 @@ package struct Ingest {
       time, until: HybridTimestamp(milliseconds: overflows ? .max : limit))
   }
 
-  /// Returns the record's place, and whether it has no state yet.
-  private mutating func touch(_ key: RecordKey) -> (Int, isFirst: Bool) {
+  /// Returns an outcome for the answer, without lost values that no answer has room for.
+  private mutating func quotable(_ outcome: Outcome) -> Outcome {
+    if outcome.conflicts.isEmpty { return outcome }
+    let bytes = outcome.conflicts.reduce(0) { $0 + $1.lost.byteCount }
+    guard quoted + bytes > context.limits.pageBytes else {
+      quoted += bytes
+      return outcome
+    }
+    return Outcome(
+      isOverruled: outcome.isOverruled, records: outcome.records,
+      omitted: outcome.conflicts.count)
+  }
+
+  /// Returns the record's place, and whether it has no state yet. Its state is in memory then.
+  private mutating func touch(_ key: RecordKey) throws -> (Int, isFirst: Bool) {
     let next = records.count
     let index = recordIndex.place(of: key, orNew: next)
     if index < next {
-      if records[index].stored != nil {
-        records[index].stored = nil
+      try restore(index)
+      records[index].isChanged = true
+      records[index].stored = nil
+      if records[index].packet != packetNumber {
+        records[index].packet = packetNumber
         touched.append(index)
       }
       return (index, false)
     }
-    let existing = context.records[key]
+    let existing = try existing(key)
     touched.append(next)
     records.append(
       TouchedRecord(
         key: key, state: existing ?? RecordState(), isNew: existing == nil,
         measure: existing.map { RecordMeasure($0, bytes: context.recordBytes[key]) }
-          ?? RecordMeasure()))
+          ?? RecordMeasure(), packet: packetNumber))
+    working?.add(next)
     return (next, existing == nil)
   }
 
@@ -309,8 +355,14 @@ package struct Ingest {
   }
 }
 
+extension Ingest.TouchedRecord {
+  /// Whether its present state is written: the state of an absent record that contains nothing leaves
+  /// no row.
+  var hasRow: Bool { isChanged && evicted == nil && !(isNew && state.isEmpty) }
+}
+
 extension IngestEffects.RecordRow {
-  fileprivate init(_ record: borrowing Ingest.TouchedRecord) {
+  init(_ record: borrowing Ingest.TouchedRecord) {
     self.init(
       key: record.key, sequence: record.state.sequence, wholeBelow: record.state.wholeBelow,
       isDead: !record.state.isAlive, state: record.stored ?? record.state.stored(),

@@ -29,10 +29,13 @@ package struct IngestContext: Sendable {
   package var timelineEnds: [Timeline: SequenceNumber] = [:]
   /// The records that the batch's operations touch, if they exist.
   package var records: [RecordKey: RecordState] = [:]
-  /// Bytes of those states as they are stored.
+  /// Bytes of the states of all touched records, as they are stored.
   package var recordBytes: [RecordKey: Int] = [:]
-  /// Whether states were left out, since all of them are more than a packet may touch.
-  package var lacksStates = false
+  /// The memory for states.
+  package var room: IngestRoom
+  /// Whether all states together need more than ``room``. Then ``records`` is empty, and slices of
+  /// them are loaded one after the other; see ``IngestSlices``.
+  package internal(set) var isSliced = false
   /// The tables of the space that have records; loaded if the batch writes to others.
   package var tables: Set<Name>?
   /// The schema of the space; `nil` if it has none.
@@ -47,26 +50,14 @@ package struct IngestContext: Sendable {
   package var matches: [OperationID: [RecordKey]] = [:]
 
   package init(
-    space: SpaceState, now: Int64, limits: Limits, quotas: Quotas = .standard
+    space: SpaceState, now: Int64, limits: Limits, quotas: Quotas = .standard,
+    room: IngestRoom = .sliced
   ) {
     self.space = space
     self.now = now
     self.limits = limits
     self.quotas = quotas
-  }
-
-  /// Throws an error if a transaction may not load as many bytes of records as needed.
-  ///
-  /// - Parameter count: Packets that go together. Of several, each is tried by itself.
-  package mutating func refuseIfStatesLack(_ count: Int) throws(StoreError) {
-    guard lacksStates else { return }
-    guard count == 1 else {
-      throw .failed("the packets touch too much data together; the server tries each alone")
-    }
-    refused[.incoming(0)] = Problem(
-      .limitExceeded,
-      "the records of this packet have more than \(limits.packetStateBytes >> 20) MiB; send fewer "
-        + "at once")
+    self.room = room
   }
 }
 
@@ -245,6 +236,9 @@ package struct KnownOperation: Sendable, Equatable {
     self.outcome = outcome
     self.historyHash = historyHash
   }
+
+  /// Bytes of an outcome as it is stored that is always loaded.
+  static let smallOutcome = 1_024
 
   var place: HistoryPlace { HistoryPlace(sequence: sequence, historyHash: historyHash) }
 }

@@ -20,7 +20,7 @@ extension Limits {
 extension [ColumnState] {
   /// Returns the columns as JSON, in the form of `operations.data`.
   func encodedColumns() -> [UInt8] {
-    var json = JSONWriter(capacity: 16 + count * 32)
+    var json = JSONWriter(capacity: 16 + reduce(0) { $0 + $1.jsonBytes })
     json.columns(map { Column($0.name, $0.value) })
     return json.finish()
   }
@@ -28,7 +28,7 @@ extension [ColumnState] {
 
 extension SyncOperation {
   func encodedColumns() -> [UInt8] {
-    var json = JSONWriter(capacity: 16 + columns.count * 32)
+    var json = JSONWriter(capacity: 16 + columns.reduce(0) { $0 + $1.jsonBytes })
     json.columns(columns)
     return json.finish()
   }
@@ -42,6 +42,9 @@ extension SyncOperation {
 }
 
 extension Outcome {
+  /// An outcome with more lost values than an answer quotes. The history has them.
+  static let unquoted = Outcome(isOverruled: true, omitted: 1)
+
   func encoded() -> [UInt8] {
     var json = JSONWriter(capacity: 128)
     json.outcome(self)

@@ -16,33 +16,39 @@ extension PostgresIngest {
     ) AS summed WHERE before < 4194304 ORDER BY record
     """)
 
-  /// The records that changed after a head.
+  /// The next records that changed after a place, by bytes as well as by number.
   private static let changed = PostgresStatement(
     "changed_records",
     """
-    SELECT tbl, record, state FROM records WHERE space = $1 AND sequence > $2 ORDER BY sequence
+    SELECT tbl, record, state, sequence FROM (
+      SELECT *, sum(octet_length(state)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING)
+        - octet_length(state) AS before
+      FROM (
+        SELECT tbl, record, state, sequence FROM records
+        WHERE space = $1 AND sequence > $2 ORDER BY sequence LIMIT 2000
+      ) AS listed
+    ) AS summed WHERE before < 4194304 ORDER BY sequence
     """)
 
   /// Hands over the matches of a plan's batch operations.
   func match(
-    _ wanted: BatchMatcher, _ matches: BatchMatches, _ context: inout IngestContext,
-    on connection: PostgresConnection
+    _ wanted: BatchMatcher, _ matches: BatchMatches, _ incoming: Int,
+    _ context: inout IngestContext, on connection: PostgresConnection
   ) throws {
     try wanted.handOver(matches, to: &context) { operation in
       try place(of: operation, on: connection)
     } changed: { head, revise in
-      for row in try connection.query(Self.changed, [.int8(space), .int8(head)]) {
-        let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
-        try row.bytes(2) { try revise(key, $0) }
-      }
-    } load: { keys, context in
-      for row in try Self.states(of: keys, in: space, on: connection) {
-        let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
-        context.records[key] = try row.bytes(2) {
-          context.recordBytes[key] = $0.count
-          return try RecordState(stored: $0, limits: .stored)
+      var last: SequenceNumber? = head
+      while let head = last {
+        last = nil
+        for row in try connection.query(Self.changed, [.int8(space), .int8(head)]) {
+          let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
+          try row.bytes(2) { try revise(key, $0) }
+          last = try row.int8(3)
         }
       }
+    } load: { keys, context in
+      try load(keys, for: incoming, into: &context, on: connection)
     }
   }
 
@@ -66,9 +72,8 @@ extension PostgresIngest {
     switch matcher.step {
     case .done: return
     case .keys(let keys):
-      for row in try states(of: keys, in: space, on: connection) {
-        let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
-        try row.bytes(2) { try matcher.take(key, $0) }
+      try PostgresSlices.forEachState(of: keys, in: space, on: connection) { key, bytes in
+        try matcher.take(key, bytes)
       }
       matcher.advance()
     case .page(let table, let after):
@@ -83,18 +88,5 @@ extension PostgresIngest {
       }
       matcher.advance(to: last)
     }
-  }
-
-  private static func states(
-    of keys: [RecordKey], in space: Int64, on connection: PostgresConnection
-  ) throws -> PostgresRows {
-    var tables = PostgresArray<String>(reserving: keys.count)
-    var records = PostgresArray<[UInt8]>(reserving: keys.count)
-    for key in keys {
-      tables.append(utf8: key.table.utf8)
-      records.append(record: key.record)
-    }
-    return try connection.query(
-      Self.records, [.int8(space), .array(tables), .array(records), .int8(.max)])
   }
 }

@@ -13,6 +13,7 @@ struct PostgresIngest {
   let schemas: SchemaCache
   let timelines: OwnTimelines
   let mistaken: MistakenDevices
+  let room: IngestRoom
 
   private var spaceTimelines: PostgresTimelines { PostgresTimelines(space: space, own: timelines) }
 
@@ -25,12 +26,11 @@ struct PostgresIngest {
     do {
       do {
         let isThorough = mistaken.concern(packets, in: space)
-        return try apply(packets, matches, isThorough: isThorough, on: connection)
+        return try apply(packets, matches, isThorough: isThorough, observer, on: connection)
       } catch let error as PostgresError where error.sqlState == "23505" {
         // A unique key: an operation or a record exists that was taken for new.
         mistaken.note(packets, in: space)
-        connection.observer = observer
-        return try apply(packets, matches, isThorough: true, on: connection)
+        return try apply(packets, matches, isThorough: true, observer, on: connection)
       }
     } catch let wanted as BatchesToMatch {
       return .needsMatches(wanted)
@@ -39,14 +39,18 @@ struct PostgresIngest {
 
   private func apply(
     _ packets: [IncomingPacket], _ matches: BatchMatches, isThorough: Bool,
-    on connection: PostgresConnection
+    _ observer: PostgresObserver?, on connection: PostgresConnection
   ) throws -> IngestAttempt {
-    let (before, effects) = try connection.transaction { connection in
-      let lookUps = IngestLookUps(packets.map(\.packet), isThorough: isThorough)
-      let context = try load(packets, lookUps, on: connection)
-      let effects = try decide(packets, matches, lookUps, in: context, on: connection)
-      try save(effects, on: connection)
-      return (context.space.head, effects)
+    let (before, effects) = try IngestRestart.repeated { start in
+      connection.observer = observer
+      return try connection.transaction { connection in
+        let lookUps = IngestLookUps(packets.map(\.packet), isThorough: isThorough)
+        let context = try load(packets, lookUps, on: connection)
+        let effects = try decide(
+          packets, matches, lookUps, from: start, in: context, on: connection)
+        try save(effects, on: connection)
+        return (context.space.head, effects)
+      }
     }
     timelines.note(effects.space, of: space)
     return .done(before: before, effects.batch)
@@ -55,25 +59,30 @@ struct PostgresIngest {
   /// Decides with a context in which `lookUps` is loaded; if that does not suffice, thoroughly.
   private func decide(
     _ packets: [IncomingPacket], _ matches: BatchMatches, _ lookUps: IngestLookUps,
-    in loaded: IngestContext, on connection: PostgresConnection
+    from start: IngestRestart, in loaded: IngestContext, on connection: PostgresConnection
   ) throws -> IngestEffects {
-    if lookUps.suffice(for: packets.map(\.packet), in: loaded) {
-      let effects = try decide(packets, matches, in: loaded, on: connection)
+    // A quick decision must not write anything before it is known to suffice.
+    if lookUps.isThorough || !loaded.isSliced,
+      lookUps.suffice(for: packets.map(\.packet), in: loaded)
+    {
+      let effects = try decide(packets, matches, from: start, in: loaded, on: connection)
       if lookUps.suffice(for: effects) { return effects }
     }
     var context = loaded
     try load(
       IngestLookUps(packets.map(\.packet), isThorough: true), for: packets.count, into: &context,
       on: connection)
-    return try decide(packets, matches, in: context, on: connection)
+    return try decide(packets, matches, from: start, in: context, on: connection)
   }
 
   private func decide(
-    _ packets: [IncomingPacket], _ matches: BatchMatches, in loaded: IngestContext,
-    on connection: PostgresConnection
+    _ packets: [IncomingPacket], _ matches: BatchMatches, from start: IngestRestart,
+    in loaded: IngestContext, on connection: PostgresConnection
   ) throws -> IngestEffects {
     var context = loaded
-    return try Ingest.decide(packets, in: &context) { need, context in
+    let slices = PostgresSlices(space: space, now: now, connection: connection)
+    return try Ingest.decide(packets, in: &context, from: start, slices: slices) {
+      need, context in
       switch need {
       case .bodies(let keys):
         try loadBodies(keys, for: packets.count, into: &context, on: connection)
@@ -81,7 +90,8 @@ struct PostgresIngest {
         for (claim, record) in try PostgresClaims.holders(claims, in: space, on: connection) {
           context.holders[claim] = record
         }
-      case .matches(let matcher): try match(matcher, matches, &context, on: connection)
+      case .matches(let matcher):
+        try match(matcher, matches, packets.count, &context, on: connection)
       }
     }
   }
@@ -113,18 +123,23 @@ struct PostgresIngest {
   private static let known = PostgresStatement(
     "known",
     """
-    SELECT found.* FROM unnest($2::uuid[]) AS wanted(id) CROSS JOIN LATERAL (
+    SELECT found.id, found.sequence, found.device, CASE
+        WHEN octet_length(found.outcome) <= \(KnownOperation.smallOutcome)
+          OR sum(octet_length(found.outcome)) OVER (ROWS UNBOUNDED PRECEDING) <= $3::bigint
+        THEN found.outcome END,
+      found.history_hash, found.outcome IS NULL
+    FROM unnest($2::uuid[]) AS wanted(id) CROSS JOIN LATERAL (
       SELECT o.id, o.sequence, o.device, o.outcome, o.history_hash FROM operations AS o
       WHERE o.space = $1 AND o.id = wanted.id OFFSET 0
     ) AS found
     """)
 
-  static let records = PostgresStatement(
+  /// The sizes of records, and their states if all of them together have room.
+  private static let records = PostgresStatement(
     "records",
     """
-    SELECT found.tbl, found.record, CASE
-      WHEN sum(octet_length(found.state)) OVER (ROWS UNBOUNDED PRECEDING) <= $4::bigint
-      THEN found.state END
+    SELECT found.tbl, found.record, octet_length(found.state), CASE
+      WHEN sum(octet_length(found.state)) OVER () <= $4::bigint THEN found.state END
     FROM unnest($2::text[], $3::bytea[]) AS wanted(tbl, record)
     CROSS JOIN LATERAL (
       SELECT r.tbl, r.record, r.state FROM records AS r
@@ -178,11 +193,12 @@ struct PostgresIngest {
       pipeline.add(Self.chains, [.int8(space), .array(devices)])
       pipeline.add(Self.buffered, [.int8(space), .array(devices)])
       PostgresUsage.addLookUp(of: incoming.map(\.principal.account), in: space, to: &pipeline)
-      add(lookUps, anchors: anchors, to: &pipeline)
+      add(lookUps, anchors: anchors, room: room.bytes, to: &pipeline)
       if needsOpenServer { pipeline.add(PostgresStatement(AccessQueries.hadTokens), []) }
     }
     let state = try spaceTimelines.state(results[0])
-    var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
+    var context = IngestContext(
+      space: state, now: now, limits: limits, quotas: quotas, room: room)
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
     }
@@ -191,7 +207,7 @@ struct PostgresIngest {
     try PostgresUsage.take(results[3], into: &context)
     try take(results[4...], lookUps, anchors: anchors, into: &context, on: connection)
     context.hasHadTokens = needsOpenServer && results.last?.isEmpty == false
-    try context.refuseIfStatesLack(incoming.count)
+    try context.boundStates(of: incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
       of: incoming.compactMap { $0.cursor?.timeline(before: state.retentionHorizon) },
       on: connection)
@@ -211,29 +227,39 @@ struct PostgresIngest {
 
   /// Adds the statements that have anything to look up.
   private func add(
-    _ lookUps: IngestLookUps, anchors: [OperationID] = [], to pipeline: inout PostgresPipeline
+    _ lookUps: IngestLookUps, anchors: [OperationID] = [], room: Int,
+    to pipeline: inout PostgresPipeline
   ) {
     let operations = anchors + lookUps.operations
     if !operations.isEmpty {
       var ids = PostgresArray<UUID>(reserving: operations.count)
       for id in operations { ids.append(high: id.value.high, low: id.value.low) }
-      pipeline.add(Self.known, [.int8(space), .array(ids)])
+      pipeline.add(Self.known, [.int8(space), .array(ids), .int8(Int64(limits.pageBytes))])
     }
-    if !lookUps.records.isEmpty {
-      var tables = PostgresArray<String>()
-      var records = PostgresArray<[UInt8]>()
-      for key in lookUps.records {
-        tables.append(utf8: key.table.utf8)
-        records.append(record: key.record)
-      }
-      let room = Int64(limits.packetStateBytes)
-      pipeline.add(Self.records, [.int8(space), .array(tables), .array(records), .int8(room)])
-    }
+    if !lookUps.records.isEmpty { add(lookUps.records, room: room, to: &pipeline) }
     if !lookUps.tables.isEmpty {
       var tables = PostgresArray<String>()
       for table in lookUps.tables.sorted() { tables.append(utf8: table.utf8) }
       pipeline.add(Self.present, [.int8(space), .array(tables)])
     }
+  }
+
+  private func add(_ keys: [RecordKey], room: Int, to pipeline: inout PostgresPipeline) {
+    let (tables, records) = PostgresSlices.arrays(keys)
+    pipeline.add(
+      Self.records, [.int8(space), .array(tables), .array(records), .int8(Int64(max(room, 0)))])
+  }
+
+  /// Looks up the states of further records.
+  func load(
+    _ keys: [RecordKey], for incoming: Int, into context: inout IngestContext,
+    on connection: PostgresConnection
+  ) throws {
+    if keys.isEmpty { return }
+    let room = context.roomForStates(of: keys)
+    let results = try connection.pipeline { add(keys, room: room, to: &$0) }
+    for row in results[0] { try take(record: row, into: &context) }
+    try context.boundStates(of: incoming)
   }
 
   /// Looks up more for a context that was loaded.
@@ -243,9 +269,10 @@ struct PostgresIngest {
     _ lookUps: IngestLookUps, for incoming: Int, into context: inout IngestContext,
     on connection: PostgresConnection
   ) throws {
-    let results = try connection.pipeline { add(lookUps, to: &$0) }
+    let room = context.roomForStates(of: lookUps.records)
+    let results = try connection.pipeline { add(lookUps, room: room, to: &$0) }
     try take(results[...], lookUps, into: &context, on: connection)
-    try context.refuseIfStatesLack(incoming)
+    try context.boundStates(of: incoming)
   }
 
   /// Takes the results of the statements that ``add(_:anchors:to:)`` has added.
@@ -258,9 +285,7 @@ struct PostgresIngest {
       for row in results.removeFirst() { try take(known: row, into: &context) }
     }
     if !lookUps.records.isEmpty {
-      for row in results.removeFirst() where !context.lacksStates {
-        try take(record: row, into: &context)
-      }
+      for row in results.removeFirst() { try take(record: row, into: &context) }
     }
     guard !lookUps.tables.isEmpty, results.removeFirst().count < lookUps.tables.count,
       context.tables == nil
@@ -274,21 +299,22 @@ struct PostgresIngest {
     guard let id = OperationID(uuidBytes: try row.uuidBytes(0)),
       let device = DeviceID(uuidBytes: try row.uuidBytes(2))
     else { return }
-    let outcome =
-      row.isNull(3) ? Outcome.applied : try row.bytes(3) { try Outcome(stored: $0) }
+    let outcome: Outcome =
+      if !row.isNull(3) {
+        try row.bytes(3) { try Outcome(stored: $0) }
+      } else {
+        try row.bool(5) ? .applied : .unquoted
+      }
     context.known[id] = KnownOperation(
       sequence: try row.int8(1), device: device, outcome: outcome,
       historyHash: UInt64(bitPattern: try row.int8(4)))
   }
 
   private func take(record row: PostgresRow, into context: inout IngestContext) throws {
-    context.lacksStates = row.isNull(2)
-    if context.lacksStates { return }
     let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
-    context.records[key] = try row.bytes(2) {
-      context.recordBytes[key] = $0.count
-      return try RecordState(stored: $0, limits: .stored)
-    }
+    context.recordBytes[key] = Int(try row.int4(2))
+    if row.isNull(3) { return }
+    context.records[key] = try row.bytes(3) { try RecordState(stored: $0, limits: .stored) }
   }
 
   private func loadBodies(

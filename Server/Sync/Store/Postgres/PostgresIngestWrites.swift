@@ -10,14 +10,24 @@ struct PostgresIngestWrites {
   let space: Int64
   let now: Int64
 
-  func add(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
+  /// Adds the operations and notices.
+  func add(history effects: IngestEffects, to pipeline: inout PostgresPipeline) {
     if !effects.operations.isEmpty { addOperations(effects.operations, to: &pipeline) }
+    if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
+  }
+
+  /// Adds the records.
+  func add(records effects: IngestEffects, to pipeline: inout PostgresPipeline) {
     addRecords(effects.records.filter(\.isNew), Self.newRecords, to: &pipeline)
     addRecords(effects.records.filter { !$0.isNew }, Self.records, to: &pipeline)
+  }
+
+  func add(_ effects: IngestEffects, to pipeline: inout PostgresPipeline) {
+    add(history: effects, to: &pipeline)
+    add(records: effects, to: &pipeline)
     if !effects.owners.isEmpty { addOwners(effects.owners, to: &pipeline) }
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addBuffered(effects, to: &pipeline)
-    if !effects.notices.isEmpty { addNotices(effects.notices, to: &pipeline) }
     if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
     var state: PostgresParameters = [
       .int8(space), .int8(effects.space.head),
@@ -66,12 +76,14 @@ struct PostgresIngestWrites {
     var kinds = PostgresArray<Int16>(reserving: count, valueBytes: count * 2)
     var times = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var bases = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
-    var data = PostgresArray<String>(reserving: count, valueBytes: count * 16)
+    let dataBytes = rows.reduce(count * 16) { $0 + ($1.data?.count ?? 0) }
+    var data = PostgresArray<String>(reserving: count, valueBytes: dataBytes)
     var columnTimes = PostgresArray<String>(reserving: count)
     var outcomes = PostgresArray<String>(reserving: count)
     var historyHashes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var marks = PostgresArray<String>(reserving: count)
-    var former = PostgresArray<String>(reserving: count)
+    let formerBytes = rows.reduce(0) { $0 + ($1.former?.count ?? 0) }
+    var former = PostgresArray<String>(reserving: count, valueBytes: formerBytes)
     for row in rows {
       ids.append(high: row.id.value.high, low: row.id.value.low)
       sequences.append(row.sequence)
@@ -130,7 +142,8 @@ struct PostgresIngestWrites {
     var records = PostgresArray<[UInt8]>(reserving: count, valueBytes: count * 17)
     var sequences = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
     var wholes = PostgresArray<Int64>(reserving: count, valueBytes: count * 8)
-    var states = PostgresArray<[UInt8]>(reserving: count, valueBytes: count * 256)
+    let stateBytes = rows.reduce(0) { $0 + $1.state.count }
+    var states = PostgresArray<[UInt8]>(reserving: count, valueBytes: stateBytes)
     var dead = PostgresArray<Bool>(reserving: count, valueBytes: count)
     for row in rows {
       tables.append(utf8: row.key.table.utf8)

@@ -171,11 +171,11 @@ package final class PostgresStore: SyncStore {
   // MARK: Packets and changes
 
   package func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, room: IngestRoom
   ) async throws(StoreError) -> IngestBatch {
     let ingest = PostgresIngest(
       space: space, limits: limits, quotas: quotas, now: now, schemas: schemas,
-      timelines: timelines, mistaken: mistaken)
+      timelines: timelines, mistaken: mistaken, room: room)
     let (before, batch) = try await IngestAttempt.repeated { matches async throws(StoreError) in
       try await run(mayUseWorker: true) { try ingest.run(packets, matches, on: $0) }
     } slice: { matcher async throws(StoreError) in

@@ -92,11 +92,11 @@ package final class SQLiteStore: SyncStore {
   }
 
   package func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, room: IngestRoom
   ) async throws(StoreError) -> IngestBatch {
     let (before, batch) = try await IngestAttempt.repeated {
       matches async throws(StoreError) in
-      try await write { try $0.ingest(packets, into: space, now: now, matches) }
+      try await write { try $0.ingest(packets, into: space, now: now, matches, room: room) }
     } slice: { matcher async throws(StoreError) in
       // Beside the writer; other readers do not wait for long either.
       try await read { file in try matcher.slice { try file.show(&$0, in: space) } }

@@ -5,7 +5,7 @@ import FerryStoredValues
 extension SQLiteStoreFile {
   /// Hands over the matches of a plan's batch operations.
   func match(
-    _ wanted: BatchMatcher, _ matches: BatchMatches, in space: Int64,
+    _ wanted: BatchMatcher, _ matches: BatchMatches, of incoming: Int, in space: Int64,
     _ context: inout IngestContext
   ) throws {
     try wanted.handOver(matches, to: &context) { operation in
@@ -17,7 +17,9 @@ extension SQLiteStoreFile {
         try revise(RecordKey(table: row.name(0), record: row.recordName(1).name), row.blobBytes(2))
       }
     } load: { keys, context in
-      for key in keys { try loadRecord(key, in: space, into: &context) }
+      var room = context.roomForStates(of: [])
+      for key in keys { try loadRecord(key, in: space, room: &room, into: &context) }
+      try context.boundStates(of: incoming)
     }
   }
 

@@ -6,22 +6,27 @@ extension SQLiteStoreFile {
   /// Applies, answers or buffers packets in one durable transaction, unless the matches of their
   /// batch operations are missing.
   func ingest(
-    _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
+    room: IngestRoom = .sliced
   ) throws -> IngestAttempt {
     let before = try head(of: space)
     do {
       return .done(
-        before: before, try apply(packets, to: space, now: now, matches))
+        before: before,
+        try IngestRestart.repeated {
+          try apply(packets, to: space, now: now, matches, from: $0, room)
+        })
     } catch let wanted as BatchesToMatch {
       return .needsMatches(wanted)
     }
   }
 
   private func apply(
-    _ packets: [IncomingPacket], to space: Int64, now: Int64, _ matches: BatchMatches
+    _ packets: [IncomingPacket], to space: Int64, now: Int64, _ matches: BatchMatches,
+    from start: IngestRestart, _ room: IngestRoom
   ) throws -> IngestBatch {
     try change(space) {
-      var context = try context(for: packets, in: space, now: now)
+      var context = try context(for: packets, in: space, now: now, room)
       for case let cursor? in packets.map(\.cursor) {
         if let anchor = cursor.anchor {
           context.known[anchor.operation] = try known(anchor.operation, in: space)
@@ -30,7 +35,9 @@ extension SQLiteStoreFile {
           context.timelineEnds[timeline] = try end(of: timeline, in: space)
         }
       }
-      let effects = try Ingest.decide(packets, in: &context) { need, context in
+      let slices = SQLiteSlices(file: self, space: space)
+      let effects = try Ingest.decide(packets, in: &context, from: start, slices: slices) {
+        need, context in
         try load(need, of: packets.count, in: space, matches, into: &context)
       }
       try save(effects, in: space, now: now)
@@ -48,13 +55,13 @@ extension SQLiteStoreFile {
     case .bodies(let keys):
       let bodies = try bodies(of: keys, in: space)
       try load(bodies.values.map { $0 }, in: space, into: &context)
-      try context.refuseIfStatesLack(count)
+      try context.boundStates(of: count)
       context.bodies.merge(bodies) { _, new in new }
     case .holders(let claims):
       for claim in claims {
         if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
       }
-    case .matches(let matcher): try match(matcher, matches, in: space, &context)
+    case .matches(let matcher): try match(matcher, matches, of: count, in: space, &context)
     }
   }
 
@@ -80,11 +87,12 @@ extension SQLiteStoreFile {
   }
 
   private func context(
-    for incoming: [IncomingPacket], in space: Int64, now: Int64
+    for incoming: [IncomingPacket], in space: Int64, now: Int64, _ room: IngestRoom
   ) throws -> IngestContext {
     let packets = incoming.map(\.packet)
     let state = try spaceState(space)
-    var context = IngestContext(space: state, now: now, limits: limits, quotas: quotas)
+    var context = IngestContext(
+      space: state, now: now, limits: limits, quotas: quotas, room: room)
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: record(SchemaChange.key, in: space))
     }
@@ -98,7 +106,7 @@ extension SQLiteStoreFile {
     }
     try loadUsage(of: incoming.map(\.principal.account), in: space, into: &context)
     try load(packets, in: space, into: &context)
-    try context.refuseIfStatesLack(incoming.count)
+    try context.boundStates(of: incoming.count)
     return context
   }
 
@@ -107,17 +115,14 @@ extension SQLiteStoreFile {
     _ packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
     try loadTables(of: packets, in: space, into: &context)
-    var room = limits.packetStateBytes
+    var (room, quotes) = (context.roomForStates(of: []), limits.pageBytes)
     for packet in packets {
       for operation in packet.operations {
-        context.known[operation.id] = try known(operation.id, in: space)
-        if context.records[operation.key] == nil, !context.lacksStates {
-          try loadRecord(operation.key, in: space, room: room, into: &context)
-          room -= context.recordBytes[operation.key] ?? 0
-        }
+        context.known[operation.id] = try known(operation.id, in: space, quoting: &quotes)
+        try loadRecord(operation.key, in: space, room: &room, into: &context)
       }
       if let dependency = packet.dependency {
-        context.known[dependency] = try known(dependency, in: space)
+        context.known[dependency] = try known(dependency, in: space, quoting: &quotes)
       }
     }
   }
@@ -184,12 +189,23 @@ extension SQLiteStoreFile {
   }
 
   func known(_ id: OperationID, in space: Int64) throws -> KnownOperation? {
+    var room = 0
+    return try known(id, in: space, quoting: &room)
+  }
+
+  /// - Parameter room: Bytes of large outcomes that are loaded; reduced by this one.
+  private func known(
+    _ id: OperationID, in space: Int64, quoting room: inout Int
+  ) throws -> KnownOperation? {
     try connection.first(
       "SELECT sequence, device, outcome, history_hash FROM operations WHERE space = ? AND id = ?",
-      space,
-      id.value
+      space, id.value
     ) { row in
-      let outcome = try row.isNull(2) ? Outcome.applied : Outcome(stored: row.textBytes(2))
+      let bytes = row.textBytes(2)
+      room -= bytes.count
+      let isQuoted = room >= 0 || bytes.count <= KnownOperation.smallOutcome
+      let outcome =
+        try row.isNull(2) ? .applied : isQuoted ? Outcome(stored: bytes) : .unquoted
       return row.uniqueID(1).map {
         KnownOperation(
           sequence: row.int64(0), device: DeviceID($0), outcome: outcome,
@@ -218,23 +234,23 @@ extension SQLiteStoreFile {
     ) { try RecordState(stored: $0.blobBytes(0), limits: .stored) }
   }
 
-  /// - Parameter room: Bytes that the state may have; a larger one is left out.
+  /// Loads a record's size, and its state if there is room for it.
+  ///
+  /// - Parameter room: Bytes of states that are still loaded; reduced by this one.
   func loadRecord(
-    _ key: RecordKey, in space: Int64, room: Int = .max, into context: inout IngestContext
+    _ key: RecordKey, in space: Int64, room: inout Int, into context: inout IngestContext
   ) throws {
-    let found = try connection.first(
-      "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?", space, key.table,
-      StoredRecordName(key.record)
-    ) { row -> (RecordState, Int)? in
-      let bytes = row.blobBytes(0)
-      if bytes.count > room { return nil }
-      return (try RecordState(stored: bytes, limits: .stored), bytes.count)
-    }
-    switch found {
-    case .some(.some(let (state, bytes))):
-      (context.records[key], context.recordBytes[key]) = (state, bytes)
-    case .some(.none): context.lacksStates = true
-    case .none: break
+    if context.recordBytes[key] != nil { return }
+    try connection.first(
+      """
+      SELECT length(state), CASE WHEN length(state) <= ? THEN state END FROM records
+      WHERE space = ? AND tbl = ? AND record = ?
+      """, room, space, key.table, StoredRecordName(key.record)
+    ) { row in
+      context.recordBytes[key] = Int(row.int64(0))
+      room -= Int(row.int64(0))
+      if row.isNull(1) { return }
+      context.records[key] = try RecordState(stored: row.blobBytes(1), limits: .stored)
     }
   }
 
@@ -242,13 +258,11 @@ extension SQLiteStoreFile {
 
   func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
     guard !effects.isEmpty else { return }
-    try saveOperations(effects.operations, in: space)
-    try saveRecords(effects.records, in: space)
+    try save(slice: effects, in: space)
     try saveOwners(effects.owners, in: space, now: now)
     try saveChains(effects.chains, in: space, now: now)
     try saveUsage(effects, in: space)
     try saveBuffer(effects, in: space, now: now)
-    try saveNotices(effects.notices, in: space)
     try saveClaims(effects.claims, in: space)
     try saveTimeline(effects.space, in: space)
     try connection.run(
@@ -259,6 +273,13 @@ extension SQLiteStoreFile {
       effects.space.head, effects.space.clock.rawValue, effects.space.newest?.value,
       effects.space.historyHash, effects.space.timeline?.value, space)
     unsettled = effects.space
+  }
+
+  /// Writes the operations, records and notices.
+  func save(slice effects: IngestEffects, in space: Int64) throws {
+    try saveOperations(effects.operations, in: space)
+    try saveRecords(effects.records, in: space)
+    try saveNotices(effects.notices, in: space)
   }
 
   private func saveOperations(
