@@ -154,6 +154,83 @@ struct HostileServerTests {
     #expect(try await replica.status().pending == 1)
   }
 
+  @Test("a receipt with another number of results confirms nothing", arguments: [0, 1, 3])
+  func miscounted(count: Int) async throws {
+    let directory = try TemporaryDirectory()
+    let isLying = Mutex(true)
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/packets"), isLying.withLock({ $0 }),
+        let packet = try? Packet(decoding: request.body ?? [], limits: .standard),
+        let tail = packet.operations.last?.id
+      else { return nil }
+      let receipt = PacketReceipt(
+        tail: tail, status: .applied, sequences: 1...2,
+        outcomes: Array(repeating: .applied, count: count))
+      return ScriptedServer.json(
+        PacketAnswer(receipt: receipt, epoch: PageMaker().epoch, head: 2, serverTime: 0).encoded())
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x'), ('b', 'y')") }
+    await #expect(throws: ReplicaError.self) { try await replica.sync() }
+    #expect(try await replica.status().pending == 2)
+    isLying.withLock { $0 = false }
+    #expect(try await replica.sync().pushed == 2)
+    #expect(server.operations.count == 2)
+  }
+
+  @Test("a confirmation that the next page contradicts is undone, and the operation is sent again")
+  func contradicted() async throws {
+    let directory = try TemporaryDirectory()
+    let isLying = Mutex(true)
+    let server = ScriptedServer { request, _ in
+      guard isLying.withLock({ $0 }) else { return nil }
+      if request.url.contains("/changes") {
+        return ScriptedServer.json(PageMaker().page([], head: 1).body)
+      }
+      guard request.url.contains("/packets"),
+        let packet = try? Packet(decoding: request.body ?? [], limits: .standard),
+        let tail = packet.operations.last?.id
+      else { return nil }
+      isLying.withLock { $0 = false }
+      let receipt = PacketReceipt(
+        tail: tail, status: .applied, sequences: 2...2, outcomes: [.applied],
+        historyHashBefore: PageMaker.historyHash(at: 1), historyHash: PageMaker.historyHash(at: 2),
+        timeline: PageMaker.timeline(at: 2))
+      return ScriptedServer.json(
+        PacketAnswer(receipt: receipt, epoch: PageMaker().epoch, head: 2, serverTime: 0).encoded())
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    for _ in 0..<3 { try await replica.sync() }
+    #expect(server.operations.map(\.key.record) == ["a"])
+    #expect(try await replica.status().pending == 0)
+  }
+
+  @Test(
+    "a page of another shape is refused, also if its head has nothing new",
+    arguments: [
+      (#""changes":[]"#, #""changes":{}"#), (#""changes":[]"#, #""changes":null"#),
+      (#""changes":[]"#, #""others":[]"#), (#""changes":[]"#, #""changes":[7]"#),
+      (#","changes":[]}"#, ""), (#""more":false"#, #""more":0"#),
+    ])
+  func shapes(old: String, new: String) async throws {
+    let directory = try TemporaryDirectory()
+    let isLying = Mutex(false)
+    let server = ScriptedServer { request, _ in
+      guard request.url.contains("/changes"), isLying.withLock({ $0 }) else { return nil }
+      return ScriptedServer.json(
+        Self.text(PageMaker().page([], head: 0).body, replacing: old, by: new))
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.sync()
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    isLying.withLock { $0 = true }
+    await #expect(throws: (any Error).self) { try await replica.sync() }
+    #expect(try await replica.status().pending == 1)
+    isLying.withLock { $0 = false }
+    #expect(try await replica.sync().pushed == 1)
+  }
+
   @Test("a device sends requests only to the origin that the user named")
   func redirects() async throws {
     let directory = try TemporaryDirectory()

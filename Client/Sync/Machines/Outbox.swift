@@ -32,10 +32,18 @@ struct Outbox: Equatable {
   /// Takes the receipts of one answer.
   ///
   /// - Returns: The receipts that newly confirm a packet, with that packet.
+  /// - Throws: ``ReplicaError/unexpectedAnswer(status:_:)`` for a receipt that cannot be of its packet;
+  ///   then nothing is confirmed.
   mutating func take(
     _ answer: PacketAnswer, _ ledger: some OutboxLedger
   ) throws -> [(receipt: PacketReceipt, packet: FrozenPacket)] {
     var confirmed: [(receipt: PacketReceipt, packet: FrozenPacket)] = []
+    for receipt in [answer.receipt] + answer.released {
+      guard let packet = packets.first(where: { $0.tail == receipt.tail }) else { continue }
+      if let fault = packet.fault(in: receipt, head: answer.head) {
+        throw ReplicaError.unexpectedAnswer(status: 200, fault)
+      }
+    }
     for receipt in [answer.receipt] + answer.released {
       guard
         let index = packets.firstIndex(where: {
@@ -188,6 +196,16 @@ struct Outbox: Equatable {
 }
 
 extension FrozenPacket {
+  /// Returns the reason why a receipt cannot be of this packet; `nil` if it can.
+  func fault(in receipt: PacketReceipt, head: SequenceNumber) -> String? {
+    if receipt.status == .buffered { return nil }
+    guard receipt.outcomes.count == operations else {
+      return "a receipt with \(receipt.outcomes.count) results for \(operations) operations"
+    }
+    guard let last = receipt.sequences?.upperBound, last > head else { return nil }
+    return "a receipt for change \(last), with a head of \(head)"
+  }
+
   /// Takes the server's receipt.
   ///
   /// - Parameter head: the head of the answer.

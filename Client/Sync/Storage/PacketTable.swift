@@ -43,6 +43,17 @@ struct PacketTable {
     try connection.exists("SELECT 1 FROM ferry_current_packets LIMIT 1")
   }
 
+  /// Returns the last operation of the newest packet under the present identifier, which the server
+  /// names if it has all of them.
+  func newestTail() throws -> OperationID? {
+    try connection.first(
+      """
+      SELECT tail FROM ferry_packets WHERE number > (SELECT chain_start FROM ferry_replica)
+        AND applied = 1 ORDER BY number DESC LIMIT 1
+      """
+    ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
+  }
+
   /// Returns the place of the last operation in a packet; 0 if there is none.
   func lastFrozenOrder() throws -> Int64 {
     try connection.first("SELECT \(Self.frozenOrder)") { $0.int64(0) } ?? 0

@@ -99,7 +99,13 @@ extension ReplicaFile {
   /// Applies the staged pages and the last one, and moves the cursor, in one transaction. A reader
   /// sees the replica before the pull or after it.
   package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
-    if try saysNothingNew(head) { return AppliedPull(refused: try kept.refusedCount()) }
+    if try saysNothingNew(head) {
+      // The head alone may hide that the page has no list of changes.
+      _ = try body.withUnsafeBytes { bytes in
+        try PageReader.read(bytes, limits: limits) { _ throws(MalformedMessage) in }
+      }
+      return AppliedPull(refused: try kept.refusedCount())
+    }
     defer { spaces.retryDeferred(after: self) }
     do {
       return try applyOnce(last: body, head, DeferredRecords())
@@ -117,6 +123,8 @@ extension ReplicaFile {
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
       state.head >= head.head, state.replacement == nil, try !kept.isAnyToTry()
     else { return false }
+    // A server that has confirmed packets and names an earlier one has lost them.
+    guard try packets.newestTail().map({ $0 == head.appliedTail }) ?? true else { return false }
     return try !packets.hasCurrent() && stagedPages.isEmpty()
   }
 
