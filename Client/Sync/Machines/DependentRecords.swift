@@ -5,7 +5,7 @@
 /// var records = DependentRecords(references: [("b", "a"), ("c", "b")])
 /// records.lacking(["a"])  // ["b": "a", "c": "b"]
 /// ```
-struct DependentRecords<Node: Hashable & Sendable>: Sendable {
+struct DependentRecords<Node: Hashable & Comparable & Sendable>: Sendable {
   private var children: [Node: [Node]] = [:]
   /// The references that were followed.
   private(set) var visits = 0
@@ -22,7 +22,8 @@ struct DependentRecords<Node: Hashable & Sendable>: Sendable {
   /// record that it refers to.
   mutating func lacking(_ leftOut: some Sequence<Node>) -> [Node: Node] {
     var seen = Set(leftOut)
-    var (waiting, lacking) = (Array(seen), [Node: Node]())
+    // In order, so that the same parent is named on each run.
+    var (waiting, lacking) = (seen.sorted(), [Node: Node]())
     while let parent = waiting.popLast() {
       for child in children[parent] ?? [] {
         visits += 1
@@ -38,6 +39,6 @@ struct DependentRecords<Node: Hashable & Sendable>: Sendable {
   mutating func references(from roots: some Sequence<Node>) -> [(child: Node, parent: Node)] {
     let roots = Set(roots)
     let reached = roots.union(lacking(roots).keys)
-    return reached.flatMap { parent in (children[parent] ?? []).map { ($0, parent) } }
+    return reached.sorted().flatMap { parent in (children[parent] ?? []).map { ($0, parent) } }
   }
 }

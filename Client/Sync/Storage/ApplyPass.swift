@@ -168,7 +168,9 @@ struct ApplyPass {
     }
     if let (reason, deferral) = deferred.deferral(of: change) {
       // The server's state of a deferred parent is here already.
-      if !isRetry, let parent = deferred.parents[change.key], try !file.kept.contains(parent) {
+      if !isRetry, let parent = deferred.parents[change.key],
+        try held.contains(parent) || !file.kept.contains(parent)
+      {
         try file.refreshes.add([parent])
       }
       try keep(change, reason: reason, deferral)
@@ -195,6 +197,8 @@ struct ApplyPass {
       let deferral = Deferral(error, isShared: plan.table.share != nil)
       // The rest of the list may change the reason, unless the row alone is at fault.
       let isFinal = isRetry || deferral == .definition
+      // Values that move between rows may need earlier ones that wait.
+      if !isFinal { noteWrite(to: plan.table.name) }
       try keep(change, reason: error.message, isFinal ? deferral : .open)
       return error.isUnique || error == ApplyPlan.ignored ? .blocked : .settled
     }
