@@ -4,12 +4,13 @@ import Synchronization
 ///
 /// ```swift
 /// let gate = FairGate(permits: 3)
-/// guard await gate.enter(.current) else { throw .busy }
-/// defer { gate.leave(.current) }
+/// let flow = WorkFlow.current
+/// guard await gate.enter(flow.path) else { throw .busy }
+/// defer { gate.leave(flow.path) }
 /// ```
 package final class FairGate: Sendable {
   private struct Waiter {
-    let flow: WorkFlow
+    let user: String
     let continuation: CheckedContinuation<Bool, Never>
   }
 
@@ -17,9 +18,9 @@ package final class FairGate: Sendable {
     var waiting = FairQueue<Waiter>()
     var running = FlowCounts()
 
-    mutating func begin(_ flow: WorkFlow, _ limits: FlowLimits) -> Bool {
-      guard limits.allow(flow.user, beside: running) else { return false }
-      running.begin(flow.user)
+    mutating func begin(_ user: String, _ limits: FlowLimits) -> Bool {
+      guard limits.allow(user, beside: running) else { return false }
+      running.begin(user)
       return true
     }
   }
@@ -46,17 +47,20 @@ package final class FairGate: Sendable {
 
   /// Waits for the caller's turn; a cancelled task waits as well. Returns `false` if too many wait;
   /// otherwise the caller calls ``leave(_:)`` when it is done.
-  package func enter(_ flow: WorkFlow) async -> Bool {
-    if state.withLock({ $0.begin(flow, limits) }) { return true }
+  ///
+  /// - Parameter path: The caller's flow, from the user inwards (``FairQueue``).
+  package func enter(_ path: [String]) async -> Bool {
+    let user = path.first ?? ""
+    if state.withLock({ $0.begin(user, limits) }) { return true }
     return await withCheckedContinuation { continuation in
       let refused = state.withLock { state -> Waiter? in
-        let waiter = Waiter(flow: flow, continuation: continuation)
+        let waiter = Waiter(user: user, continuation: continuation)
         // Somebody may have left meanwhile.
-        if state.begin(flow, limits) {
+        if state.begin(user, limits) {
           continuation.resume(returning: true)
           return nil
         }
-        state.waiting.add(waiter, to: flow.path)
+        state.waiting.add(waiter, to: path)
         return state.waiting.count > waitingMax ? state.waiting.removeHeaviest() : nil
       }
       refused?.continuation.resume(returning: false)
@@ -64,12 +68,12 @@ package final class FairGate: Sendable {
   }
 
   /// Ends a caller's turn.
-  package func leave(_ flow: WorkFlow) {
+  package func leave(_ path: [String]) {
     let next = state.withLock { state -> Waiter? in
-      state.running.end(flow.user)
+      state.running.end(path.first ?? "")
       let running = state.running
       let next = state.waiting.removeNext { limits.allow($0, beside: running) }
-      if let next { state.running.begin(next.flow.user) }
+      if let next { state.running.begin(next.user) }
       return next
     }
     next?.continuation.resume(returning: true)

@@ -16,9 +16,9 @@ struct FairGateTests {
 
   private func enter(_ gate: FairGate, _ user: String) -> Task<Bool, Never> {
     Task { [order] in
-      guard await gate.enter(WorkFlow(user: user)) else { return false }
+      guard await gate.enter([user]) else { return false }
       order.add(user)
-      gate.leave(WorkFlow(user: user))
+      gate.leave([user])
       return true
     }
   }
@@ -30,12 +30,12 @@ struct FairGateTests {
   @Test("a user that comes behind four hundred callers of another goes on second")
   func turns() async {
     let gate = FairGate(FlowLimits(all: 1))
-    #expect(await gate.enter(.own))
+    #expect(await gate.enter([""]))
     let many = (0..<400).map { _ in enter(gate, "a") }
     await wait(for: 400, at: gate)
     let single = enter(gate, "b")
     await wait(for: 401, at: gate)
-    gate.leave(.own)
+    gate.leave([""])
     for task in many + [single] { #expect(await task.value) }
     #expect(order.names.withLock { $0.firstIndex(of: "b") } == 1)
   }
@@ -43,22 +43,22 @@ struct FairGateTests {
   @Test("one user takes no more than its part, and the server's own work takes all")
   func limits() async {
     let gate = FairGate(FlowLimits(all: 3, user: 2))
-    for _ in 0..<2 { #expect(await gate.enter(WorkFlow(user: "a"))) }
+    for _ in 0..<2 { #expect(await gate.enter(["a"])) }
     let third = enter(gate, "a")
     await wait(for: 1, at: gate)
     #expect(await enter(gate, "b").value, "the last place is another's")
-    gate.leave(WorkFlow(user: "a"))
+    gate.leave(["a"])
     #expect(await third.value)
-    gate.leave(WorkFlow(user: "a"))
-    for _ in 0..<3 { #expect(await gate.enter(.own)) }
-    for _ in 0..<3 { gate.leave(.own) }
+    gate.leave(["a"])
+    for _ in 0..<3 { #expect(await gate.enter([""])) }
+    for _ in 0..<3 { gate.leave([""]) }
     #expect(gate.waitingCount == 0)
   }
 
   @Test("if too many wait, callers of the user with most are refused")
   func full() async {
     let gate = FairGate(FlowLimits(all: 1), waitingMax: 10)
-    #expect(await gate.enter(.own))
+    #expect(await gate.enter([""]))
     let many = (0..<10).map { _ in enter(gate, "a") }
     await wait(for: 10, at: gate)
     let others = (0..<3).map { enter(gate, "b\($0)") }
@@ -68,7 +68,7 @@ struct FairGateTests {
       await Task.yield()
       refused = 10 - gate.waitingCount(of: "a")
     }
-    gate.leave(.own)
+    gate.leave([""])
     for task in others { #expect(await task.value) }
     var passed = 0
     for task in many where await task.value { passed += 1 }

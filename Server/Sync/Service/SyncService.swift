@@ -315,7 +315,7 @@ package final class SyncService: Sendable {
       version: FerryVersion.current,
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
       standbyPulls: parts.store.standbyPulls, workerRequests: parts.store.workerRequests,
-      notifications: parts.store.notifications,
+      notifications: parts.store.notifications, signatures: parts.gate.signatureCounts,
       tracing: parts.tracer.map(TraceCounts.init))
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }

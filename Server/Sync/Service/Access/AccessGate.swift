@@ -120,7 +120,12 @@ package final class AccessGate: Sendable {
     let known = try await store.token(hash: hash)
     let wall = clock.wall()
     let found = AccessRule.recognise(known, now: wall)
-    keep(try? found.get(), for: hash, address: known == nil ? address : nil)
+    keep(try? found.get(), for: hash)
+    // A token that has expired is no guess.
+    if known == nil {
+      let now = clock.uptime()
+      state.withLock { $0.limiter.noteFailure(at: address, now: now) }
+    }
     if let known { state.withLock { $0.uses[known.token.id] = wall } }
     return found
   }
@@ -132,28 +137,25 @@ package final class AccessGate: Sendable {
     }
     if verifier.keysChanged() { state.withLock { $0.cache.forgetAll() } }
     let hash = text.hash
-    switch remembered(hash, address: address) {
-    case .known(let identity): return .success(identity)
-    case .unknown: return .failure(.badSignedToken("the server refused it a moment ago"))
-    case .tooManyFailures(let wait):
-      let now = clock.uptime()
-      guard state.withLock({ $0.limiter.takeSpareCheck(now: now) }) else {
-        return .failure(.tooManyFailures(wait))
-      }
-    case .nothing: break
+    let now = clock.uptime()
+    let (kept, wasKnown) = state.withLock {
+      ($0.cache.lookUp(hash, now: now), $0.cache.wasKnown(hash))
     }
-    let found = await verifier.verify(text)
-    switch found {
-    case .success(let identity):
-      state.withLock {
-        $0.cache.keep(
-          identity, for: hash, now: clock.uptime(), timeToLive: SignedTokenVerifier.timeToLive)
-      }
-    case .failure(let problem):
-      // A server that has no keys yet may know the token in a moment.
-      if problem.code == .unauthorized { keep(nil, for: hash, address: address) }
+    if let kept {
+      return kept.map { .success($0) }
+        ?? .failure(.badSignedToken("the server refused it a moment ago"))
     }
-    return found
+    // Addresses that failed are not asked here: many users share the address of a proxy.
+    let network = ListenAddress.network(of: address) ?? address
+    switch await verifier.verify(text, at: network, wasKnown: wasKnown) {
+    case .valid(let identity):
+      keep(identity, for: hash, timeToLive: SignedTokenVerifier.timeToLive)
+      return .success(identity)
+    case .forged(let problem):
+      keep(nil, for: hash)
+      return .failure(problem)
+    case .refused(let problem): return .failure(problem)
+    }
   }
 
   private enum Remembered {
@@ -192,14 +194,11 @@ package final class AccessGate: Sendable {
     }
   }
 
-  /// - Parameter address: The origin of an unknown credential, which counts as a guess; `nil` if the
-  ///   store knows the credential, even if it has expired.
-  private func keep(_ identity: Identity?, for hash: [UInt8], address: String?) {
+  private func keep(
+    _ identity: Identity?, for hash: [UInt8], timeToLive: Duration = IdentityCache.timeToLive
+  ) {
     let now = clock.uptime()
-    state.withLock { state in
-      state.cache.keep(identity, for: hash, now: now)
-      if identity == nil, let address { state.limiter.noteFailure(at: address, now: now) }
-    }
+    state.withLock { $0.cache.keep(identity, for: hash, now: now, timeToLive: timeToLive) }
   }
 
   // MARK: Rates
@@ -219,6 +218,9 @@ package final class AccessGate: Sendable {
     state.withLock { $0.limiter.count(bytes: bytes, of: principal, in: space, now: now) }
   }
 
+  /// The checks of signatures since the start; `nil` without an issuer.
+  var signatureCounts: SignatureChecks.Counts? { verifier?.counts }
+
   // MARK: Uses
 
   /// Writes down which tokens were used since the last call.
@@ -236,7 +238,7 @@ extension Problem {
   fileprivate static let noCredential = Problem(.unauthorized, "send a token of this space")
 
   static func tooManyFailures(_ wait: Duration) -> Problem {
-    .rateLimited("your address sent too many unknown tokens", wait)
+    .rateLimited("your address, or all together, sent too many unknown tokens", wait)
   }
 
   /// Returns the problem of a rate limit; the detail contains the time to wait.

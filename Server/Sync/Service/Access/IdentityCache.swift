@@ -1,6 +1,8 @@
 /// A cache of results of credentials, by the credential's hash; pure.
 ///
 /// A revoked token is let in until its entry expires, on this process at most `timeToLive` long.
+/// Good and bad credentials have tables of their own. So strangers that send bad ones push no good
+/// one out, and no result takes longer than others.
 struct IdentityCache: Sendable {
   /// How long a known token is believed.
   static let timeToLive = Duration.seconds(5)
@@ -8,47 +10,61 @@ struct IdentityCache: Sendable {
   static let unknownTimeToLive = Duration.seconds(2)
 
   private struct Entry {
-    var identity: Identity?
+    var identity: Identity
     var expiry: Duration
   }
 
-  private var entries: [[UInt8]: Entry] = [:]
+  /// Good credentials: those that were kept since the last turn, and those of the turn before.
+  private var good: [[UInt8]: Entry] = [:]
+  private var older: [[UInt8]: Entry] = [:]
+  /// The ends of bad ones.
+  private var bad: [[UInt8]: Duration] = [:]
   private let countMax: Int
 
-  /// - Parameter countMax: Entries at most; past it, all are forgotten.
+  /// - Parameter countMax: Good credentials of a turn, and bad ones. Past it, good ones of the turn
+  ///   before are forgotten, or all bad ones.
   init(countMax: Int = 10_000) { self.countMax = countMax }
 
   /// Entries kept, expired ones too.
-  var count: Int { entries.count }
+  var count: Int { good.count + older.count + bad.count }
 
   /// Returns the identity of a credential: `nil` if nothing is known, `.some(nil)` if the
   /// credential is known as invalid.
   func lookUp(_ hash: [UInt8], now: Duration) -> Identity?? {
-    guard let entry = entries[hash], now < entry.expiry else { return nil }
-    return .some(entry.identity)
+    if let entry = good[hash] ?? older[hash] {
+      return now < entry.expiry ? .some(entry.identity) : nil
+    }
+    guard let expiry = bad[hash], now < expiry else { return nil }
+    return .some(nil)
   }
 
   /// Returns whether the credential was good when it was last looked up.
-  func wasKnown(_ hash: [UInt8]) -> Bool { entries[hash]?.identity != nil }
+  func wasKnown(_ hash: [UInt8]) -> Bool { good[hash] != nil || older[hash] != nil }
 
   mutating func keep(
     _ identity: Identity?, for hash: [UInt8], now: Duration,
     timeToLive: Duration = IdentityCache.timeToLive
   ) {
-    if entries.count >= countMax {
-      entries = entries.filter { $0.value.identity != nil }
-      if entries.count >= countMax { entries = entries.filter { now < $0.value.expiry } }
-      if entries.count >= countMax { entries = [:] }
+    good[hash] = nil
+    older[hash] = nil
+    guard let identity else {
+      if bad.count >= countMax { bad = [:] }
+      bad[hash] = now + Self.unknownTimeToLive
+      return
     }
-    let life = identity == nil ? Self.unknownTimeToLive : timeToLive
-    entries[hash] = Entry(identity: identity, expiry: now + life)
+    bad[hash] = nil
+    if good.count >= countMax { (older, good) = (good, [:]) }
+    good[hash] = Entry(identity: identity, expiry: now + timeToLive)
   }
 
   /// Forgets the results of all checks. Good credentials stay known as good, so that guesses from
   /// the same address do not lock them out.
   mutating func forgetAll() {
-    entries = entries.compactMapValues { entry in
-      entry.identity.map { Entry(identity: $0, expiry: .zero) }
+    bad = [:]
+    for table in [\Self.good, \Self.older] {
+      self[keyPath: table] = self[keyPath: table].mapValues {
+        Entry(identity: $0.identity, expiry: .zero)
+      }
     }
   }
 }

@@ -135,25 +135,25 @@ struct RateLimiter: Sendable {
   private var failureRate: Double { Double(limits.failures) / 60 }
   private var failureBurst: Double { Double(max(1, limits.failures)) }
 
+  /// Look-ups of unknown tokens a second, of all addresses together; a few seconds of them at once.
+  private static let guessRate = 100.0
+  private static let guessBurst = 1_000.0
+  private var guesses = TokenBucket(burst: guessBurst, now: .zero)
+
   /// Returns how long an address has to wait before another unknown credential of it is looked up.
   mutating func failureWait(at address: String, now: Duration) -> Duration? {
-    guard limits.failures > 0, var bucket = addresses[Self.network(address)] else { return nil }
+    guard limits.failures > 0 else { return nil }
+    if let wait = guesses.wait(rate: Self.guessRate, burst: Self.guessBurst, now: now) {
+      return wait
+    }
+    guard var bucket = addresses[Self.network(address)] else { return nil }
     return bucket.wait(rate: failureRate, burst: failureBurst, now: now)
   }
 
-  /// JSON Web Tokens checked in a second although their addresses failed too often. A check takes
-  /// about 0.1 ms of the processor and needs no call to the store.
-  private static let spareCheckRate = 200.0
-  private var spareChecks = TokenBucket(burst: spareCheckRate, now: .zero)
-
-  /// Returns whether a token is checked although its address failed too often.
-  mutating func takeSpareCheck(now: Duration) -> Bool {
-    spareChecks.take(1, rate: Self.spareCheckRate, burst: Self.spareCheckRate, now: now) == nil
-  }
-
-  /// Counts a credential that was not good.
+  /// Counts a credential that the store does not know.
   mutating func noteFailure(at address: String, now: Duration) {
     guard limits.failures > 0 else { return }
+    guesses.force(1, rate: Self.guessRate, burst: Self.guessBurst, now: now)
     let network = Self.network(address)
     if addresses[network] == nil {
       Self.bound(&addresses, to: countMax) { [self] bucket in

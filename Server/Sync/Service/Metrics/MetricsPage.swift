@@ -20,6 +20,8 @@ struct MetricsPage {
   var workerRequests: SharedWork?
   /// `nil` for a store of one process.
   var notifications: NodeNotifications?
+  /// `nil` without an issuer of JSON Web Tokens.
+  var signatures: SignatureChecks.Counts?
   /// `nil` if no spans are exported.
   var tracing: TraceCounts?
 
@@ -31,6 +33,7 @@ struct MetricsPage {
     writeSharedWork(&text)
     writeNotifications(&text)
     writeLoad(&text)
+    writeSignatures(&text)
     writeRetention(&text)
     writeTracing(&text)
     writeProcess(&text)
@@ -161,6 +164,19 @@ struct MetricsPage {
     text.sample("ferry_memory_waiting", load.memory.waiting)
     text.metric("ferry_memory_refused_total", "counter", "Requests that found no memory.")
     text.sample("ferry_memory_refused_total", load.memory.refused)
+  }
+
+  private func writeSignatures(_ text: inout PrometheusText) {
+    guard let signatures else { return }
+    text.metric(
+      "ferry_signed_tokens_total", "counter",
+      "JSON Web Tokens that were new to this node, by the result of their check.")
+    for (result, count) in [
+      ("valid", signatures.valid), ("forged", signatures.forged),
+      ("unchecked", signatures.unchecked), ("given_up", signatures.givenUp),
+    ] {
+      text.sample("ferry_signed_tokens_total", count, [("result", result)])
+    }
   }
 
   private func writeRetention(_ text: inout PrometheusText) {

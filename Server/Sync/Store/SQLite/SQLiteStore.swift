@@ -66,7 +66,7 @@ package final class SQLiteStore: SyncStore {
   func write<T: Sendable>(
     for function: String = #function, _ body: @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    let flow = WorkFlow.current
+    let flow = WorkFlow.current.path
     guard await writeTurns.enter(flow) else { throw .tooMuchWaits }
     defer { writeTurns.leave(flow) }
     return try await writer.run(for: function, body)
@@ -77,7 +77,7 @@ package final class SQLiteStore: SyncStore {
     for function: String = #function,
     _ body: @escaping @Sendable (SQLiteStoreFile) throws -> T
   ) async throws(StoreError) -> T {
-    let flow = WorkFlow.current
+    let flow = WorkFlow.current.path
     guard await readTurns.enter(flow) else { throw .tooMuchWaits }
     defer { readTurns.leave(flow) }
     // Picks the first of the readers that have least to do. A reader that was used before has the

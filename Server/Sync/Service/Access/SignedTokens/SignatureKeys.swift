@@ -96,16 +96,27 @@ package struct SignatureKeys: Sendable {
     case forged
     /// No key has its identifier and type: perhaps a newer set has.
     case unknownKey
+    /// No key set could be read so far.
+    case noKeys
+  }
+
+  /// Returns the keys that may have signed the token.
+  private func candidates(for token: SignedToken) -> [Entry] {
+    let fitting = entries.filter { $0.algorithm == token.algorithm }
+    guard let id = token.keyID else { return fitting }
+    let named = fitting.filter { $0.id?.utf8.elementsEqual(id.utf8) == true }
+    // A key without a name may be the right one.
+    return named.isEmpty ? fitting.filter { $0.id == nil } : named
+  }
+
+  /// Returns the name of the key that the token claims, empty for one without a name; `nil` if no
+  /// key has its identifier and type.
+  func claimedKey(of token: SignedToken) -> String? {
+    candidates(for: token).first.map { token.keyID == nil ? "" : $0.id ?? "" }
   }
 
   func check(_ token: SignedToken) -> Verdict {
-    let fitting = entries.filter { $0.algorithm == token.algorithm }
-    var candidates = fitting
-    if let id = token.keyID {
-      candidates = fitting.filter { $0.id?.utf8.elementsEqual(id.utf8) == true }
-      // A key without a name may be the right one.
-      if candidates.isEmpty { candidates = fitting.filter { $0.id == nil } }
-    }
+    let candidates = candidates(for: token)
     guard !candidates.isEmpty else { return .unknownKey }
     let isValid = candidates.prefix(Self.triesMax).contains { entry in
       switch entry.material {

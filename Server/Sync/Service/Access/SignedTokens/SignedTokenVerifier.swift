@@ -48,8 +48,19 @@ package final class SignedTokenVerifier: Sendable {
   private let clock: ServiceClock
   private let log: ServiceLog
   private let state = Mutex(State())
+  private let checks: SignatureChecks
 
-  package init(_ rules: ClaimRules, keys source: KeySource, clock: ServiceClock, log: ServiceLog) {
+  package convenience init(
+    _ rules: ClaimRules, keys source: KeySource, clock: ServiceClock, log: ServiceLog
+  ) {
+    self.init(rules, keys: source, clock: clock, log: log, checks: SignatureChecks())
+  }
+
+  init(
+    _ rules: ClaimRules, keys source: KeySource, clock: ServiceClock, log: ServiceLog,
+    checks: SignatureChecks
+  ) {
+    self.checks = checks
     self.rules = rules
     self.source = source
     self.clock = clock
@@ -64,6 +75,9 @@ package final class SignedTokenVerifier: Sendable {
   /// Reads the keys now, however recently they were read. The last good keys stay if it throws.
   package func reload() async throws(KeySourceError) { try await load() }
 
+  /// The checks since the start.
+  var counts: SignatureChecks.Counts { checks.counts }
+
   /// Returns whether other keys are in force since the last call.
   func keysChanged() -> Bool {
     state.withLock { state in
@@ -72,37 +86,66 @@ package final class SignedTokenVerifier: Sendable {
     }
   }
 
-  /// Returns the identity behind a token, or why it is refused.
-  func verify(_ text: SignedText) async -> Result<Identity, Problem> {
-    do {
-      let token = try SignedToken(text)
-      if let fault = await fault(of: token) { return .failure(fault) }
-      return try SignedClaims(token.payload, grantsClaim: rules.grantsClaim)
-        .checked(by: rules, now: clock.wall())
-    } catch {
-      return .failure(.badSignedToken(error.reason))
-    }
+  /// The result of a token.
+  enum Answer: Sendable {
+    case valid(Identity)
+    /// The signature is wrong.
+    case forged(Problem)
+    /// The token costs no check, or could not be checked now.
+    case refused(Problem)
   }
 
-  private func fault(of token: SignedToken) async -> Problem? {
+  /// Returns the identity behind a token, or why it is refused. Only a token of the issuer that fits
+  /// in all but its signature is checked.
+  ///
+  /// - Parameters:
+  ///   - address: The sender's.
+  ///   - wasKnown: Whether the token was good at its last check.
+  func verify(_ text: SignedText, at address: String, wasKnown: Bool = false) async -> Answer {
+    let token: SignedToken
+    let identity: Identity
+    do {
+      token = try SignedToken(text)
+      identity = try SignedClaims(token.payload, grantsClaim: rules.grantsClaim)
+        .checked(by: rules, now: clock.wall()).get()
+    } catch {
+      checks.countUnchecked()
+      let fault = (error as? SignedTokenFault).map { Problem.badSignedToken($0.reason) }
+      return .refused(fault ?? error as? Problem ?? .badSignedToken("it cannot be read"))
+    }
+    let subject = identity.principal.id
+    return await verdict(on: token) { key in
+      [wasKnown ? "known" : "key:" + key, address, subject]
+    }.answer(identity)
+  }
+
+  /// - Parameter path: The path of a check against a claimed key (``SignatureChecks``).
+  private func verdict(
+    on token: SignedToken, _ path: (_ key: String) -> [String]
+  ) async -> SignatureKeys.Verdict? {
     let now = clock.uptime()
-    let (keys, isDue) = state.withLock { ($0.keys, $0.refresh.isDue(now: now)) }
-    var verdict = keys?.check(token) ?? .unknownKey
-    if verdict == .unknownKey {
-      await refresh(now: now)
-      guard let keys = state.withLock({ $0.keys }) else {
-        return Problem(.unavailable, "the keys of the tokens' issuer cannot be read at the moment")
-      }
-      verdict = keys.check(token)
-    } else if isDue {
-      beginRefresh(now: now)
+    let (keys, number, isDue) = state.withLock {
+      ($0.keys, $0.loadInForce, $0.refresh.isDue(now: now))
     }
-    switch verdict {
-    case .valid: return nil
-    case .forged: return .badSignedToken("its signature is wrong")
-    case .unknownKey:
-      return .badSignedToken("the issuer has no key with its identifier and type that signed it")
+    let verdict = await check(token, keys, path)
+    guard verdict == .unknownKey else {
+      if isDue { beginRefresh(now: now) }
+      return verdict
     }
+    await refresh(now: now)
+    let (newer, newNumber) = state.withLock { ($0.keys, $0.loadInForce) }
+    guard newer != nil else { return .noKeys }
+    return newNumber == number ? verdict : await check(token, newer, path)
+  }
+
+  private func check(
+    _ token: SignedToken, _ keys: SignatureKeys?, _ path: (_ key: String) -> [String]
+  ) async -> SignatureKeys.Verdict? {
+    guard let keys, let key = keys.claimedKey(of: token) else {
+      checks.countUnchecked()
+      return .unknownKey
+    }
+    return await checks.run(path(key)) { keys.check(token) }
   }
 
   // MARK: Keys
@@ -156,6 +199,25 @@ package final class SignedTokenVerifier: Sendable {
       state.refresh.succeed(now: arrived)
       guard state.document != document else { return }
       (state.keys, state.document, state.hasChanged) = (keys, document, true)
+    }
+  }
+}
+
+extension SignatureKeys.Verdict? {
+  /// Returns the answer about a token with an identity.
+  fileprivate func answer(_ identity: Identity) -> SignedTokenVerifier.Answer {
+    switch self {
+    case .valid: .valid(identity)
+    case .forged: .forged(.badSignedToken("its signature is wrong"))
+    case .unknownKey:
+      .refused(
+        .badSignedToken("the issuer has no key with its identifier and type that signed it"))
+    case .noKeys:
+      .refused(
+        Problem(.unavailable, "the keys of the tokens' issuer cannot be read at the moment"))
+    case nil:
+      .refused(
+        Problem(.unavailable, "too many JSON Web Tokens wait for the check of their signatures"))
     }
   }
 }
