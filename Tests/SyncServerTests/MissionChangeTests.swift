@@ -11,12 +11,12 @@ struct MissionChangeTests {
   private let id = MissionSamples.id("tour")
 
   private func publish(
-    _ version: Int64, last: Int64, over stored: RecordState? = nil, in state: SpaceState? = nil,
-    now: Int64 = 1_000
+    _ version: Int64, last: Int64, over stored: RecordState? = nil, count: Int = 0,
+    in state: SpaceState? = nil, now: Int64 = 1_000
   ) -> Result<MissionChange.Decision, Problem> {
     MissionChange.publish(
-      MissionSamples.record(version: version), last: last, stored: stored, in: state ?? space,
-      now: now, random: 5)
+      MissionSamples.record(version: version), last: last, stored: stored, count: count,
+      in: state ?? space, now: now, random: 5)
   }
 
   private func state(_ effects: IngestEffects) throws -> RecordState {
@@ -37,6 +37,25 @@ struct MissionChangeTests {
       effects.space.historyHash == HistoryHash.appending(row.id, at: row.time, base: 41, to: 9))
     #expect(effects.records.map(\.isNew) == [true])
     #expect(MissionRecord(id, stored: try state(effects)) == decision.record)
+  }
+
+  @Test("a space has a limited number of missions, and those in force get new versions")
+  func many() throws {
+    let full = MissionLimits.standard.missions
+    let first = try publish(1, last: 0, count: full - 1).get()
+    guard case .failure(let problem) = publish(1, last: 0, count: full) else {
+      Issue.record("one more than the limit was published")
+      return
+    }
+    #expect(problem.code == .storageQuota && problem.detail.contains("10000 missions"))
+    let next = publish(
+      2, last: 1, over: try state(first.effects), count: full, in: first.effects.space)
+    #expect(try !next.get().effects.isEmpty)
+    // A mission that was retracted is a new one.
+    let gone = MissionChange.retract(
+      id, stored: try state(first.effects), in: first.effects.space, now: 5, random: 6)
+    let back = publish(2, last: 1, over: try state(gone), count: full, in: gone.space)
+    #expect(throws: Problem.self) { try back.get() }
   }
 
   @Test("a later version wins even if the server's clock went back")

@@ -47,18 +47,28 @@ extension ReplicaFile {
       report.faults.append(
         TableFault(table: left, reason: "the space has more tables than the \(room) it may have"))
     }
-    for tables in order {
-      // They may refer to each other.
-      if tables.count > 1, (try? trackAbsent(tables, key)) != nil {
-        report.tracked += tables
-        continue
-      }
-      for table in tables {
-        let isTracked = try report.noting(table) { try trackAbsent([table], key) }
-        if isTracked { report.tracked.append(table) }
-      }
-    }
+    try track(order[...], key, &report)
     return report
+  }
+
+  /// Tracks groups of absent tables at once, or, if one of them cannot be tracked, each half by
+  /// itself: a step costs about as much for one table as for all.
+  private func track(_ groups: ArraySlice<[Name]>, _ key: Name, _ report: inout TrackReport) throws
+  {
+    let tables = groups.flatMap { $0 }
+    if tables.count > 1, (try? trackAbsent(tables, key)) != nil {
+      report.tracked += tables
+      return
+    }
+    if groups.count > 1 {
+      let middle = groups.startIndex + groups.count / 2
+      try track(groups[..<middle], key, &report)
+      return try track(groups[middle...], key, &report)
+    }
+    for table in tables {
+      let isTracked = try report.noting(table) { try trackAbsent([table], key) }
+      if isTracked { report.tracked.append(table) }
+    }
   }
 
   /// Tracks all ordinary tables of the file that are not tracked, parents before children. A table that

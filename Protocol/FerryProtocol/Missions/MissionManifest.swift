@@ -129,6 +129,8 @@ public struct MissionManifest: Sendable, Equatable {
 public struct MissionLimits: Sendable, Equatable {
   /// Bytes of a manifest.
   public var manifestBytes = 64 << 20
+  /// Missions in force in a space; each version of a bundle counts.
+  public var missions = 10_000
   /// Items of a mission.
   public var items = 100_000
   /// Bytes of an item: 4 TiB.

@@ -8,6 +8,9 @@ package enum MissionChange {
     RecordKey(table: MissionRecord.table, record: Name(id.value))
   }
 
+  /// The most missions in force in a space: each device keeps the whole catalogue.
+  package static let countMax = MissionLimits.standard.missions
+
   /// The data for the store to write, with the record after the change.
   package struct Decision: Sendable, Equatable {
     package let record: MissionRecord
@@ -20,10 +23,11 @@ package enum MissionChange {
   /// - Parameters:
   ///   - last: The last version that was published; 0 if none was.
   ///   - stored: The catalogue's record as it is; `nil` if there is none.
+  ///   - count: The missions in force; see ``countMax``.
   ///   - random: For the operation's identifier.
   package static func publish(
-    _ record: MissionRecord, last: Int64, stored: RecordState?, in space: SpaceState, now: Int64,
-    random: UInt64
+    _ record: MissionRecord, last: Int64, stored: RecordState?, count: Int, in space: SpaceState,
+    now: Int64, random: UInt64
   ) -> Result<Decision, Problem> {
     // The client repeats a request if its answer was lost.
     if let current = MissionRecord(record.id, stored: stored), record.isSame(as: current) {
@@ -37,6 +41,7 @@ package enum MissionChange {
     guard record.version == last + 1 else {
       return .failure(.staleMission(record.id, record.version, last: last))
     }
+    if stored?.isAlive != true, count >= countMax { return .failure(.tooManyMissions(count)) }
     var effects = IngestEffects(space: space)
     effects.writeAsServer(
       key(record.id), record.columns, over: stored, now: now, random: random)
@@ -129,6 +134,13 @@ extension Problem {
       .missionConflict,
       "version \(id.version) of bundle \(id.name) was withdrawn, and devices have left it: publish "
         + "another version")
+  }
+
+  fileprivate static func tooManyMissions(_ count: Int) -> Problem {
+    Problem(
+      .storageQuota,
+      "the space has \(count) missions and versions of bundles, and no more are allowed: retract one"
+    )
   }
 
   package static func staleMission(_ id: MissionID, _ version: Int64, last: Int64) -> Problem {

@@ -35,6 +35,23 @@ struct PostgresMissions {
     try RecordState(stored: bytes, limits: .stored)
   }
 
+  private static let count = PostgresStatement(
+    "mission_count",
+    """
+    SELECT count(*) FROM (
+      SELECT 1 FROM records WHERE space = $1 AND tbl = $2 AND NOT dead LIMIT $3) AS found
+    """)
+
+  /// Returns the number of missions in force, up to the limit.
+  private func count(on connection: PostgresConnection) throws -> Int {
+    let rows = try connection.query(
+      Self.count,
+      [
+        .int8(space), .text(MissionRecord.table.text), .int8(Int64(MissionChange.countMax)),
+      ])
+    return Int(try rows[0].int8(0))
+  }
+
   // MARK: Changes
 
   private static let version = PostgresStatement(
@@ -60,7 +77,8 @@ struct PostgresMissions {
       let locked = try PostgresTimelines(space: space, own: timelines).lock(on: connection)
       let (last, state) = try stored(record.id, on: connection)
       let decision = MissionChange.publish(
-        record, last: last, stored: state, in: locked, now: now, random: random)
+        record, last: last, stored: state, count: try count(on: connection), in: locked, now: now,
+        random: random)
       guard case .success(let change) = decision, !change.effects.isEmpty else {
         return (IngestEffects?.none, decision.map(\.record))
       }

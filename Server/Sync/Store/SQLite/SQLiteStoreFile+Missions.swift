@@ -17,6 +17,16 @@ extension SQLiteStoreFile {
     ) { $0.int64(0) } ?? 0
   }
 
+  /// Returns the number of missions in force, up to the limit.
+  private func missionCount(in space: Int64) throws -> Int {
+    try connection.first(
+      """
+      SELECT count(*) FROM (
+        SELECT 1 FROM records WHERE space = ? AND tbl = ? AND NOT dead LIMIT ?)
+      """, space, MissionRecord.table, MissionChange.countMax
+    ) { Int($0.int64(0)) } ?? 0
+  }
+
   // MARK: Changes
 
   func publishMission(
@@ -27,7 +37,7 @@ extension SQLiteStoreFile {
       let decision = MissionChange.publish(
         record, last: try lastVersion(of: record.id, in: space),
         stored: try self.record(MissionChange.key(record.id), in: space),
-        in: try spaceState(space), now: now, random: random)
+        count: try missionCount(in: space), in: try spaceState(space), now: now, random: random)
       guard case .success(let change) = decision, !change.effects.isEmpty else {
         return decision.map(\.record)
       }
