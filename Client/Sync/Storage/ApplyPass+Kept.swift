@@ -26,7 +26,12 @@ extension ApplyPass {
     // Deletes that refer to each other are decided together.
     if !held.isEmpty { try file.kept.openRows() }
     // An applied record may be the one for which others wait.
-    repeat { try settleKept(.open) } while try file.kept.hasOpen()
+    repeat {
+      let blocked = try retryKept(.open)
+      if !blocked.isEmpty { try move(blocked) }
+      // Such a record may need the place of one that is deleted as soon as its children have moved.
+      if !held.isEmpty { for key in blocked { try file.kept.open(waitingFor: key) } }
+    } while try file.kept.hasOpen()
   }
 
   /// Lets the next retry try changes for which writes of this pass have perhaps made room.

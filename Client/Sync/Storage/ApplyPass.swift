@@ -163,7 +163,7 @@ struct ApplyPass {
     }
     if !isSettlingHeld && isToHold(change, isRetry) {
       if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }
-      try hold(change)
+      try hold(change, isRetry: isRetry)
       return .settled
     }
     if let (reason, deferral) = deferred.deferral(of: change) {
@@ -182,7 +182,7 @@ struct ApplyPass {
     if hasKept { try file.kept.forget(change.key) }
     do {
       guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
-        try hold(change)
+        try hold(change, isRetry: isRetry)
         return .settled
       }
       applied += 1
@@ -285,8 +285,9 @@ struct ApplyPass {
   }
 
   /// Lets a delete wait for the rest of the list.
-  private mutating func hold(_ change: Change) throws {
+  private mutating func hold(_ change: Change, isRetry: Bool) throws {
     held.insert(change.key)
+    if !isRetry { noteWrite(to: change.key.table) }
     try keep(change, reason: "records here refer to it (foreign key)", .rows)
   }
 

@@ -46,7 +46,9 @@ extension KeptChanges {
     var isAny = false
     for table in tables {
       isAny = true
-      try connection.run("UPDATE ferry_kept SET waits = 0 WHERE waits = 3 AND tbl = ?", table)
+      try connection.run(
+        "UPDATE ferry_kept INDEXED BY ferry_kept_table SET waits = 0 WHERE waits = 3 AND tbl = ?",
+        table)
     }
     if isAny { try openRows() }
   }

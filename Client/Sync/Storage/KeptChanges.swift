@@ -66,7 +66,8 @@ struct KeptChanges {
 
   /// Returns the number of records that the local schema rejected.
   func refusedCount() throws -> Int {
-    try connection.count("SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL")
+    try connection.count(
+      "SELECT count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL")
   }
 
   // MARK: Writing

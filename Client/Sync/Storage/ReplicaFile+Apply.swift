@@ -224,8 +224,8 @@ extension ReplicaFile {
     }
     let (isKeeping, rest) = try keepParents(of: violations, &deferred)
     if isKeeping { return [] }
-    return try rest.filter { row in
-      guard row.isTracked, let parent = try parent(of: row) else { return true }
+    return rest.filter { row in
+      guard let parent = row.parent else { return true }
       if violations.deleted[parent] == nil {
         deferred.parents[row.child] = parent
         return true
@@ -247,7 +247,7 @@ extension ReplicaFile {
         if deferred.held.insert(target).inserted { isKeeping = true }
         continue
       }
-      guard !deferred.isRecallOff, let parent = try parent(of: row) else { continue }
+      guard !deferred.isRecallOff, let parent = row.parent else { continue }
       deferred.parents[row.child] = parent
       guard try canRecall(parent, tombstone: violations.deleted[parent]) else { continue }
       if row.link.rule == .ask { deferred.asked.insert(parent) }
@@ -315,7 +315,7 @@ extension ReplicaFile {
         continue
       }
       let count = deferred.reasons.count
-      for row in found where row.isTracked { deferred.parents[row.child] = try parent(of: row) }
+      for row in found where row.isTracked { deferred.parents[row.child] = row.parent }
       if let dependants { deferred.leaveOut(Set(found.map(\.child)), dependants) }
       // If other rows lack a parent by these changes, nothing is applied.
       if deferred.reasons.count == count { return }

@@ -10,6 +10,8 @@ struct DanglingRow {
   let isTracked: Bool
   /// The values of the foreign key's columns.
   let values: [Value]
+  /// The tracked record to whose key the row refers; `nil` if there is none.
+  var parent: RecordKey?
 }
 
 /// Foreign keys that a pull would leave dangling.
@@ -34,15 +36,16 @@ extension ReplicaFile {
     } ?? nil
   }
 
-  /// Returns the tracked record to whose key a dangling row refers; `nil` if there is none.
-  func parent(of row: DanglingRow) throws -> RecordKey? {
-    guard let tracked = try trackedTable(local: row.link.parent),
+  /// Returns the tracked record to whose key a row refers; `nil` if there is none. Numbers of mapped
+  /// keys are known only within the transaction that has chosen them.
+  private func parent(by link: ParentLink, _ values: [Value]) throws -> RecordKey? {
+    guard let tracked = try trackedTable(local: link.parent),
       let parent = try? schema(of: tracked)
     else { return nil }
     let values = parent.keys.compactMap { key in
-      row.link.to.firstIndex { $0.folded == key.local.folded }.map { row.values[$0] }
+      link.to.firstIndex { $0.folded == key.local.folded }.map { values[$0] }
     }
-    guard values.count == row.link.to.count, values.count == parent.keys.count else { return nil }
+    guard values.count == link.to.count, values.count == parent.keys.count else { return nil }
     return try record(of: parent, key: values).map { RecordKey(table: tracked, record: Name($0)) }
   }
 
@@ -66,7 +69,7 @@ extension ReplicaFile {
       isTracked
       ? table.record(of: "c") : from.map { "quote(\($0))" }.joined(separator: " || ',' || ")
     let match = zip(link.to, from).map { "p.\(quoted($0)) = \($1)" }.joined(separator: " AND ")
-    return try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT \(record), \(from.joined(separator: ", "))
       FROM \(quoted(table.local)) AS c
@@ -78,6 +81,11 @@ extension ReplicaFile {
         child: RecordKey(table: table.name, record: row.name(0)), link: link,
         isTracked: isTracked,
         values: link.from.indices.map { row.value(Int32($0) + 1) })
+    }
+    return try rows.map { row in
+      var row = row
+      if isTracked { row.parent = try parent(by: link, row.values) }
+      return row
     }
   }
 }
