@@ -197,7 +197,10 @@ extension ReplicaFile {
           }
         }
       } catch let violations as ViolationsFound {
-        let rows = try orphans(among: violations, &deferred)
+        // Outside of a transaction, each query would lock the file.
+        let rows = try connection.transaction(.deferred) {
+          try orphans(among: violations, &deferred)
+        }
         let added = Set(rows.map(\.child)).subtracting(deferred.reasons.keys).subtracting(settled)
         deferred.leaveOut(added, violations.dependants, besides: settled)
         guard added.isEmpty else { continue }

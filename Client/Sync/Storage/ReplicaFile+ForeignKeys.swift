@@ -36,17 +36,23 @@ extension ReplicaFile {
     } ?? nil
   }
 
-  /// Returns the tracked record to whose key a row refers; `nil` if there is none. Numbers of mapped
-  /// keys are known only within the transaction that has chosen them.
-  private func parent(by link: ParentLink, _ values: [Value]) throws -> RecordKey? {
+  /// Adds the tracked records to whose keys rows refer by one foreign key. Numbers of mapped keys are
+  /// known only within the transaction that has chosen them.
+  private func addParents(to rows: [DanglingRow], by link: ParentLink) throws -> [DanglingRow] {
     guard let tracked = try trackedTable(local: link.parent),
       let parent = try? schema(of: tracked)
-    else { return nil }
-    let values = parent.keys.compactMap { key in
-      link.to.firstIndex { $0.folded == key.local.folded }.map { values[$0] }
+    else { return rows }
+    let places = parent.keys.compactMap { key in
+      link.to.firstIndex { $0.folded == key.local.folded }
     }
-    guard values.count == link.to.count, values.count == parent.keys.count else { return nil }
-    return try record(of: parent, key: values).map { RecordKey(table: tracked, record: Name($0)) }
+    guard places.count == link.to.count, places.count == parent.keys.count else { return rows }
+    return try rows.map { row in
+      var row = row
+      row.parent = try record(of: parent, key: places.map { row.values[$0] }).map {
+        RecordKey(table: tracked, record: Name($0))
+      }
+      return row
+    }
   }
 
   /// Returns the identifier of a record with this key, also if it has no row; `nil` if there is none.
@@ -82,11 +88,7 @@ extension ReplicaFile {
         isTracked: isTracked,
         values: link.from.indices.map { row.value(Int32($0) + 1) })
     }
-    return try rows.map { row in
-      var row = row
-      if isTracked { row.parent = try parent(by: link, row.values) }
-      return row
-    }
+    return isTracked ? try addParents(to: rows, by: link) : rows
   }
 }
 
