@@ -141,7 +141,7 @@ let package = Package(
       "FerrySyncClient", "Client/Sync",
       needs: [
         "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
-        "FerryCompression", "FerryExecutors", "FerryTracing",
+        "FerryCompression", "FerryExecutors", "FerryTracing", "FerryPlatform",
       ]),
     library(
       "FerryFiles", "Client/Files",
@@ -179,7 +179,7 @@ let package = Package(
       "FerryCommand", "Client/FerryCommand",
       needs: [
         "Ferry", "FerryShell", "FerryTableImport", "FerryCommandLine", "FerryLineEditor",
-        "FerryProtocol", "FerryTransport",
+        "FerryProtocol", "FerryTransport", "FerryPlatform",
       ]),
 
     // Apps, as a user of the library writes them.
@@ -275,7 +275,8 @@ let package = Package(
     tests("CompressionTests", needs: ["FerryCompression", "FerryTestSupport"]),
     tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),
     tests(
-      "CommandLineTests", needs: ["FerryCommandLine", "FerryLineEditor", "FerryTestSupport"]),
+      "CommandLineTests",
+      needs: ["FerryCommandLine", "FerryLineEditor", "FerryPlatform", "FerryTestSupport"]),
     tests(
       "NetworkingTests",
       needs: [

@@ -1,4 +1,5 @@
 import FerryCommandLine
+import FerryPlatform
 
 /// Commands in hints, for a space that is not the file's first one; pure.
 enum CommandHint {
@@ -17,7 +18,7 @@ enum CommandHint {
     guard let space else { return lines }
     return lines.map { line in
       // Every second part is between backticks.
-      let parts = line.split(separator: "`", omittingEmptySubsequences: false)
+      let parts = line.parts(at: "`")
       guard parts.count.isMultiple(of: 2) == false else { return line }
       return parts.enumerated().map { index, part in
         index.isMultiple(of: 2) ? String(part) : command(part, in: space)
@@ -36,16 +37,23 @@ enum CommandHint {
   }
 
   private static func command(_ command: Substring, in space: String) -> String {
-    var words = command.split(separator: " ")
+    var words = command.words()
     guard words.count > 1, words[0] == "ferry", !ofFile.contains(words[1]),
       !words.contains("--in"), !words.contains("--help")
     else { return String(command) }
-    guard words[1] == "init" else { return "\(command) --in \(space)" }
+    guard words[1] == "init" else { return adding("--in \(space)", to: command) }
     // Without options it is about the file.
     guard words.count > 2 else { return String(command) }
     if let option = words.firstIndex(of: "--space") {
       words.removeSubrange(option..<min(option + 2, words.count))
     }
     return (["ferry", "join", Substring(space)] + words.dropFirst(2)).joined(separator: " ")
+  }
+
+  /// Adds an option before the words that ``SuggestedCommand`` has quoted, or that no option may follow.
+  private static func adding(_ option: String, to command: Substring) -> String {
+    let ends = [" -- ", " '"].compactMap { command.utf8.firstRange(of: $0.utf8)?.lowerBound }
+    guard let end = ends.min() else { return "\(command) \(option)" }
+    return "\(command[..<end]) \(option)\(command[end...])"
   }
 }

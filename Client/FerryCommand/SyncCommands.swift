@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import Foundation
 import Synchronization
 
@@ -213,8 +214,8 @@ extension FerryCommand {
       let lines = [
         "ferry: table \(fault.table) is not synced".escapedForTerminal,
         "  why: \(fault.reason)".escapedForTerminal,
-        "  next: repair the table, or stop recording it: `ferry untrack \(fault.table)`"
-          .escapedForTerminal,
+        "  next: repair the table, or stop recording it: `"
+          + SuggestedCommand.line("ferry untrack", [fault.table.text], or: "TABLE") + "`",
       ]
       try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     }

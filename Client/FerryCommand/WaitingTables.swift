@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 
 /// The tables for which pulled changes wait, by the command that lets the changes be applied; pure.
 struct WaitingTables: Equatable {
@@ -37,18 +38,19 @@ struct WaitingTables: Equatable {
         + "that are not tracked here; nothing is lost"
     ]
     if !absent.isEmpty {
-      let tables =
-        absent.count > BoundedList.shown ? "--all" : Self.words(absent)
+      let command =
+        absent.count > BoundedList.shown
+        ? "ferry track --create --all" : Self.command("ferry track --create", absent)
       lines.append(
-        "  next: create and track \(Self.list(absent)): `ferry track --create \(tables)`; "
+        "  next: create and track \(Self.list(absent)): `\(command)`; "
           + "--id COLUMN names the key column if it is not id")
     }
     if !untracked.isEmpty {
       lines.append(
-        "  next: track \(Self.list(untracked)): `ferry track \(Self.words(untracked))`")
+        "  next: track \(Self.list(untracked)): `\(Self.command("ferry track", untracked))`")
     }
     lines += BoundedList.lines(narrow) { table in
-      "  next: add the columns of \(table) that are missing here: "
+      "  next: add the columns of \(Self.list([table])) that are missing here: "
         + "`ferry sql 'ALTER TABLE … ADD COLUMN …'`; `ferry to-apply` shows the values"
     } rest: {
       "  next: \($0.counted("more table")) \($0 == 1 ? "lacks" : "lack") columns here"
@@ -57,11 +59,13 @@ struct WaitingTables: Equatable {
   }
 
   private static func list(_ tables: [Name]) -> String {
-    BoundedList.names(tables.map(\.text))
+    // Only commands of Ferry are between backticks.
+    BoundedList.names(tables.map { $0.text.replacing(bytes: "`", with: "\\u{60}") })
   }
 
-  /// Returns the first tables as words of a command.
-  private static func words(_ tables: [Name]) -> String {
-    tables.prefix(BoundedList.shown).map(\.text.asShellWord).joined(separator: " ")
+  /// Returns a command with the first tables.
+  private static func command(_ command: String, _ tables: [Name]) -> String {
+    SuggestedCommand.line(
+      command, tables.prefix(BoundedList.shown).map(\.text), or: "TABLE")
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Writes a bash completion script; it runs in bash 3.2 and later and needs no bash-completion.
 struct BashCompletion {
   let root: CommandSpec

@@ -89,24 +89,3 @@ struct CompletionNode {
     return [node] + node.children.flatMap { collect($0, above: node) }
   }
 }
-
-extension String {
-  /// The string as one word of a POSIX shell.
-  var shellQuoted: String {
-    "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
-  }
-
-  /// The string as one argument of a shell's command: quoted if a shell would change it.
-  ///
-  /// `notes` stays as it is; `my notes` becomes `'my notes'`.
-  package var asShellWord: String {
-    let isPlain = utf8.allSatisfy { byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-      case UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "/"), UInt8(ascii: "-"): true
-      default: false
-      }
-    }
-    return isPlain && !isEmpty && !hasPrefix("-") ? self : shellQuoted
-  }
-}

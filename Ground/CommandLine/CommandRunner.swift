@@ -60,7 +60,8 @@ package struct CommandRunner: Sendable {
       case .help(let path):
         let help = root.help(
           Array(path.dropFirst()), width: terminal.width, bold: terminal.hasColour)
-        try output.line(help)
+        // It may be bold.
+        try output.write(help + "\n")
         return 0
       case .version:
         try output.line("\(root.name) \(root.version ?? "")")

@@ -41,11 +41,19 @@ extension Character {
 extension String {
   /// The string with every character that could drive the terminal spelled out: `\n`, `\t`,
   /// `\u{1B}`. Text without such characters is returned as it is.
-  package var escapedForTerminal: String {
-    guard unicodeScalars.contains(where: \.isUnsafeInTerminal) else { return self }
+  package var escapedForTerminal: String { escaped { _ in false } }
+
+  /// The string with the same characters spelled out, except newlines and tabs.
+  var safeLines: String { escaped { $0 == "\n" || $0 == "\t" } }
+
+  private func escaped(except isAllowed: (Unicode.Scalar) -> Bool) -> String {
+    guard unicodeScalars.contains(where: { $0.isUnsafeInTerminal && !isAllowed($0) }) else {
+      return self
+    }
     var result = ""
     for scalar in unicodeScalars {
       switch scalar {
+      case _ where isAllowed(scalar): result.unicodeScalars.append(scalar)
       case "\n": result += "\\n"
       case "\r": result += "\\r"
       case "\t": result += "\\t"

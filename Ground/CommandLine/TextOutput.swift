@@ -26,14 +26,15 @@ package struct TextOutput: Sendable {
   /// Writes the text as it is.
   package func write(_ text: String) throws(OutputError) { try sink(text) }
 
-  /// Writes the text and a newline in one piece.
-  package func line(_ text: String) throws(OutputError) { try sink(text + "\n") }
+  /// Writes the text and a newline in one piece. Characters that could drive the terminal are escaped,
+  /// except newlines and tabs.
+  package func line(_ text: String) throws(OutputError) { try sink(text.safeLines + "\n") }
 
-  /// Writes many lines in pieces of about 64 KiB.
+  /// Writes many lines, as ``line(_:)`` does, in pieces of about 64 KiB.
   package func lines(_ lines: some Sequence<String>) throws(OutputError) {
     var piece = ""
     for line in lines {
-      piece += line
+      piece += line.safeLines
       piece += "\n"
       if piece.utf8.count >= 65_536 {
         try sink(piece)

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Writes a zsh completion script: one function a command, made of `_arguments`.
 struct ZshCompletion {
   let root: CommandSpec

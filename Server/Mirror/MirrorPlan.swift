@@ -50,7 +50,7 @@ package struct MirrorPlan: Sendable, Equatable {
     for name in chosen where schema.tables[name]?.definition == nil {
       throw MirrorFault(
         description: "the schema of the space does not define table \(name); "
-          + "`ferry schema publish \(name)` defines it")
+          + "`\(name.command("ferry schema publish"))` defines it")
     }
     var types = types
     for (name, rules) in schema.tables.sorted(by: { $0.key < $1.key }) {

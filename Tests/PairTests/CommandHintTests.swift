@@ -23,6 +23,8 @@ struct CommandHintTests {
       ("`ferry init --space`", "`ferry join family`"),
       ("create it with `ferry init`", "create it with `ferry init`"),
       ("see `ferry batch --help`", "see `ferry batch --help`"),
+      ("`ferry track -- -x`", "`ferry track --in family -- -x`"),
+      ("`ferry untrack 'a -- b'`", "`ferry untrack --in family 'a -- b'`"),
     ])
   func named(_ line: String, _ expected: String) {
     #expect(CommandHint.lines([line], in: "family") == [expected])

@@ -76,6 +76,7 @@ struct MirrorQuotingTests {
     let place = "app.\(quoted(drop))"
     try stage.sql("INSERT INTO \(place)(id, \(quoted(column))) VALUES ('a', 'one')")
     try await stage.quiet()
+    try await stage.device.exchange()
     try await stage.device.ferry("track", "--create", "--all")
     try await stage.device.exchange()
     try await stage.device.write(

@@ -51,6 +51,35 @@ struct WaitingTablesTests {
     #expect(lines.allSatisfy { !$0.contains("\u{1B}") })
   }
 
+  @Test(
+    "the suggested lines name hostile tables byte for byte in real shells, or not at all",
+    arguments: ["sh", "bash"])
+  func shells(_ shell: String) async throws {
+    var samples = NameSamples(seed: 9)
+    let names =
+      ["-h\u{600}'; touch owned; '", "a`touch owned`", "a'; touch owned; '"].map { Name($0) }
+      + (0..<60).map { _ in Name(samples.name()) }
+    for name in names {
+      let tables = WaitingTables(waitedFor: [name, "other"], tracked: [], existing: ["other"])
+      for line in CommandHint.lines(tables.lines(changes: 1), in: "family").dropFirst() {
+        let command = try #require(line.split(separator: "`").dropFirst().first)
+        let directory = try TemporaryDirectory()
+        let script = directory.file("script")
+        try Data("ferry() { printf '%s\\0' \"$@\"; }\n\(command)\n".utf8).write(to: script)
+        let run = try await ChildProcess.run(
+          URL(filePath: "/usr/bin/env"), [shell, script.path], directory: directory.url)
+        let words = run.output.utf8.split(separator: 0).map {
+          Name(String(decoding: $0, as: UTF8.self))
+        }
+        #expect(run.status == .exited(0) && run.error.isEmpty, "\(command): \(run.error)")
+        #expect(words.count >= 2 && words[0] == "track", "\(command)")
+        #expect([name, "TABLE", "other"].contains(words.last), "\(command)")
+        #expect(
+          try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["script"])
+      }
+    }
+  }
+
   @Test("a table that exists and is not tracked, and a missing column, are reported by a sync")
   func process() async throws {
     let server = try await Server.start()

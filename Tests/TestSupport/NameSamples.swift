@@ -13,6 +13,10 @@ public struct NameSamples: Sendable {
     "]", "--", ";", "\u{37E}", "\\", "$1", "?1", ":a", "@a", "%", "_", " ", ".", "/*", "*/", "+",
     "~",
     "#", "{}", "\u{FEFF}", "\u{10FFFF}", "\u{AC00}", "\u{1100}\u{1161}",
+    // Marks that are one `Character` with the quote behind them, and neighbours of the surrogates.
+    "\u{600}", "\u{600}\"", "\u{600}'", "\u{6DD}", "\u{110BD}\"", "\u{8E2};", "\u{D7FF}",
+    "\u{E000}",
+    "$$", "$a$", "\u{FE0F}", "\u{1F1E9}",
   ]
 
   /// Whole names.
@@ -20,7 +24,10 @@ public struct NameSamples: Sendable {
     "select", "SELECT", "rowid", "oid", "_rowid_", "ROWID", "id", "ID", "key", "order", "table",
     "null", "true", "old", "new", "excluded", "main", "temp", "main.t", "ferry", "ferrytales",
     "x\"\u{301});UPDATE ferry_replica SET server='http://evil.example';--",
-    "x'\u{301});DROP TABLE ferry_pending;--", "S\u{212A}U", "SKU", "sku",
+    "x'\u{301});DROP TABLE ferry_pending;--",
+    "\u{600}\" (a int);DROP TABLE canary;--", "\u{600}');DROP TABLE canary;--",
+    "\u{600}');ATTACH \"canary\" AS c;--", "\\'); DROP TABLE canary;--", "$$;DROP TABLE canary;--",
+    "S\u{212A}U", "SKU", "sku",
     String(repeating: "x", count: 128), String(repeating: "\u{E9}", count: 64),
     String(repeating: "\"", count: 128), String(repeating: "\u{301}", count: 64),
   ]

@@ -14,7 +14,7 @@ extension ReplicaFile {
       for local in try tables ?? tracked.locals() {
         guard let name = try trackedTable(local: local) else {
           throw ReplicaError.cannotTrack(
-            table: local, "it is not tracked; `ferry track \(local)` first")
+            table: local, "it is not tracked; `\(local.command("ferry track"))` first")
         }
         var reader = DeclaredTableReader(try schema(of: name), names, on: connection)
         let table = try reader.read()
@@ -109,7 +109,8 @@ extension ReplicaFile {
       guard try !connection.hasTable(local) else {
         throw ReplicaError.cannotTrack(
           table: table,
-          "\(local) is here already and not tracked; `ferry track \(local)` sends its rows")
+          "\(local) is here already and not tracked; `\(local.command("ferry track"))` sends its rows"
+        )
       }
     }
     try track(tables, creatingKey: key)

@@ -117,7 +117,7 @@ extension ReplicaFile {
           throw ReplicaError.cannotDrop(
             table: table,
             "SQLite would delete or change rows of \(child) with it (ON DELETE), on all devices; "
-              + "`ferry untrack \(child)` first, and track it again after the migration")
+              + "`\(child.command("ferry untrack"))` first, and track it again after the migration")
         }
         if isCascading { waiting.append(child) }
       }

@@ -84,7 +84,7 @@ extension ReplicaFile {
       throw ReplicaError.cannotTrack(
         table: cause ?? names.first ?? table.local,
         "\(table.local) is tracked and refers to it by numbers of this device, which it has sent as "
-          + "they are; `ferry untrack \(table.local)`, and track both together")
+          + "they are; `\(table.local.command("ferry untrack"))`, and track both together")
     }
     return new
   }
@@ -236,7 +236,8 @@ extension ReplicaFile {
     guard let child else { return }
     throw ReplicaError.cannotTrack(
       table: name,
-      "\(child) refers to its numbers, which would travel as they are; `ferry untrack \(child)` first"
+      "\(child) refers to its numbers, which would travel as they are; "
+        + "`\(child.command("ferry untrack"))` first"
     )
   }
 

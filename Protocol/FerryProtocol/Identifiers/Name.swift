@@ -81,6 +81,11 @@ public struct Name: Hashable, Sendable, Comparable, CustomStringConvertible,
 }
 
 extension Name {
+  /// Returns a command that names this table, for a message. A name that is unsafe to paste is left out.
+  package func command(_ command: String) -> String {
+    SuggestedCommand.line(command, [text], or: "TABLE")
+  }
+
   /// The name with its ASCII letters in lower case. SQLite takes two names of tables or columns
   /// for the same if these are equal; it folds no other letter.
   package var folded: Name {

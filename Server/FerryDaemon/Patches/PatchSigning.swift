@@ -54,7 +54,7 @@ enum PatchSigning {
     guard let signer = try keyFile(path, { try MissionSigner.existing(file: path) }) else {
       throw CommandFailure(
         "there is no key at \(path)", why: "the file does not exist",
-        next: "make one with `ferryd patch key --key \(path)`, and build it into the app",
+        next: "make one with `ferryd patch key --key FILE`, and build it into the app",
         code: "signing_key")
     }
     return signer

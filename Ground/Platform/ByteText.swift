@@ -1,0 +1,84 @@
+// Texts from outside, compared and cut by their bytes.
+//
+// Swift's `String` compares by canonical equivalence and cuts between `Character`s: U+212A equals `K`, and a
+// quote behind U+0600 is no quote. Formats, databases and other programs read bytes. `Scripts/check-text.py`
+// reports the functions of `String` in places that read text from outside.
+
+extension StringProtocol {
+  /// Returns whether both texts have the same bytes.
+  package func isSame(as other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Returns whether the text's first bytes are those of another one.
+  package func begins(with other: some StringProtocol) -> Bool { utf8.starts(with: other.utf8) }
+
+  /// Returns whether the text's last bytes are those of another one.
+  package func ends(with other: some StringProtocol) -> Bool {
+    utf8.count >= other.utf8.count && utf8.suffix(other.utf8.count).elementsEqual(other.utf8)
+  }
+
+  /// Returns whether the bytes of another text are in this one.
+  package func has(_ other: some StringProtocol) -> Bool {
+    utf8.firstRange(of: other.utf8) != nil
+  }
+
+  /// Returns the place of the first mark of ASCII.
+  package func first(_ mark: Unicode.Scalar) -> Index? {
+    utf8.firstIndex(of: UInt8(ascii: mark))
+  }
+
+  /// Returns the place of the last mark of ASCII.
+  package func last(_ mark: Unicode.Scalar) -> Index? {
+    var last: Index?
+    var rest = self[...]
+    while let next = rest.first(mark) {
+      last = next
+      rest = rest[utf8.index(after: next)...]
+    }
+    return last
+  }
+
+  /// Returns the parts between marks of ASCII, empty ones included.
+  ///
+  /// - Parameter most: the most parts; the last one has the rest.
+  package func parts(at mark: Unicode.Scalar, most: Int = .max) -> [SubSequence] {
+    utf8.split(
+      separator: UInt8(ascii: mark), maxSplits: most - 1, omittingEmptySubsequences: false
+    ).map { self[$0.startIndex..<$0.endIndex] }
+  }
+
+  /// Returns the parts between marks of ASCII without empty ones.
+  package func words(at mark: Unicode.Scalar = " ") -> [SubSequence] {
+    utf8.split(separator: UInt8(ascii: mark)).map { self[$0.startIndex..<$0.endIndex] }
+  }
+
+  /// The text without spaces, tabs and line ends of ASCII around it.
+  package var trimmedASCII: SubSequence {
+    let isBlank = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
+    guard let start = utf8.firstIndex(where: { !isBlank($0) }) else { return self[endIndex...] }
+    var end = start
+    for place in utf8.indices where place >= start && !isBlank(utf8[place]) {
+      end = utf8.index(after: place)
+    }
+    return self[start..<end]
+  }
+
+  /// The text with the letters of ASCII in lower case, and all others as they are.
+  package var lowercasedASCII: String {
+    String(
+      decoding: utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+  }
+}
+
+extension String {
+  /// Returns the text with each occurrence of some bytes replaced, from the left.
+  package func replacing(bytes old: String, with new: String) -> String {
+    var result: [UInt8] = []
+    var rest = utf8[...]
+    while !old.isEmpty, let found = rest.firstRange(of: old.utf8) {
+      result += rest[..<found.lowerBound]
+      result += new.utf8
+      rest = rest[found.upperBound...]
+    }
+    return String(decoding: result + rest, as: UTF8.self)
+  }
+}
