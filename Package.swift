@@ -214,7 +214,7 @@ let package = Package(
       "FerryMirror", "Server/Mirror",
       needs: [
         "FerrySyncClient", "FerryPersistence", "FerrySQLite", "FerryPostgres", "FerryProtocol",
-        "FerryCryptography", "FerryExecutors",
+        "FerryCryptography", "FerryExecutors", "FerryPlatform",
       ]),
     command(
       "FerryDaemon", "Server/FerryDaemon",

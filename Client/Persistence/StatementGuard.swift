@@ -48,7 +48,7 @@ struct StatementGuard {
   }
 
   private static func isReserved(_ name: String) -> Bool {
-    name.prefix(6).lowercased() == "ferry_"
+    Name(name).folded.utf8.starts(with: "ferry_".utf8)
   }
 }
 

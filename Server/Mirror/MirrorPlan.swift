@@ -143,9 +143,12 @@ package struct MirrorPlan: Sendable, Equatable {
   func adopting(_ adoptions: [String: MirrorAdoption]) -> MirrorPlan {
     var plan = self
     for index in plan.tables.indices {
-      guard let adoption = adoptions[plan.tables[index].name.text] else { continue }
+      let name = plan.tables[index].name
+      guard let adoption = adoptions.first(where: { Name($0.key) == name })?.value else { continue }
       plan.tables[index].adoption = adoption
-      plan.tables[index].columns.removeAll { !adoption.columns.contains($0.name.text) }
+      // A name of the space that only resembles one of the company is another column.
+      let columns = Set(adoption.columns.map { Name($0) })
+      plan.tables[index].columns.removeAll { !columns.contains($0.name) }
     }
     return plan
   }

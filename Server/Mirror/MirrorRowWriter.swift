@@ -9,7 +9,8 @@ struct MirrorRowWriter {
   /// Frees the unique values that an update writes.
   func empty(_ write: CapturedWrite) throws {
     guard write.kind == .update, let table = file.plan.table(write.table) else { return }
-    let columns = table.columns.filter { write.names.contains($0.name.text) }
+    let names = Set(write.names.map { Name($0) })
+    let columns = table.columns.filter { names.contains($0.name) }
     try empty(table, try table.values(ofKey: write.key), columns)
   }
 

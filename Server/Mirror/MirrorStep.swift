@@ -321,8 +321,8 @@ extension MirrorTable {
   /// - Throws: ``MirrorFault`` if a key belongs to another space.
   func checkSpace(ofKey texts: [String?]) throws(MirrorFault) {
     guard let space = adoption?.space else { return }
-    for (column, text) in zip(key, texts) where column.name.text == space.name {
-      guard text != space.value else { continue }
+    for (column, text) in zip(key, texts) where column.name == Name(space.name) {
+      guard text.map({ Name($0) }) != Name(space.value) else { continue }
       throw MirrorFault(
         description: "column \(column.name) names another space: \(text ?? "NULL")")
     }

@@ -81,8 +81,8 @@ struct MirrorTables {
           ON attrelid = indrelid AND attnum = ANY(indkey)
         WHERE indrelid = to_regclass($1) AND indisprimary
         """), [.text(sql.target)]
-    ).map { try $0.text(0) }
-    guard key.sorted() == sql.table.key.map(\.name.text).sorted() else {
+    ).map { Name(try $0.text(0)) }
+    guard key.sorted() == sql.table.key.map(\.name).sorted() else {
       return "has another primary key"
     }
     do {

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -21,15 +22,15 @@ package enum FolderListing {
     }
     var (files, hidden) = ([String](), 0)
     var folders = [""]
-    var seen: Set<String> = []
+    var seen: Set<Name> = []
     while let prefix = folders.popLast() {
       let path = root + "/" + prefix
       guard let real = resolved(path) else { throw failure(prefix) }
-      guard seen.insert(real).inserted else {
+      guard seen.insert(Name(real)).inserted else {
         throw MissionDraftError("\(prefix) is a duplicate: a symbolic link leads back to it")
       }
       for name in try names(in: path, prefix) {
-        if name.hasPrefix(".") {
+        if name.begins(with: ".") {
           hidden += 1
           continue
         }
@@ -50,7 +51,7 @@ package enum FolderListing {
 
   /// Returns the file that a manifest beside it names, in the manifest's folder or below.
   package static func file(_ name: String, in folder: String) throws(MissionDraftError) -> String {
-    guard !name.hasPrefix("/") else { throw MissionDraftError("file “\(name)” is absolute") }
+    guard !name.begins(with: "/") else { throw MissionDraftError("file “\(name)” is absolute") }
     guard let root = resolved(folder) else {
       throw MissionDraftError("\(folder): \(String(cString: strerror(errno)))")
     }
@@ -60,7 +61,8 @@ package enum FolderListing {
 
   private static func check(_ relative: String, in root: String) throws(MissionDraftError) {
     guard let real = resolved("\(root)/\(relative)") else { throw failure(relative) }
-    guard real == root || real.hasPrefix(root == "/" ? root : root + "/") else {
+    guard real.isSame(as: root) || real.begins(with: root.isSame(as: "/") ? root : root + "/")
+    else {
       throw MissionDraftError("item \(relative) leads out of the folder, to \(real)")
     }
   }

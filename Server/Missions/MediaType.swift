@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The type of a file, by the end of its name; pure.
@@ -15,12 +16,12 @@ package struct MediaType: Sendable, Equatable {
 
   /// Finds the type by the last name in a path; letters of either case.
   package init(ofPath path: String) {
-    let name = path.split(separator: "/").last ?? ""
-    guard let dot = name.lastIndex(of: "."), dot > name.startIndex else {
+    let name = path.words(at: "/").last ?? ""
+    guard let dot = name.last("."), dot > name.startIndex else {
       self = .unknown
       return
     }
-    self = Self.byExtension[name[name.index(after: dot)...].lowercased()] ?? .unknown
+    self = Self.byExtension[name[name.utf8.index(after: dot)...].lowercasedASCII] ?? .unknown
   }
 
   private static let byExtension: [String: MediaType] = [

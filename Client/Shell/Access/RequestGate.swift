@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Decides which requests are the page's own; pure (SPEC.md §33).
 ///
 /// A request has to pass all of these:
@@ -148,7 +150,7 @@ struct RequestGate: Sendable {
     case "same-origin": return
     // Typed by the user, or opened by a program: only as a whole page.
     case "none" where head["sec-fetch-mode"] == "navigate": return
-    case "cross-site" where isNavigation(head) && head.target.hasPrefix("/-/open/"): return
+    case "cross-site" where isNavigation(head) && head.target.begins(with: "/-/open/"): return
     default: throw Refusal(status: 403, reason: "another site")
     }
   }
@@ -166,10 +168,10 @@ struct RequestGate: Sendable {
   }
 
   private func checkCookie(_ head: RequestHead) throws(Refusal) {
-    let pairs = (head["cookie"] ?? "").split(separator: ";").map {
-      $0.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+    let pairs = (head["cookie"] ?? "").words(at: ";").map {
+      $0.trimmedASCII.parts(at: "=", most: 2)
     }
-    let values = pairs.filter { $0.count == 2 && $0[0] == Self.cookieName }.map { $0[1] }
+    let values = pairs.filter { $0.count == 2 && $0[0].isSame(as: Self.cookieName) }.map { $0[1] }
     guard values.count == 1, cookie.isEqual(to: values[0]) else {
       throw Refusal(status: 403, reason: "no cookie")
     }

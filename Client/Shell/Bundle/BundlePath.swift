@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The path of a file in a bundle: at most 16 parts, none of which is empty, begins with a point,
@@ -11,7 +12,7 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
 
   /// Reads a path; `nil` if it is none.
   public init?(_ text: some StringProtocol) {
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    let parts = text.parts(at: "/")
     guard 1...Self.partsMax ~= parts.count, parts.allSatisfy({ Self.isPart(Array($0.utf8)) }),
       // This folder is the shell's own.
       parts[0] != "-"
@@ -36,13 +37,15 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
 
   public var description: String { text }
 
-  public static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+  public static func < (left: Self, right: Self) -> Bool {
+    left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+  }
 
   /// The part after the last point, in lower case.
   var fileExtension: String {
-    let name = text.split(separator: "/").last ?? ""
-    guard let point = name.lastIndex(of: ".") else { return "" }
-    return name[name.index(after: point)...].lowercased()
+    let name = text.words(at: "/").last ?? ""
+    guard let point = name.last(".") else { return "" }
+    return name[name.utf8.index(after: point)...].lowercasedASCII
   }
 
   /// Whether the file is an HTML document, which begins a page load.
@@ -61,7 +64,7 @@ public struct BundlePath: Sendable, Hashable, Comparable, CustomStringConvertibl
 
   private static func isPart(_ bytes: [UInt8]) -> Bool {
     1...partBytesMax ~= bytes.count && bytes[0] != UInt8(ascii: ".")
-      && bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F && !"\\:*?\"<>|".utf8.contains($0) }
+      && bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F && !"/\\:*?\"<>|".utf8.contains($0) }
   }
 
   private static func decode(_ part: Substring) -> [UInt8]? {

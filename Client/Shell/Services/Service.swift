@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// A native function that pages of a bundle may call, as a value.
@@ -87,7 +88,7 @@ public struct ServiceName: Sendable, Hashable, Comparable, CustomStringConvertib
 
   /// Reads a name; `nil` if it has another form.
   public init?(_ text: String) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.parts(at: ".")
     guard parts.count == 2, parts.allSatisfy(ServiceName.isPart) else { return nil }
     (group, member) = (String(parts[0]), String(parts[1]))
   }
@@ -135,7 +136,7 @@ public struct ServicePattern: Sendable, Hashable, CustomStringConvertible,
 
   /// Reads a pattern; `nil` if it has another form.
   public init?(_ text: String) {
-    let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+    let parts = text.parts(at: "@")
     guard parts.count <= 2 else { return nil }
     var version = BundleVersion.first
     if parts.count == 2 {

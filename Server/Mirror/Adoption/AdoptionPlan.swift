@@ -50,9 +50,10 @@ package struct AdoptionPlan: Sendable, Equatable {
       name: Name(table.name), definition: DeclaredTable(key: .text(""), columns: []),
       adoption: adoption)
     made.definition.key = try key(of: table, &made.types)
-    for column in table.columns where !table.key.contains(column.name) {
+    let keys = Set(table.key.map { Name($0) })
+    for column in table.columns where !keys.contains(Name(column.name)) {
       if let reason = obstacle(to: column, adoption) {
-        let isSet = column.name == adoption.space?.name
+        let isSet = adoption.space.map { Name($0.name) } == Name(column.name)
         guard !column.isRequired || column.hasDefault || isSet else {
           throw MirrorFault(
             description: "table \(table.name) cannot be adopted: column \(column.name) does not "
@@ -66,9 +67,9 @@ package struct AdoptionPlan: Sendable, Equatable {
       made.definition.columns.append(declared(column, type))
       if type.type != MirrorType(type.affinity) { made.types[Name(column.name)] = type.type }
     }
-    let travelling = Set(table.key + made.definition.columns.map(\.name.text))
+    let travelling = keys.union(made.definition.columns.map(\.name))
     made.adoption.columns = made.definition.columns.map(\.name.text)
-    for unique in table.unique where unique.allSatisfy(travelling.contains) {
+    for unique in table.unique where unique.allSatisfy({ travelling.contains(Name($0)) }) {
       made.definition.unique.append(unique.map { Name($0) })
     }
     return made
@@ -131,8 +132,12 @@ package struct AdoptionPlan: Sendable, Equatable {
 
   /// Returns the reason if a column does not travel.
   private static func obstacle(to column: CompanyColumn, _ adoption: MirrorAdoption) -> String? {
-    if column.name == adoption.space?.name { return "it names the space of a row" }
-    if !adoption.columns.isEmpty, !adoption.columns.contains(column.name) {
+    if adoption.space.map({ Name($0.name) }) == Name(column.name) {
+      return "it names the space of a row"
+    }
+    if !adoption.columns.isEmpty,
+      !adoption.columns.contains(where: { Name($0) == Name(column.name) })
+    {
       return "it was not chosen"
     }
     if column.isGenerated { return "PostgreSQL computes it" }
@@ -170,14 +175,14 @@ package struct AdoptionPlan: Sendable, Equatable {
 
   private func obstacle(to reference: CompanyReference, at index: Int) -> String? {
     let table = tables[index]
-    guard let parent = tables.first(where: { $0.name.text == reference.table }) else {
+    guard let parent = tables.first(where: { $0.name == reference.table.map { Name($0) } }) else {
       return "it refers to a table that is not adopted"
     }
     guard parent.adoption.condition == nil, parent.adoption.space == nil else {
       return "not all rows of table \(parent.name) travel"
     }
     guard reference.isValid else { return "PostgreSQL has not checked it for all rows" }
-    guard parent.definition.key.names.map(\.text) == reference.to else {
+    guard parent.definition.key.names == reference.to.map({ Name($0) }) else {
       return "it does not refer to the key of table \(parent.name)"
     }
     let types = reference.columns.map { table.type(of: Name($0)) }

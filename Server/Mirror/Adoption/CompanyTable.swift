@@ -1,3 +1,5 @@
+import FerryProtocol
+
 /// A table of a company, as the catalog of PostgreSQL describes it.
 struct CompanyTable: Sendable, Equatable {
   var name: String
@@ -15,7 +17,7 @@ struct CompanyTable: Sendable, Equatable {
   /// Rights on the table that the user of the database lacks.
   var missingRights: [String] = []
 
-  func column(_ name: String) -> CompanyColumn? { columns.first { $0.name == name } }
+  func column(_ name: String) -> CompanyColumn? { columns.first { Name($0.name) == Name(name) } }
 }
 
 /// A column of a company's table.

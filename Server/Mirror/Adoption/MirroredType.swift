@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The type of a company's column on devices and in the mirror's SQL.
@@ -50,10 +51,10 @@ extension CompanyColumn {
     case "bool": return ["true", "false"].contains(sql) ? sql : nil
     case "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar":
       if sql.wholeMatch(of: /[0-9]+(\.[0-9]+)?/) != nil { return sql }
-      guard let match = sql.wholeMatch(of: /'((?:[^']|'')*)'::[a-z ]+(?:\([0-9,]+\))?/) else {
-        return nil
-      }
-      return String(match.1).replacing("''", with: "'")
+      // PostgreSQL reads scalars: a quote with a mark is a quote.
+      let pattern = /'((?:[^']|'')*)'::[a-z ]+(?:\([0-9,]+\))?/.matchingSemantics(.unicodeScalar)
+      guard let match = sql.wholeMatch(of: pattern) else { return nil }
+      return String(match.1).replacing(bytes: "''", with: "'")
     default: return nil
     }
   }
