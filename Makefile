@@ -178,10 +178,11 @@ format: ## Format all sources
 PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Examples Server Ground Proving Tests
 
 .PHONY: lint
-lint: ## Check the format of all sources, the prose of the documents, and the manifest
+lint: ## Check the format of all sources, the prose of the documents, quoting, and the manifest
 	@Scripts/install-dependencies.sh lint
 	python3 -B -m unittest discover -s Scripts
 	Scripts/check-prose.py $(PROSE)
 	Scripts/check-waits.py Tests Proving/Laboratory
+	Scripts/check-text.py Client Server Ground Protocol Proving Examples
 	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

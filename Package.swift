@@ -141,7 +141,7 @@ let package = Package(
       "FerrySyncClient", "Client/Sync",
       needs: [
         "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
-        "FerryCompression", "FerryExecutors", "FerryTracing", "FerryPlatform",
+        "FerryCompression", "FerryExecutors", "FerryTracing",
       ]),
     library(
       "FerryFiles", "Client/Files",
@@ -371,7 +371,7 @@ let package = Package(
       needs: [
         "Ferry", "FerryShell", "FerrySyncClient", "FerryNetworking", "FerryCompression",
         "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
-        "FerryTestSupport",
+        "FerryProtocol", "FerryTestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
         "FerryCourses",
       ]),

@@ -39,12 +39,12 @@ enum CommandHint {
   private static func command(_ command: Substring, in space: String) -> String {
     var words = command.words()
     guard words.count > 1, words[0] == "ferry", !ofFile.contains(words[1]),
-      !words.contains("--in"), !words.contains("--help")
+      !words.contains(where: { $0.isSame(as: "--in") || $0.isSame(as: "--help") })
     else { return String(command) }
     guard words[1] == "init" else { return adding("--in \(space)", to: command) }
     // Without options it is about the file.
     guard words.count > 2 else { return String(command) }
-    if let option = words.firstIndex(of: "--space") {
+    if let option = words.firstIndex(where: { $0.isSame(as: "--space") }) {
       words.removeSubrange(option..<min(option + 2, words.count))
     }
     return (["ferry", "join", Substring(space)] + words.dropFirst(2)).joined(separator: " ")

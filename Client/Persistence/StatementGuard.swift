@@ -42,7 +42,7 @@ struct StatementGuard {
     guard let trigger = action.trigger, Self.isReserved(trigger) else {
       return "the function \(action.name) is reserved for Ferry"
     }
-    if written.lowercased() == "main" { return nil }
+    if Name(written).folded == "main" { return nil }
     return "the replica attached as \(written) tracks the table, but this replica would record the "
       + "write; open that replica by itself: `ferry sql --replica FILE`"
   }

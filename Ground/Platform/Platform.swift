@@ -36,7 +36,7 @@ package enum Platform {
   ///
   /// - Returns: whether it succeeded; if not, `errno` has the reason.
   package static func flushFolder(of path: String) -> Bool {
-    let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    let folder = path.last("/").map { String(path[...$0]) } ?? "."
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return true }
     defer { closeDescriptor(descriptor) }

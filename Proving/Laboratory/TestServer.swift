@@ -28,6 +28,7 @@ struct TestServer: Sendable {
       throw TestSupportError("FERRY_TEST_POSTGRES is not a postgres:// URL")
     }
     let connection = try PostgresConnection(url: administration)
+    // text: such a statement runs outside of a pipeline alone
     try connection.execute(
       "CREATE DATABASE \(quoted(Name(name))) ENCODING 'UTF8' TEMPLATE template0")
     if outlivesTests {
@@ -43,6 +44,7 @@ struct TestServer: Sendable {
     for (name, administration) in leftovers.withLock({ $0 }) {
       do {
         let connection = try PostgresConnection(url: administration)
+        // text: such a statement runs outside of a pipeline alone
         try connection.execute("DROP DATABASE IF EXISTS \(quoted(Name(name))) WITH (FORCE)")
       } catch {
         print("database \(name) could not be dropped: \(error)")

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -135,7 +136,7 @@ package struct MirrorColumn: Sendable, Equatable {
     if text == written { return true }
     guard let text, let written else { return false }
     switch type {
-    case .double: return Double(text) == Double(written.lowercased())
+    case .double: return Double(text) == Double(written.lowercasedASCII)
     case .numeric where affinity == .numeric:
       // `Decimal` rounds longer numbers.
       guard max(text.utf8.count, written.utf8.count) <= 38 else { return false }
@@ -154,10 +155,10 @@ package struct MirrorColumn: Sendable, Equatable {
     case .boolean: return .integer(text == "true" ? 1 : 0)
     case .bigint: if let number = Int64(text) { return .integer(number) }
     case .double:
-      if let number = Double(text.lowercased()), !number.isNaN { return .real(number) }
+      if let number = Double(text.lowercasedASCII), !number.isNaN { return .real(number) }
     case .numeric where affinity == .numeric:
       if let number = Int64(text) { return .integer(number) }
-      if let number = Double(text.lowercased()), !number.isNaN { return .real(number) }
+      if let number = Double(text.lowercasedASCII), !number.isNaN { return .real(number) }
     case .bytea: if let bytes = Self.bytes(text) { return .blob(bytes) }
     case .text, .json, .jsonb, .timestamptz, .timestamp, .date, .uuid, .numeric:
       return .text(text)

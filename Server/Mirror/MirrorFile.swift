@@ -85,6 +85,7 @@ struct MirrorFile: Sendable {
   }
 
   private static func name(ofTrigger event: String, _ table: MirrorTable) -> Name {
+    // text: the event is one of three words
     Name("mirror.\(event.lowercased()).\(table.name)")
   }
 

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 
@@ -101,9 +102,9 @@ package struct MirrorLedger: Sendable {
     try connection.transaction { connection in
       try connection.execute(releaseAll)
       for table in ["captured", "deferred", "unsent", "adopted"] {
-        try connection.execute("DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
+        try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
       }
-      try connection.execute("DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
+      try connection.execute(single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")
     }
   }
 
@@ -311,7 +312,7 @@ package struct MirrorLedger: Sendable {
 
   /// Returns a text of the space as PostgreSQL can hold it.
   private static func storable(_ text: String) -> String {
-    text.replacing("\0", with: "\\u0000")
+    text.replacing(bytes: "\0", with: "\\u0000")
   }
 
   private static func storable(_ key: [String?]) -> PostgresArray<String> {

@@ -41,7 +41,7 @@ struct MirrorSQL: Sendable {
   ) -> String {
     let body = """
       BEGIN
-        IF NOT EXISTS (SELECT FROM pg_catalog.\(catalog) WHERE \(prefix)name = '\(name)'
+        IF NOT EXISTS (SELECT FROM pg_catalog.\(catalog) WHERE \(prefix)name = \(quoted(postgres: name))
           AND \(prefix)relid = \(quoted(postgres: target))::pg_catalog.regclass) THEN
           EXECUTE \(quoted(postgres: action));
         END IF;

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 
@@ -239,11 +240,11 @@ extension PostgresError {
   /// index cannot hold, or an error in a trigger.
   var isAboutRow: Bool {
     guard kind == .server, let sqlState else { return false }
-    if ["22", "23", "54", "P0"].contains(where: sqlState.hasPrefix) { return true }
+    if ["22", "23", "54", "P0"].contains(where: { sqlState.begins(with: $0) }) { return true }
     // A trigger may raise an error of any class. The classes below concern the connection, the transaction,
     // locks, resources and the server, and so every row.
     return context != nil && sqlState != "55P03"
-      && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: sqlState.hasPrefix)
+      && !["08", "25", "40", "53", "57", "58", "XX"].contains(where: { sqlState.begins(with: $0) })
   }
 }
 

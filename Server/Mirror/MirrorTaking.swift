@@ -1,4 +1,5 @@
 import FerryPersistence
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -9,7 +10,7 @@ extension Error {
   /// Whether a transaction of a replica cannot hold so many writes.
   var isTooManyWrites: Bool {
     // The message is that of the recording of a replica's writes.
-    self is TooManyWrites || "\(self)".contains("the transaction writes more than")
+    self is TooManyWrites || "\(self)".has("the transaction writes more than")
   }
 }
 
@@ -124,7 +125,7 @@ struct MirrorTaking {
           write.kind == .update
           ? "UPDATE \"mirror.unsent\" SET retry = 1" : "DELETE FROM \"mirror.unsent\""
         try database.execute(
-          "\(action) WHERE tab = ? AND key = ?",
+          single: "\(action) WHERE tab = ? AND key = ?",
           [.text(write.table), .text(try Self.text(of: write.key))])
       }
     }

@@ -80,6 +80,7 @@ package enum FolderListing {
   private static func failure(_ relative: String) -> MissionDraftError {
     let code = errno
     // Bytes that are no UTF-8 were replaced when the folder was listed: this name leads nowhere.
+    // text: a scalar is looked for
     let isGarbled = code == ENOENT && relative.unicodeScalars.contains("\u{FFFD}")
     let why = isGarbled ? "its name is not UTF-8" : String(cString: strerror(code))
     return MissionDraftError("item \(relative): \(why)")

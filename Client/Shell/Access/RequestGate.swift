@@ -63,7 +63,7 @@ struct RequestGate: Sendable {
       try check(head, isMethod: .get)
       return .icon
     }
-    let parts = head.target.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    let parts = head.target.dropFirst().parts(at: "/")
     if parts.count == 3, parts[0] == "-", parts[1] == "open" {
       try checkIsOpening(head)
       return .open(String(parts[2]))

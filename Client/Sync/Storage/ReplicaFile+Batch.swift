@@ -173,6 +173,7 @@ extension ReplicaFile {
       case .record: record
       }
     }
+    // text: the predicate quotes the names that it contains
     try connection.prepare(
       """
       INSERT INTO ferry_batch_rows(seq, tbl, record)
@@ -224,6 +225,7 @@ extension ReplicaFile {
          OR EXISTS (SELECT 1 FROM ferry_current_packets
                     WHERE state = 'acknowledged' AND b.seq BETWEEN from_order AND to_order))
       """
+    // text: two statements without a name from outside
     try connection.execute(
       """
       INSERT INTO ferry_refresh(tbl, record)

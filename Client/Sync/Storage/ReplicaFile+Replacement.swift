@@ -198,10 +198,10 @@ extension ReplicaFile {
     // Others may re-upload the same rows, so a delete that follows has a record to delete. All of
     // the server's changes to them are later than the list.
     try connection.execute(
-      """
-      UPDATE ferry_operations SET concurrent = 1, base = \(head)
-      WHERE state = 0 AND seq > \(last)
-      """)
+      single: """
+        UPDATE ferry_operations SET concurrent = 1, base = \(head)
+        WHERE state = 0 AND seq > \(last)
+        """)
   }
 
   func counters(of table: TableSchema) throws -> [Name] {

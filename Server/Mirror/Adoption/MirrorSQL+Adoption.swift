@@ -124,7 +124,7 @@ extension MirrorSQL {
     return [("INSERT", new), ("UPDATE", "\(old) OR \(new)"), ("DELETE", old)].map {
       event, condition in
       trigger(
-        event.lowercased(),
+        event.lowercased(),  // text: one of three words
         "AFTER \(event) ON \(target) FOR EACH ROW WHEN (\(condition)) "
           + "EXECUTE FUNCTION \(function)()")
     }

@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// Captures the rows that an adopted table had, slice by slice in the order of their keys; all calls
 /// block.
@@ -20,7 +21,8 @@ struct MirrorSlices: Sendable {
   func captureNext(_ rows: Int64, _ connection: PostgresConnection) throws -> Bool {
     try connection.transaction { connection in
       let wait = rows == 1 ? "2s" : "200ms"
-      try connection.execute("SET LOCAL lock_timeout = '\(wait)'; SET LOCAL statement_timeout = 0")
+      try connection.execute(single: "SET LOCAL lock_timeout = \(quoted(postgres: wait))")
+      try connection.execute("SET LOCAL statement_timeout = 0")
       try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
       for sql in sql {
         let found = try connection.query(

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 import Foundation
 
@@ -118,7 +119,7 @@ package struct MirrorGroup: Sendable {
   package func mirrors() -> [String] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
     return names.filter { name in
-      name.hasPrefix(configuration.name + "-") && MirrorConfiguration.isName(name)
+      name.begins(with: configuration.name + "-") && MirrorConfiguration.isName(name)
         && (try? mirror(name).configuration())?.group == configuration.name
     }.sorted()
   }

@@ -80,6 +80,7 @@ struct MirrorGroupTables: Sendable {
         """)
     for event in ["INSERT", "UPDATE"] {
       try connection.execute(
+        // text: the event is one of two words
         single: """
           CREATE OR REPLACE TRIGGER ferry_group_\(number)_\(event.lowercased()) AFTER \(event)
           ON \(target) REFERENCING NEW TABLE AS written FOR EACH STATEMENT
@@ -127,8 +128,8 @@ struct MirrorGroupTables: Sendable {
             END LOOP;
           END'
         """)
-      try connection.execute("DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
-      try connection.execute("DELETE FROM ferry_mirror.groups WHERE number = \(number)")
+      try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
+      try connection.execute(single: "DELETE FROM ferry_mirror.groups WHERE number = \(number)")
     }
   }
 
@@ -147,7 +148,7 @@ struct MirrorGroupTables: Sendable {
 
   /// Forgets the noted values; ``watch(_:column:in:_:)`` notes those that rows have.
   func forgetWanted(_ connection: PostgresConnection) throws {
-    try connection.execute("DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
+    try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
   }
 
   /// Ends the wait of a value, or notes why it goes on.

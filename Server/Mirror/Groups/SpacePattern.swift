@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 
 /// The names of the spaces and mirrors of a group, made from the values of a column; pure.
@@ -12,11 +13,11 @@ package struct SpacePattern: Sendable, Equatable {
 
   /// - Throws: ``MirrorFault`` unless the text contains `{}` once, and can become a space's name.
   package init(_ text: String) throws(MirrorFault) {
-    let parts = text.split(separator: "{}", omittingEmptySubsequences: false)
-    guard parts.count == 2 else {
+    guard let place = text.utf8.firstRange(of: "{}".utf8), !text[place.upperBound...].has("{}")
+    else {
       throw MirrorFault(description: "“\(text)” does not contain {} once")
     }
-    (prefix, suffix) = (String(parts[0]), String(parts[1]))
+    (prefix, suffix) = (String(text[..<place.lowerBound]), String(text[place.upperBound...]))
     guard SpaceName(prefix + "0" + suffix) != nil else {
       throw MirrorFault(
         description:

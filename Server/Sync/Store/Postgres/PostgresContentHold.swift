@@ -17,6 +17,7 @@ final class PostgresContentHold: @unchecked Sendable {
     // Publishers wait behind a collector that waits: it gives up first, and comes again later.
     let limit = isExclusive ? "10s" : "60s"
     // In a transaction, so that a proxy that pools transactions keeps the session for it.
+    // text: three statements of constants
     try connection.execute(
       """
       BEGIN; SET LOCAL lock_timeout = '\(limit)'; SET LOCAL idle_in_transaction_session_timeout = 0;

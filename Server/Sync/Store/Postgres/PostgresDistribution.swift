@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// The store's tables on several PostgreSQL servers, by the extension Citus.
 ///
@@ -123,7 +124,8 @@ enum PostgresDistribution {
       .once("SELECT t FROM unnest($1::text[]) AS t WHERE pg_relation_size(t::regclass) > 0"),
       [.array(PostgresArray<String>(tables))])
     for table in try full.map({ try $0.text(0) }) {
-      try connection.execute("SELECT truncate_local_data_after_distributing_table('\(table)')")
+      try connection.execute(
+        single: "SELECT truncate_local_data_after_distributing_table(\(quoted(postgres: table)))")
     }
   }
 
@@ -132,10 +134,12 @@ enum PostgresDistribution {
   }
 
   private static func statement(for table: String) -> String {
-    guard let column = columns[table] else { return "SELECT create_reference_table('\(table)')" }
-    let neighbour = table == "spaces" ? "none" : "spaces"
+    let name = quoted(postgres: table)
+    guard let column = columns[table] else { return "SELECT create_reference_table(\(name))" }
+    let neighbour = quoted(postgres: table == "spaces" ? "none" : "spaces")
     return """
-      SELECT create_distributed_table('\(table)', '\(column)', colocate_with => '\(neighbour)')
+      SELECT create_distributed_table(\(name), \(quoted(postgres: column)),
+        colocate_with => \(neighbour))
       """
   }
 }

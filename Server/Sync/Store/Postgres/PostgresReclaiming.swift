@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// The reclaiming of deleted rows' room. PostgreSQL's own vacuum frees it for new rows in time, but
 /// never makes an index or the middle of a table smaller. So after many deletions this asks for a
@@ -64,7 +65,7 @@ struct PostgresReclaiming {
     let rows =
       isDistributed
       ? """
-      (SELECT sum(result::float8) FROM run_command_on_shards('\(table)',
+      (SELECT sum(result::float8) FROM run_command_on_shards(\(quoted(postgres: table)),
         'SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = ''%s''::regclass'))
       """ : "greatest(reltuples, 0)"
     let size = isDistributed ? "citus_total_relation_size" : "pg_total_relation_size"
@@ -75,7 +76,7 @@ struct PostgresReclaiming {
             WHERE indrelid = c.oid) + 30 + coalesce((SELECT avg(pg_column_size(r.*)) FROM
               (SELECT * FROM \(table) LIMIT 500) AS r), 0)))::bigint,
           \(size)(c.oid)
-        FROM pg_class AS c WHERE c.oid = '\(table)'::regclass
+        FROM pg_class AS c WHERE c.oid = \(quoted(postgres: table))::regclass
         """))[0]
     return (try row.int8(0), try row.int8(1))
   }

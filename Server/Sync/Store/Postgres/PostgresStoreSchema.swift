@@ -1,4 +1,5 @@
 import FerryPostgres
+import FerryProtocol
 
 /// The PostgreSQL store's tables. Every key starts with the space, so that Citus distributes the
 /// tables by it (``PostgresDistribution``).
@@ -254,7 +255,8 @@ enum PostgresStoreSchema {
         try connection.execute(tables)
       }
       for table in StoreAdditions.all {
-        let found = try connection.query(.once("SELECT to_regclass('\(table.name)') IS NOT NULL"))
+        let found = try connection.query(
+          .once("SELECT to_regclass(\(quoted(postgres: table.name))) IS NOT NULL"))
         if try found[0].bool(0) { continue }
         try connection.execute(table.sql(text: #"text COLLATE "C""#))
       }
@@ -263,7 +265,7 @@ enum PostgresStoreSchema {
 
   /// Waits for others that create or distribute the tables, until the transaction ends.
   static func lock(_ connection: PostgresConnection) throws {
-    try connection.execute("SELECT pg_advisory_xact_lock(\(lockKey))")
+    try connection.execute(single: "SELECT pg_advisory_xact_lock(\(lockKey))")
   }
 
   /// Returns the version of the data's format; `nil` if there is no store in the database.

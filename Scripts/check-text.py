@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Finds text from outside that becomes SQL unquoted, or that is cut and compared by characters.
+
+Swift's String compares by canonical equivalence, and a quote behind U+0600 is one Character with it. SQL, paths,
+headers and shells are read by bytes. So names and texts get into SQL by `quoted(…)` alone
+(Protocol/FerryProtocol/Identifiers/SQLQuoting.swift) and into shell commands by `shellQuoted` and
+`SuggestedCommand` (Ground/Platform/ShellQuoting.swift). Texts are cut by the functions of
+Ground/Platform/ByteText.swift or over `utf8`.
+
+    Scripts/check-text.py Client Server …
+
+A finding that is right as it is gets a reason behind `// text:` at its line, or at one of the two lines before it.
+"""
+import pathlib
+import re
+import sys
+
+# Folders whose SQL or texts are the program's own, with the reason.
+OWN_SQL = {
+    "Proving/Conformance/Workload": "the workload writes SQL of identifiers that it makes itself",
+    "Proving/Conformance/Evidence": "the oracles read tables of the workload",
+    "Proving/Simulation": "the simulation writes SQL of identifiers that it makes itself",
+    "Proving/FerryChaos": "the user of the shop writes SQL of keys that it makes itself",
+    "Proving/FerryBench": "the benchmarks write SQL of their own tables",
+    "Tests": "tests write their own SQL",
+}
+# Folders whose texts are cut by bytes. Others read the command line, the environment or files of this user.
+STRICT = [
+    "Server/Mirror", "Server/Missions/FolderListing.swift", "Server/Missions/MediaType.swift",
+    "Client/Shell/Bundle/BundlePath.swift", "Client/Shell/Services/Service.swift",
+    "Client/Shell/Access", "Client/Persistence/StatementGuard.swift",
+    "Client/FerryCommand/CommandHint.swift", "Client/FerryCommand/WaitingTables.swift",
+    "Protocol/FerryProtocol/Identifiers", "Protocol/FerryProtocol/Schema", "Ground/Platform",
+]
+# The only files that double quotes.
+QUOTING = {
+    "Protocol/FerryProtocol/Identifiers/SQLQuoting.swift", "Ground/Platform/ShellQuoting.swift",
+}
+
+SQL = re.compile(
+    r"^\s*(SELECT|INSERT (INTO|OR)|UPDATE|DELETE FROM|CREATE|DROP|ALTER|ATTACH|DETACH|PRAGMA|WITH|"
+    r"SET (LOCAL|CONSTRAINTS)|SAVEPOINT|RELEASE|ROLLBACK|LISTEN|UNLISTEN|NOTIFY|COMMENT ON|GRANT|DO|COPY|"
+    r"TRUNCATE|DEFAULT|WHERE|FROM|VALUES|ON CONFLICT|FOREIGN KEY|UNIQUE|EXISTS|NOT EXISTS|AND|ORDER BY|JOIN|"
+    r"REFERENCES|EXECUTE|AFTER|BEFORE)\b|\b(FROM|WHERE|VALUES|REFERENCES|SELECT|INSERT INTO|DELETE FROM|"
+    r"COLLATE)\b"
+)
+# A message that quotes SQL.
+FAILED = re.compile(r"constraint failed")
+# What may stand in SQL as it is: quoted names and texts, constants of types, and integers.
+QUOTED = re.compile(r"^\(*(try )?(quoted\(|Value\..*\.sqlLiteral$|.*\bquoted\()")
+CONSTANT = re.compile(
+    r"^(Self|[A-Z]\w*)(\.\w+)+$|^(Self|[A-Z]\w*)(\.\w+)*\([^)]*\)$|\.rawValue$|\.number$|\.count$|^\d+$"
+)
+NUMBERS = {"number", "mirror", "limit", "turn", "count", "rows", "size", "payload"}
+# Members that are a name or a text.
+NAME = re.compile(r"\.(name|text|local|column|schema|identifier|description)$")
+
+DOUBLING = re.compile(
+    r"""(separator|with): ("''"|"\\"\\""|"'\\\\''")|"'" \+|\+ "'"|"\\"" \+ (?!")|\+ "\\"" ?\+?$"""
+)
+CHARACTERS = re.compile(
+    r"\.(components\(separatedBy:|split\((separator: \"|whereSeparator:|maxSplits:)|contains\(\"|hasPrefix\b|"
+    r"hasSuffix\b|(firstIndex|lastIndex)\(of: \"|replacingOccurrences|replacing\(\"|trimmingCharacters|"
+    r"range\(of: \"|lowercased\(\)|uppercased\(\)|caseInsensitiveCompare)"
+)
+OF_BYTES = re.compile(r"\butf8\b|\bbytes\b")
+MARKER = re.compile(r"// text: \S+ \S+")
+
+
+def literals(source):
+    """Yields the start and the parts of each string literal: text and interpolated expressions in turn."""
+    found = []
+    end = len(source)
+
+    def comment(at):
+        if source.startswith("//", at):
+            stop = source.find("\n", at)
+            return end if stop < 0 else stop
+        if source.startswith("/*", at):
+            stop = source.find("*/", at + 2)
+            return end if stop < 0 else stop + 2
+        return None
+
+    def opens(at):
+        return source[at] == '"' or source[at] == "#" and re.match(r'#+"', source[at:at + 8])
+
+    def literal(at):
+        start = at
+        while source[at] == "#":
+            at += 1
+        marks = "#" * (at - start)
+        quote = '"""' if source.startswith('"""', at) else '"'
+        close, escape = quote + marks, "\\" + marks
+        at += len(quote)
+        parts, text = [], []
+        while at < end:
+            if source.startswith(close, at):
+                at += len(close)
+                break
+            if source.startswith(escape + "(", at):
+                parts.append("".join(text))
+                text = []
+                first = at = at + len(escape) + 1
+                depth = 1
+                while at < end and depth:
+                    skipped = comment(at)
+                    if skipped is not None:
+                        at = skipped
+                        continue
+                    if opens(at):
+                        at = literal(at)
+                        continue
+                    depth += {"(": 1, ")": -1}.get(source[at], 0)
+                    at += 1
+                parts.append(" ".join(source[first:at - 1].split()))
+                continue
+            if source.startswith(escape, at):
+                text.append(source[at:at + len(escape) + 1])
+                at += len(escape) + 1
+                continue
+            if quote == '"' and source[at] == "\n":
+                break
+            text.append(source[at])
+            at += 1
+        parts.append("".join(text))
+        found.append((start, parts))
+        return at
+
+    at = 0
+    while at < end:
+        skipped = comment(at)
+        if skipped is not None:
+            at = skipped
+        elif opens(at):
+            at = literal(at)
+        else:
+            at += 1
+    return found
+
+
+def within(path, folders):
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def sql_findings(source):
+    """Returns places and reasons for text in SQL that is not quoted."""
+    findings = []
+    for start, parts in literals(source):
+        texts = parts[0::2]
+        text = " ".join(texts)
+        if not SQL.search(text) or FAILED.search(text):
+            continue
+        is_script = source[:start].rstrip().endswith(".execute(")
+        for index, expression in enumerate(parts[1::2]):
+            if CONSTANT.search(expression) or expression in NUMBERS:
+                continue
+            if is_script:
+                findings.append((start, f"\\({expression}) in a script: write execute(single: …)"))
+            if QUOTED.search(expression):
+                continue
+            before = texts[index]
+            if re.search(r"""(^|[^\\])('|\\?")$""", before):
+                findings.append((start, f"\\({expression}) between quotes in SQL: write quoted(…)"))
+            elif NAME.search(expression):
+                findings.append((start, f"\\({expression}) in SQL: write quoted(…)"))
+    return findings
+
+
+def check(path, source):
+    """Returns the line and the reason of each finding in a file of Swift."""
+    places = []
+    if not within(path, OWN_SQL):
+        places += sql_findings(source)
+    lines = source.split("\n")
+    offset = 0
+    strict = within(path, STRICT)
+    for line in lines:
+        code = re.sub(r"(^|\s)//.*", "", line)
+        if path not in QUOTING and not within(path, OWN_SQL) and DOUBLING.search(code):
+            places.append((offset, "quotes by hand: write quoted(…) or shellQuoted"))
+        if strict and CHARACTERS.search(code) and not OF_BYTES.search(code):
+            places.append((offset, "cuts or compares characters: use ByteText or utf8"))
+        offset += len(line) + 1
+    findings = []
+    for at, reason in sorted(set(places)):
+        number = source.count("\n", 0, at)
+        if not any(MARKER.search(line) for line in lines[max(0, number - 2):number + 1]):
+            findings.append((number + 1, reason))
+    return findings
+
+
+def main(roots):
+    count = 0
+    for root in roots:
+        base = pathlib.Path(root)
+        for file in sorted(base.rglob("*.swift")) if base.is_dir() else [base]:
+            for line, reason in check(file.as_posix(), file.read_text(encoding="utf-8")):
+                print(f"{file}:{line}: {reason}")
+                count += 1
+    if count:
+        print(f"{count} findings; see the head of Scripts/check-text.py")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
