@@ -222,7 +222,7 @@ let package = Package(
         "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient",
         "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
         "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer", "FerryTracing",
-        "FerryObjectStore",
+        "FerryObjectStore", "FerryPlatform",
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.

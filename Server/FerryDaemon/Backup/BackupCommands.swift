@@ -1,6 +1,7 @@
 import FerryCommandLine
 import FerryMissionServer
 import FerryObjectStore
+import FerryPlatform
 import FerryPostgres
 import FerrySQLite
 import FerrySyncServer
@@ -47,9 +48,16 @@ enum BackupCommands {
     discussion: """
       First all parts are checked. Then the content and the store are written: to a directory \
       without a store, or to an empty database. Start the server afterwards. Devices send again the \
-      operations that the server lost. With --check nothing is written.
+      operations that the server lost. With --check nothing is written. Restore only what you have \
+      backed up yourself: a backup decides about all tokens, and pg_restore runs its SQL. If others \
+      can write to its place, give its checksum.
       """,
-    options: ContentOptions.options + ObjectStoreOptions.options("backup"),
+    options: [
+      OptionSpec(
+        "checksum", value: "HEX",
+        help: "The checksum that `ferryd backup` has printed; a backup with another one is refused."
+      )
+    ] + ContentOptions.options + ObjectStoreOptions.options("backup"),
     flags: [JSONOption.flag, FlagSpec("check", help: "Only compare all parts with their hashes.")],
     arguments: [
       ArgumentSpec(
@@ -61,13 +69,14 @@ enum BackupCommands {
     ]
   ) { arguments in
     let isCheck = arguments.flag("check")
+    let checksum = arguments.stringIfPresent("checksum")?.lowercasedASCII
     let restorer = BackupRestorer(
       place: try await place(arguments), store: try StoreOptions.location(arguments),
       blobs: try ContentOptions.directory(arguments),
       missionKey: arguments.stringIfPresent("mission-key"),
       content: isCheck ? nil : try await ContentOptions.remoteStore(arguments))
     let manifest = try await explained("restore") { bar in
-      let manifest = try await restorer.manifest()
+      let manifest = try await restorer.manifest(checksum: checksum)
       if isCheck {
         try await restorer.check(manifest) { bar.update(completed: $0) }
       } else {
@@ -104,6 +113,7 @@ enum BackupCommands {
   private static func report(
     _ manifest: BackupManifest, _ place: String, _ arguments: ParsedArguments, event: String
   ) throws {
+    let checksum = BackupManifest.checksum(of: try manifest.encoded())
     let bytes = manifest.content.reduce(manifest.storeFile.size) { $0 + $1.size }
     if arguments.flag("json") {
       return try TextOutput.standardOutput.line(
@@ -111,11 +121,12 @@ enum BackupCommands {
           ("event", .string(event)), ("place", .string(place)),
           ("store", .string(manifest.store.rawValue)), ("createdAt", .string(manifest.createdAt)),
           ("files", .int(Int64(manifest.content.count))), ("bytes", .string(String(bytes))),
+          ("checksum", .string(checksum)),
         ]).text)
     }
     try TextOutput.standardOutput.line(
       "\(event): \(place), made \(manifest.createdAt): the store and \(manifest.content.count) files "
-        + "of missions, \(bytes) bytes")
+        + "of missions, \(bytes) bytes\nchecksum: \(checksum)")
   }
 
   private static func explained<T: Sendable>(

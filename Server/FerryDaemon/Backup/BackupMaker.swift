@@ -50,9 +50,7 @@ struct BackupMaker {
       ferry: FerryVersion.current, createdAt: createdAt, store: kind,
       storeFile: try await place.keep(kind.fileName), missionKey: try await copyKey(),
       content: kept)
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try await place.keepManifest(try encoder.encode(manifest))
+    try await place.keepManifest(try manifest.encoded())
     return manifest
   }
 

@@ -1,5 +1,7 @@
+import FerryCryptography
 import FerryMissionServer
 import FerryProtocol
+import Foundation
 
 /// The list of a backup's parts, in its file `backup.json`. It is written last: a place without it is
 /// no backup.
@@ -45,6 +47,17 @@ struct BackupManifest: Codable, Sendable, Equatable {
       ContentHash(part.sha256).map { FileDigest(size: part.size, hash: $0) }
     }
   }
+
+  /// Returns the file `backup.json`.
+  func encoded() throws -> Data {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return try encoder.encode(self)
+  }
+
+  /// Returns the SHA-256 of a file `backup.json`, in hexadecimal. As the file has the hashes of all parts, it is
+  /// the checksum of the whole backup.
+  static func checksum(of file: Data) -> String { Hexadecimal.text(SHA256.digest(of: Array(file))) }
 
   /// Returns the reason if this program cannot use the backup.
   var fault: String? {

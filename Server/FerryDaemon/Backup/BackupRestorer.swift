@@ -14,11 +14,16 @@ struct BackupRestorer {
   var content: (any ContentStore)?
 
   /// Reads the list of a backup's parts.
-  func manifest() async throws -> BackupManifest {
+  ///
+  /// - Parameter checksum: that of the backup, if the administrator knows it.
+  func manifest(checksum: String? = nil) async throws -> BackupManifest {
     guard let bytes = try await place.manifest() else {
       throw BackupError(
         what: "\(place.name) is no backup", why: "it has no file \(BackupManifest.fileName)",
         next: "name the place that `ferryd backup` made; a backup that was interrupted has none")
+    }
+    if let checksum, checksum != BackupManifest.checksum(of: Data(bytes)) {
+      throw damaged("its checksum is another one: it was changed, or is another backup")
     }
     let manifest: BackupManifest
     do { manifest = try JSONDecoder().decode(BackupManifest.self, from: bytes) } catch {
