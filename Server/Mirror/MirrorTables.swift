@@ -153,6 +153,7 @@ struct MirrorTables {
     try connection.execute("SET LOCAL lock_timeout = '2s'")
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
+    for sql in sql where sql.table.adoption != nil { try connection.execute(single: sql.fits) }
     for statement in capture { try connection.execute(single: statement) }
     if absent.isEmpty {
       _ = try connection.query(

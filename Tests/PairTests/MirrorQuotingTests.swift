@@ -90,6 +90,30 @@ struct MirrorQuotingTests {
     _ = try await run.exitStatus()
   }
 
+  @Test("a definition that an adopted table cannot have makes no write of the company fail")
+  func definition() async throws {
+    let company = try await MirrorAdoptionTests.Company.make(
+      "CREATE TABLE tasks(id bigint PRIMARY KEY, title text); INSERT INTO tasks VALUES (1, 'one')")
+    try await company.adopt("--table", "tasks")
+    let run = try company.stage.run()
+    _ = try await run.line { $0.contains("a mirror runs") }
+    try await company.stage.quiet()
+    try await Self.apply(company.stage) { schema in
+      schema.tables["tasks"]?.definition?.columns = [DeclaredColumn("title", .blob)]
+    }
+    _ = try await run.line { $0.contains("encode") }
+    try company.stage.sql("INSERT INTO tasks VALUES (2, 'two'); UPDATE tasks SET title = 'three'")
+    #expect(
+      try company.stage.rows("SELECT count(*)::text FROM ferry_mirror.captured") != [["0"]])
+    // The writes travel once the definition is right again.
+    try await Self.apply(company.stage) { schema in
+      schema.tables["tasks"]?.definition?.columns = [DeclaredColumn("title", .text)]
+    }
+    try await company.stage.quiet()
+    run.send(SIGTERM)
+    _ = try await run.exitStatus()
+  }
+
   @Test("a schema whose default contains U+0000 is refused with the reason")
   func zero() async throws {
     let server = try await Server.start()

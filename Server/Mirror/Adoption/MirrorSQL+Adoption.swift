@@ -47,6 +47,15 @@ extension MirrorSQL {
   /// A query that fails if the condition is wrong.
   var check: String { "SELECT FROM \(travelling) t LIMIT 1" }
 
+  /// A query that fails if the company's table cannot have the space's definition: an administrator of the
+  /// space may change it. The functions that capture would fail then, and with them the programs' writes.
+  var fits: String {
+    """
+    SELECT \(keyText("t.")), \(columnTexts("t.")), CASE \(faults("t.").joined(separator: " ")) END
+    FROM \(target) t LIMIT 0
+    """
+  }
+
   // MARK: Capture
 
   private var head: String {
