@@ -1,5 +1,6 @@
 import Ferry
 import FerryTestSupport
+import Foundation
 import Testing
 
 @testable import FerryCommand
