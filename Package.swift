@@ -289,7 +289,9 @@ let package = Package(
         "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer", "FerryTestSupport",
       ]),
     tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport", "FerryCompression"]),
-    tests("PostgresTests", needs: ["FerryPostgres", "FerryExecutors", "FerryTestSupport"]),
+    tests(
+      "PostgresTests",
+      needs: ["FerryPostgres", "FerryExecutors", "FerryLaboratory", "FerryTestSupport"]),
     tests(
       "MirrorTests",
       needs: [
