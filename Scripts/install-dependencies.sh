@@ -4,11 +4,13 @@
 # Quiet when there is nothing to do. Needs root, or sudo, only for what is missing.
 set -euo pipefail
 
-# The report page is tested in a real browser; the smallest one, unless there is one already.
+# Pages are tested in a real browser; the smallest one, unless there is one already. A command that
+# only leads to another way of installing, as in Ubuntu, is none. FERRY_TEST_BROWSER names another.
 browser() {
   local name
+  if [ -n "${FERRY_TEST_BROWSER:-}" ] && command -v "$FERRY_TEST_BROWSER" >/dev/null; then return; fi
   for name in chromium-headless-shell chromium chromium-browser google-chrome; do
-    if command -v "$name" >/dev/null; then return; fi
+    if "$name" --version >/dev/null 2>&1; then return; fi
   done
   echo chromium-headless-shell
 }
@@ -86,6 +88,15 @@ if [ ${#missing[@]} -gt 0 ]; then
     case " ${missing[*]} " in *" $package "*) continue ;; esac
     if ! is_installed "$package" && is_packaged "$package"; then missing+=("$package"); fi
   done
+  case " ${missing[*]} " in
+    *" chromium-headless-shell "*)
+      is_packaged chromium-headless-shell || {
+        echo "ferry: the tests need a Chromium, and this system does not package one" >&2
+        echo "  next: install Google Chrome or a Chromium that runs in any folder (no snap), or" >&2
+        echo "  name one in FERRY_TEST_BROWSER; then run the same command again" >&2
+        exit 1
+      } ;;
+  esac
   case " ${missing[*]} " in
     *" glewlwyd "*)
       # The tests start it themselves. Its service would listen on all addresses, and its password

@@ -5,9 +5,21 @@
 #
 # The files of tests are in memory, if there is room: their databases otherwise wait for the disk.
 # TMPDIR names another place.
+# The user's own settings would change results. FERRY_TEST_… are settings of the tests.
+# Proving/Laboratory/ChildEnvironment.swift does the same for the programs that tests start.
 set -euo pipefail
 
+for name in $(compgen -e); do
+  case ${name,,} in
+    ferry_test_* | ferry_optimised) ;;
+    ferry_* | pg* | otel_* | aws_* | weed_* | lc_* | xdg_* | lang | language | tz | columns | lines | \
+      no_color | curl_home | sqlite_tmpdir | http_proxy | https_proxy | ftp_proxy | all_proxy | \
+      no_proxy) unset "$name" ;;
+  esac
+done
 output=$(mktemp)
+# ~/.pgpass would answer a server that asks for a password.
+export LANG=C.UTF-8 TZ=UTC PGPASSFILE=$output.none
 folder=
 # A server that a test has left behind may still write below the folder.
 trap 'rm -rf "$output" ${folder:+"$folder"} || true' EXIT

@@ -126,7 +126,7 @@ struct ChaosTests {
     let run = try ChildProcess(
       try Executables.ferryChaos(), ["run", "--devices", "3", "--duration", "60s", "--seed", "1"],
       environment: ["TMPDIR": directory.url.path], directory: directory.url)
-    try await eventually("devices at work") {
+    try await eventually("devices at work", from: run) {
       try processes().contains { $0.contains("sync") }
     }
     run.send(SIGINT)

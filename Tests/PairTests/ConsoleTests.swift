@@ -124,7 +124,7 @@ struct ConsoleTests {
     #expect(try await tab.text("\(revoke).textContent") == "Revoke Display <b>?")
     _ = try await tab.value("\(revoke).click()")
     try await tab.until("document.querySelectorAll('tbody tr').length === 1")
-    try await eventually("the token to be refused") {
+    try await eventually("the token to be refused", from: server) {
       let answer = try await Wire.send(
         .get, "\(server.url)/v1/spaces/demo", headers: ["Authorization": "Bearer \(made)"])
       return answer.status == 401

@@ -71,7 +71,7 @@ struct DaemonTests {
     #expect(lines.contains("ferry_packets_total{status=\"applied\"} 1"))
     let samples = lines.filter { !$0.hasPrefix("#") }
     #expect(samples.allSatisfy { $0.wholeMatch(of: /[a-z_]+(\{.*\})? [-+0-9.eE]+(Inf)?/) != nil })
-    try await eventually("the request in the log") {
+    try await eventually("the request in the log", from: server) {
       server.log.contains("\"route\":\"/v1/spaces/{space}/packets\"")
     }
     let requests = try server.log.split(separator: "\n").filter { $0.hasPrefix("{") }

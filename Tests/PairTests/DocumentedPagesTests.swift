@@ -55,7 +55,7 @@ struct DocumentedPagesTests {
 
     /// Waits for the text of a call of `console.log`.
     func hasLogged(_ text: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
-      try await eventually("“\(text)” in the browser's console") {
+      try await eventually("“\(text)” in the browser's console", from: tab) {
         // A script that fails logs nothing more.
         try #require(tab.faults.isEmpty, "\(tab.faults)", sourceLocation: sourceLocation)
         return tab.logged.contains(text)
@@ -120,7 +120,9 @@ struct DocumentedPagesTests {
     let script = document.blocks("js")[1].replacing("\"cards\"", with: "\"card\"")
     let stage = try await Stage(document, script: script)
     _ = try await stage.shell.line { $0.contains("\"failed\"") && $0.contains("no table") }
-    try await eventually("the failure in the browser") { stage.tab.faults.count == 1 }
+    try await eventually("the failure in the browser", from: stage.tab) {
+      stage.tab.faults.count == 1
+    }
     #expect(stage.tab.logged.isEmpty)
   }
 

@@ -102,7 +102,9 @@ struct KillTests {
     let trap = pair.proxy.trap(.answer, of: "/changes", skipping: 1, .hold)
     let client = try pair.one.start("pull", "--json")
     try await trap.sprung()
-    try await eventually("a staged page") { try await pair.one.status().toApply == 5_000 }
+    try await eventually("a staged page", from: client) {
+      try await pair.one.status().toApply == 5_000
+    }
     #expect(try await pair.one.count() == 0)
     switch victim {
     case .client:

@@ -58,7 +58,7 @@ struct MirrorAdoptionFaultTests {
     var last = ""
     for round in 0..<4 {
       let adopt = try company.start("items")
-      try await eventually("the place moves in round \(round)") {
+      try await eventually("the place moves in round \(round)", from: adopt) {
         let place = try? stage.rows("SELECT coalesce(place[1], '') FROM ferry_mirror.adopted")
         guard let text = place?.first?.first ?? nil else { return false }
         guard text != last || (Int(text) ?? 0) > 18_000 else { return false }
@@ -96,14 +96,14 @@ struct MirrorAdoptionFaultTests {
     try first.execute("BEGIN")
     try first.execute("SELECT FROM items WHERE id = 1 FOR UPDATE")
     let adopt = try company.start("items")
-    try await eventually("it has begun") {
+    try await eventually("it has begun", from: adopt) {
       (try? stage.rows("SELECT tab FROM ferry_mirror.adopted")) == [["items"]]
     }
     let other = try PostgresConnection(url: stage.database)
     try other.execute("BEGIN")
     try other.execute("UPDATE items SET note = 'last' WHERE id = 19999")
     try first.execute("COMMIT")
-    try await eventually("the slices have come to the row") {
+    try await eventually("the slices have come to the row", from: adopt) {
       try stage.rows("SELECT place[1] FROM ferry_mirror.adopted") == [["19998"]]
     }
     // Others write before and behind it.
@@ -133,7 +133,7 @@ struct MirrorAdoptionFaultTests {
   /// Adopts the notes up to the locked one, and is killed there.
   private static func adoptUnlocked(_ company: MirrorAdoptionTests.Company) async throws {
     let adopt = try company.start("notes")
-    try await eventually("the slices have come to the row") {
+    try await eventually("the slices have come to the row", from: adopt) {
       (try? company.stage.rows("SELECT place[1] FROM ferry_mirror.adopted")) == [["8"]]
     }
     try await company.stage.quiet()
@@ -237,7 +237,7 @@ struct MirrorAdoptionFaultTests {
     try stage.sql("UPDATE notes SET body = 'one' WHERE id = 1")
     let run = try stage.run()
     try await stage.quiet()
-    try await eventually("the device has them") {
+    try await eventually("the device has them", from: run) {
       try await company.device.exchange()
       return try await company.device.rows("SELECT body, more FROM notes WHERE id IN (1, 10)")
         == [["TEN", "x"]]

@@ -228,7 +228,7 @@ struct MirrorAdoptionTests {
     try stage.sql("BEGIN; INSERT INTO notes VALUES (51, NULL), (52, 'good'); COMMIT")
     try stage.sql("UPDATE notes SET body = 'edited' WHERE id = 1")
     run.send(SIGCONT)
-    try await eventually("it is named") {
+    try await eventually("it is named", from: run) {
       try await stage.mirror(["status", "crm"]).output.contains("notes 51: ")
     }
     try await company.expectEqual(
@@ -273,7 +273,7 @@ struct MirrorAdoptionTests {
       DELETE FROM tasks WHERE title IN ('t3', 't9')
       """)
     try await stage.quiet()
-    try await eventually("the devices have the part") {
+    try await eventually("the devices have the part", from: run) {
       try await company.device.exchange()
       return try await Self.ends(company) == ["2", "4", "5", "6", "7"]
     }
@@ -285,7 +285,7 @@ struct MirrorAdoptionTests {
     try await stage.eventuallyRows(
       "SELECT title, secret FROM tasks WHERE archived ORDER BY title",
       [["done", "s4"], ["new", "s"], ["t1", "s1"], ["t8!", "s8"]])
-    try await eventually("the devices lose it") {
+    try await eventually("the devices lose it", from: run) {
       try await company.device.exchange()
       return try await Self.ends(company) == ["2", "6", "7"]
     }

@@ -212,7 +212,7 @@ struct MirrorFaultTests {
     try await stage.device.write("UPDATE tasks SET title = 'one'")
     try await stage.device.exchange()
     let run = try stage.run()
-    try await eventually("the new column has its default value") {
+    try await eventually("the new column has its default value", from: run) {
       (try? stage.rows("SELECT title, state FROM app.tasks")) == [["one", "it's"]]
     }
     run.send(SIGTERM)

@@ -93,7 +93,7 @@ struct MirrorGroupTests {
       try stage.sql("INSERT INTO tasks VALUES (\(100 + round), 'k\(round)', 'one')")
       // The kill comes at another place in each round.
       if round % 2 == 0 {
-        try await eventually("the mirror of round \(round)") {
+        try await eventually("the mirror of round \(round)", from: run) {
           try names(company).contains("all-k\(round)")
         }
       }
@@ -102,7 +102,7 @@ struct MirrorGroupTests {
       try stage.sql("UPDATE tasks SET title = 'two' WHERE id = \(100 + round)")
     }
     let run = try stage.run("all")
-    try await eventually("all mirrors") { try names(company).count == 6 }
+    try await eventually("all mirrors", from: run) { try names(company).count == 6 }
     try await stage.quiet()
     for round in 1...4 {
       try await expect(try await device(company, "account-k\(round)"), ["two"])
@@ -127,7 +127,7 @@ struct MirrorGroupTests {
     try await stage.quiet()
     // Processes of connections that were closed a moment ago may still be there.
     let watcher = try PostgresConnection(url: stage.database)
-    try await eventually("at most ten connections") {
+    try await eventually("at most ten connections", from: run) {
       let used = try watcher.query(
         .once(
           """

@@ -268,7 +268,7 @@ struct MirrorStallTests {
     try await company.stage.eventuallyRows(
       "SELECT title FROM tasks ORDER BY id", [["two"], ["ONE"]])
     try await company.stage.eventuallyRows(deferred, [])
-    try await eventually("the tables to have all changes") {
+    try await eventually("the tables to have all changes", from: run) {
       let status = try await company.stage.mirror(["status", "crm", "--json"]).output
       let line = try JSONLine.all(status).first
       return line?.text("applied") != nil && line?.text("applied") == line?.text("head")

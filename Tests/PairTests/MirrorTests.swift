@@ -248,7 +248,7 @@ struct MirrorTests {
       if round % 2 == 0 {
         _ = try await run.line { $0.contains("applied") }
       } else {
-        try await eventually("it has taken writes") {
+        try await eventually("it has taken writes", from: run) {
           try stage.rows("SELECT 1::text FROM ferry_mirror.captured LIMIT 1").isEmpty
         }
       }
@@ -257,7 +257,7 @@ struct MirrorTests {
     }
     let run = try stage.run()
     try await stage.quiet()
-    try await eventually("the tables are equal") {
+    try await eventually("the tables are equal", from: run) {
       try await stage.device.exchange()
       let here = try await stage.device.rows(Self.tasks).map { $0.map(\.shown) }
       let there = try stage.rows(Self.tasks.replacingOccurrences(of: "FROM ", with: "FROM app."))
@@ -310,7 +310,7 @@ struct MirrorTests {
       INSERT INTO tags VALUES ('t')
       """)
     try await stage.device.exchange()
-    try await eventually("the new column and the new table") {
+    try await eventually("the new column and the new table", from: run) {
       (try? stage.rows("SELECT color, t.id FROM app.tasks, app.tags t ORDER BY color")) == [
         ["green", "t"], ["red", "t"],
       ]

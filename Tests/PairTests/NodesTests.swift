@@ -85,7 +85,9 @@ struct NodesTests {
       try PostgresCluster.disconnectAll(from: database)
       try await one.write("INSERT INTO notes VALUES ('n\(number)', 'one', 1)")
       try await one.exchange()
-      try await eventually("row \(number)") { try await two.rows().count == number + 1 }
+      try await eventually("row \(number)", from: watch) {
+        try await two.rows().count == number + 1
+      }
     }
     watch.send(SIGINT)
     _ = try await watch.exitStatus()

@@ -169,14 +169,16 @@ struct OneWayTests {
     pair.proxy.refuse()
     pair.proxy.cutAll()
     try await send("a", from: pair.one)
-    try await eventually("the mark") { try await states(pair.one) == ["a dirty failed"] }
+    try await eventually("the mark", from: watcher) {
+      try await states(pair.one) == ["a dirty failed"]
+    }
     pair.proxy.refuse(false)
     try await pair.one.write(Sample.notes(1, "note"))
-    try await eventually("the note") { try await pair.one.status().pending == 0 }
+    try await eventually("the note", from: watcher) { try await pair.one.status().pending == 0 }
     #expect(try await states(pair.one) == ["a dirty failed"])
     #expect(try await received(pair.two).isEmpty)
     try await pair.one.ferry("retry", "messages", "a")
-    try await eventually("the message") { try await states(pair.one).isEmpty }
+    try await eventually("the message", from: watcher) { try await states(pair.one).isEmpty }
     #expect(try await received(pair.two) == ["a"])
   }
 

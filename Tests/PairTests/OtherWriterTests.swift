@@ -80,7 +80,7 @@ struct OtherWriterTests {
       }
       try await group.waitForAll()
     }
-    try await eventually("all to be sent") { try await pair.one.status().pending == 0 }
+    try await eventually("all to be sent", from: watch) { try await pair.one.status().pending == 0 }
     watch.send(SIGINT)
     #expect(try await watch.exitStatus() == .exited(0))
     try await expectSettled([pair.one, pair.two], pair.server, operations: 45)

@@ -207,7 +207,7 @@ struct QuarantineTests {
     let server = try await Server.start()
     let admin = try await server.token("admin")
     let writer = try await server.token("writer")
-    try await eventually("the tokens are asked for") {
+    try await eventually("the tokens are asked for", from: server) {
       try await Wire.send(.get, "\(server.url)/v1/spaces/\(Device.space)").status == 401
     }
     let one = try await Device.joined(server.url, token: admin)

@@ -58,7 +58,9 @@ struct QuotaTests {
     try await device.write("INSERT INTO notes VALUES ('c', \(Self.body), 1)")
     _ = try await watch.line { $0.contains("waiting: ") }
     try await device.write("DELETE FROM notes WHERE id = 'a'")
-    try await eventually("the row to be sent") { try await device.status().pending == 0 }
+    try await eventually("the row to be sent", from: watch) {
+      try await device.status().pending == 0
+    }
     #expect(watch.endedWith == nil)
     watch.send(SIGINT)
     #expect(try await watch.exitStatus() == .exited(0))

@@ -59,13 +59,15 @@ struct ReloadTests {
     // Keys are read again by themselves, but not within 30 s of the last time.
     #expect(try await status(new.token(), server) == 401)
     server.send(SIGHUP)
-    try await eventually("the log to report it") { server.log.contains("are read again") }
+    try await eventually("the log to report it", from: server) {
+      server.log.contains("are read again")
+    }
     #expect(try await status(new.token(), server) == 200)
     #expect(try await status(old.token(), server) == 401)
 
     try Data("no keys".utf8).write(to: file)
     server.send(SIGHUP)
-    try await eventually("the log to report the fault") {
+    try await eventually("the log to report the fault", from: server) {
       server.log.contains("the issuer's keys cannot be read")
     }
     #expect(try await status(new.token(), server) == 200, "the last good keys stay")
@@ -87,28 +89,28 @@ struct ReloadTests {
     _ = try await Wire.send(.get, "\(server.url)/healthz")
     try Data("debug\n".utf8).write(to: file)
     server.send(SIGHUP)
-    try await eventually("the log to report the level") {
+    try await eventually("the log to report the level", from: server) {
       lines(server, "the log level is read again") == 1
     }
     #expect(lines(server, "request") == 0, "the file overrides the option")
     _ = try await Wire.send(.get, "\(server.url)/healthz")
-    try await eventually("the request in the log") { lines(server, "request") == 1 }
+    try await eventually("the request in the log", from: server) { lines(server, "request") == 1 }
 
     for content in ["verbose", "", "debug info", String(repeating: "debug ", count: 100)] {
       let before = lines(server, "the log level cannot be read and stays as it is")
       try Data(content.utf8).write(to: file)
       server.send(SIGHUP)
-      try await eventually("the log to report the fault") {
+      try await eventually("the log to report the fault", from: server) {
         lines(server, "the log level cannot be read and stays as it is") == before + 1
       }
     }
     try FileManager.default.removeItem(at: file)
     server.send(SIGHUP)
-    try await eventually("the log to name the file") {
+    try await eventually("the log to name the file", from: server) {
       server.log.contains("\(file.path): No such file or directory")
     }
     _ = try await Wire.send(.get, "\(server.url)/healthz")
-    try await eventually("the request in the log") { lines(server, "request") == 2 }
+    try await eventually("the request in the log", from: server) { lines(server, "request") == 2 }
     #expect(try await server.stop() == .exited(0))
   }
 

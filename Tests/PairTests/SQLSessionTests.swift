@@ -143,7 +143,7 @@ struct SQLSessionTests {
   private func expect(
     _ session: TerminalProcess, _ texts: String..., after shown: Int = 0
   ) async throws -> String {
-    try await eventually("the screen to show \(texts)") {
+    try await eventually("the screen to show \(texts)", from: session) {
       // As one character, "\r\n" would not contain "\n".
       let bytes = session.screen.utf8.dropFirst(shown).filter { $0 != UInt8(ascii: "\r") }
       let new = String(decoding: bytes, as: UTF8.self)

@@ -96,7 +96,7 @@ struct SchemaTests {
   func roles() async throws {
     let server = try await Server.start()
     _ = try await server.token("reader")
-    try await eventually("the server to ask for tokens") {
+    try await eventually("the server to ask for tokens", from: server) {
       try await Wire.send(.get, "\(server.url)/v1/spaces/\(Device.space)").status == 401
     }
     for (role, code) in [("reader", Int32(4)), ("writer", 4), ("admin", 0)] {

@@ -46,7 +46,7 @@ struct SharedFileTests {
       }
       try await group.waitForAll()
     }
-    try await eventually("all to be sent") { try await pair.one.status().pending == 0 }
+    try await eventually("all to be sent", from: watch) { try await pair.one.status().pending == 0 }
     #expect(watch.endedWith == nil)
     watch.send(SIGINT)
     _ = try await watch.exitStatus()

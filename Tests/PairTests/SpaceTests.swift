@@ -93,9 +93,11 @@ struct SpaceTests {
     try await ada.ferry("track", "shopping", "shops", "--in", "family")
     try await bob.write("INSERT INTO shopping VALUES (1, 'bread', NULL)")
     try await bob.ferry("sync")
-    try await eventually("the other's bread") { try await ada.rows(bought) == [["bread", .null]] }
+    try await eventually("the other's bread", from: watch) {
+      try await ada.rows(bought) == [["bread", .null]]
+    }
     try await ada.write("INSERT INTO shopping VALUES (2, 'salt', NULL)")
-    try await eventually("the salt") {
+    try await eventually("the salt", from: watch) {
       try await bob.ferry("sync")
       return try await bob.rows(bought) == [["bread", .null], ["salt", .null]]
     }
@@ -168,7 +170,7 @@ struct SpaceTests {
     try await device.ferry("leave", "family")
     await #expect(throws: ReplicaError.self) { try await family.status() }
     try await device.write("INSERT INTO notes VALUES ('a', 'x', 1)")
-    try await eventually("the watch to send") { try await server.head(of: "ada") == 1 }
+    try await eventually("the watch to send", from: watch) { try await server.head(of: "ada") == 1 }
     #expect(try await replica.syncSpaces().map(\.space) == ["ada"])
     watch.send(SIGINT)
     _ = try await watch.exitStatus()
@@ -188,7 +190,7 @@ struct SpaceTests {
     _ = try await watch.line { $0.contains("space club has stopped") }
     try await device.ferry("join", "club", "--token", token)
     #expect(try await device.open().space("club").status().server?.url == other.url)
-    try await eventually("the watch to send") {
+    try await eventually("the watch to send", from: watch) {
       try await other.head(of: "club", token: token) == 1
     }
     watch.send(SIGINT)

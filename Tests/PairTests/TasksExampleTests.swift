@@ -96,12 +96,18 @@ struct TasksExampleTests {
     let terminal = try TerminalProcess(
       try Executables.ferryTasks(), [directory.file("phone.db").path, server.url, "household"])
     try terminal.type("live\r")
-    try await eventually("the empty view") { terminal.screen.contains("no lists yet") }
+    try await eventually("the empty view", from: terminal) {
+      terminal.screen.contains("no lists yet")
+    }
     _ = try await run("laptop.db", server, "list Groceries", "add 1 Buy milk", "sync")
-    try await eventually("the task") { terminal.screen.contains("  1 [ ] Buy milk") }
+    try await eventually("the task", from: terminal) {
+      terminal.screen.contains("  1 [ ] Buy milk")
+    }
     try terminal.type("done 1\r")
-    try await eventually("the checked task") { terminal.screen.contains("  1 [x] Buy milk") }
-    try await eventually("the change on the other device") {
+    try await eventually("the checked task", from: terminal) {
+      terminal.screen.contains("  1 [x] Buy milk")
+    }
+    try await eventually("the change on the other device", from: terminal) {
       try await run("laptop.db", server, "sync", "show").contains("  1 [x] Buy milk")
     }
     try terminal.type("quit\r")

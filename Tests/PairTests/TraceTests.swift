@@ -53,7 +53,7 @@ struct TraceTests {
       #expect(
         rows.contains { $0.attributes["db.query.summary"]?.contains("pull_rows") == true })
     }
-    try await eventually("the trace in the log") {
+    try await eventually("the trace in the log", from: server) {
       server.log.contains("\"trace\":\"\(trace)\"")
     }
     #expect(try await device.ferry("sync", "--json").output.contains(trace) == false)
@@ -76,7 +76,7 @@ struct TraceTests {
       headers: ["traceparent": "00-\(trace)-\(span)-01", "X-Request-ID": "r-1"])
     #expect(try await server.stop() == .exited(0))
     // All spans are sent before the process ends; the collector may still read them.
-    let requests = try await eventually("the spans of three requests") {
+    let requests = try await eventually("the spans of three requests", from: server) {
       let found = try collector.spans().filter { $0.kind == 2 }
       return found.count >= 3 ? found : nil
     }
@@ -112,17 +112,17 @@ struct TraceTests {
     try await device.write("INSERT INTO notes VALUES ('a', 'b', 1)")
     let report = try await device.ferry("sync", "--json")
     let trace = try #require(try JSONLine.all(report.output).last?.text("trace"))
-    try await eventually("a failed export in the metrics") {
+    try await eventually("a failed export in the metrics", from: server) {
       let page = try await Wire.send(.get, "\(server.url)/metrics").text
       return page.contains("ferry_trace_spans_total{result=\"exported\"} 0")
         && !page.contains("ferry_trace_export_failures_total 0")
     }
-    try await eventually("the log to report it") {
+    try await eventually("the log to report it", from: server) {
       server.log.contains("the collector of traces does not take spans")
     }
     collector.answer(200)
     _ = try await collector.spans(of: trace) { $0.name.hasPrefix("POST ") }
-    try await eventually("the log to report it") {
+    try await eventually("the log to report it", from: server) {
       server.log.contains("the collector of traces takes spans again")
     }
     await collector.stop()

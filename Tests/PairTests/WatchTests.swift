@@ -35,10 +35,12 @@ struct WatchTests {
     #expect(try await pair.one.status().pending == 1)
     try await pair.server.start()
     _ = try await watch.line(after: before) { $0.hasSuffix("connected") }
-    try await eventually("the write to be sent") { try await pair.one.status().pending == 0 }
+    try await eventually("the write to be sent", from: watch) {
+      try await pair.one.status().pending == 0
+    }
     try await pair.two.write("INSERT INTO notes VALUES ('b', 'live again', 2)")
     try await pair.two.exchange()
-    try await eventually("the other's write") { try await pair.one.count() == 2 }
+    try await eventually("the other's write", from: watch) { try await pair.one.count() == 2 }
     #expect(watch.endedWith == nil)
     watch.send(SIGINT)
     #expect(try await watch.exitStatus() == .exited(0))

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// It is driven through the browser's own pipe (the DevTools protocol), so that a page's policy does
 /// not matter: nothing is added to the page.
-final class BrowserTab: Sendable {
+final class BrowserTab: CapturedProcess {
   /// A message of the browser that answers no call.
   struct Event: Sendable {
     let method: String
@@ -87,6 +87,8 @@ final class BrowserTab: Sendable {
     // Wakes the thread that reads.
     output.write(Data([0]))
   }
+
+  var endReport: String? { process.endReport }
 
   // MARK: The page
 

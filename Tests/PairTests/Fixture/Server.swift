@@ -13,7 +13,7 @@ enum StoreKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 }
 
 /// A `ferryd` process that can be killed, and started again on its data and its port.
-final class Server: Sendable {
+final class Server: CapturedProcess {
   let port: UInt16
   let directory: TemporaryDirectory
   /// The address of its PostgreSQL database, if it has one.
@@ -83,6 +83,8 @@ final class Server: Sendable {
 
   /// Its log since its last start.
   var log: String { process.withLock { $0 }?.error ?? "" }
+
+  var endReport: String? { process.withLock { $0 }?.endReport }
 
   /// Sends a signal to it, such as SIGSTOP.
   func send(_ signal: Int32) { process.withLock { $0 }?.send(signal) }
