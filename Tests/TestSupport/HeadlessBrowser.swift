@@ -94,8 +94,13 @@ package struct HeadlessBrowser: Sendable {
     ]
   }
 
+  /// A whole Chromium takes part of a window for its own controls, and has none that is as narrow as
+  /// a phone. Without controls, the page is as large as the screen.
   private func options(_ window: Window) -> [String] {
-    ["--window-size=\(window.width),\(window.height)", "--hide-scrollbars"]
+    [
+      "--kiosk", "--screen-info={\(window.width)x\(window.height)}",
+      "--window-size=\(window.width),\(window.height)", "--hide-scrollbars",
+    ]
   }
 
   private func run(_ options: [String], _ page: String) async throws -> ChildProcess.Finished {
