@@ -4,9 +4,9 @@ import Foundation
 package final class TemporaryDirectory: Sendable {
   package let url: URL
 
-  /// Creates it; `prefix` shows its origin if the process is killed.
-  package init(prefix: String = "ferry-test") throws {
-    url = FileManager.default.temporaryDirectory
+  /// Creates it, by default below TMPDIR; `prefix` shows its origin if the process is killed.
+  package init(prefix: String = "ferry-test", in parent: URL? = nil) throws {
+    url = (parent ?? FileManager.default.temporaryDirectory)
       .appending(path: "\(prefix)-\(UUID().uuidString.prefix(13))", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(
       at: url, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])

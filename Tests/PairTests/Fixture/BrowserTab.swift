@@ -43,20 +43,19 @@ final class BrowserTab: CapturedProcess {
     let ends = paths.map { Foundation.open($0, O_RDWR | O_CLOEXEC) }
     input = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
     output = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
-    let options = [
-      geteuid() == 0 ? "--no-sandbox" : "", "--headless", "--disable-gpu",
-      "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--no-proxy-server",
-      "--remote-debugging-pipe",
-      "--user-data-dir=\(directory.file("profile").path)",
-      "--host-resolver-rules='MAP * ~NOTFOUND, EXCLUDE 127.0.0.1'",
-    ]
+    let options =
+      (geteuid() == 0 ? ["--no-sandbox"] : []) + [
+        "--headless", "--disable-gpu",
+        "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--no-proxy-server",
+        "--remote-debugging-pipe",
+        "--user-data-dir=\(directory.file("profile").path)",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "about:blank",
+      ]
     process = try ChildProcess(
       URL(filePath: "/bin/sh"),
-      [
-        "-c",
-        "exec '\(try HeadlessBrowser.find().path)' \(options.joined(separator: " ")) about:blank"
-          + " 3<'\(paths[0])' 4>'\(paths[1])'",
-      ], environment: HeadlessBrowser.environment(in: directory.url))
+      ["-c", #"in=$1 out=$2; shift 2; exec "$@" 3<"$in" 4>"$out""#, "browser"] + paths
+        + [try HeadlessBrowser.find().path] + options,
+      environment: HeadlessBrowser.environment(in: directory.url))
   }
 
   /// Opens a tab. Throws an error that explains how to install a browser if there is none.

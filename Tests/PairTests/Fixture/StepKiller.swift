@@ -8,7 +8,10 @@ final class StepKiller: Sendable {
 
   /// Builds the library.
   init() async throws {
-    directory = try TemporaryDirectory(prefix: "ferry-steps")
+    // LD_PRELOAD is a list, in which blanks and colons separate the libraries (ld.so(8)).
+    let isPlain = !NSTemporaryDirectory().contains { " :".contains($0) }
+    directory = try TemporaryDirectory(
+      prefix: "ferry-steps", in: isPlain ? nil : URL(filePath: "/tmp"))
     try Data(Self.source.utf8).write(to: directory.file("steps.c"))
     let built = try await ChildProcess.run(
       URL(filePath: "/usr/bin/env"),
