@@ -42,6 +42,22 @@ package func eventually(
   try await eventually(what(), from: process, within: limit) { try await holds() ? true : nil }
 }
 
+/// Blocks a thread of a test's own until a condition is true.
+///
+/// - Throws: A ``TestSupportError`` with `what`, if the time is over.
+package func block(
+  until what: @autoclosure () -> String, within limit: Duration = .hangLimit,
+  holds: () throws -> Bool
+) throws {
+  let deadline = ContinuousClock.now + limit
+  while try !holds() {
+    guard ContinuousClock.now < deadline else {
+      throw TestSupportError("gave up waiting for \(what()) after \(limit)")
+    }
+    Thread.sleep(forTimeInterval: 0.001)
+  }
+}
+
 /// Gives way to other tasks at first, which may be all that is needed, and to processes later.
 private func pause(after polls: Int) async throws {
   try Task.checkCancellation()

@@ -83,9 +83,9 @@ struct PostgresPoolTests {
     let order = UserOrder()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<400 { group.addTask { try await order.note("ada", on: pool) } }
-      while pool.waitingCount < 400 { await Task.yield() }
+      try await eventually("400 callers") { pool.waitingCount >= 400 }
       group.addTask { try await order.note("eve", on: pool) }
-      while pool.waitingCount < 401 { await Task.yield() }
+      try await eventually("401 callers") { pool.waitingCount >= 401 }
       try await holder.run { try $0.execute("SELECT pg_advisory_unlock(1)") }
       try await group.waitForAll()
     }

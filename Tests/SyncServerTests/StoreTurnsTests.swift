@@ -27,8 +27,8 @@ struct StoreTurnsTests {
       gate.wait()
     }
 
-    func hasStarted(_ count: Int) async {
-      while started.withLock({ $0 }) < count { await Task.yield() }
+    func hasStarted(_ count: Int) async throws {
+      try await eventually("\(count) calls") { started.withLock { $0 } >= count }
     }
 
     func release(_ count: Int) { for _ in 0..<count { gate.signal() } }
@@ -54,9 +54,10 @@ struct StoreTurnsTests {
       }
     }
     let (holder, order) = (Holder(), Order())
-    await withTaskGroup(of: Void.self) { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { holder.release(threads) }
       for _ in 0..<threads { group.addTask { await work(store) { holder.hold() } } }
-      await holder.hasStarted(threads)
+      try await holder.hasStarted(threads)
       // A second write may wait at the thread itself.
       let ahead = isRead ? 0 : 1
       func add(_ user: String) {
@@ -65,10 +66,9 @@ struct StoreTurnsTests {
         }
       }
       for _ in 0..<400 { add("ada") }
-      while store.waitingCount < 400 - ahead { await Task.yield() }
+      try await eventually("400 calls") { store.waitingCount >= 400 - ahead }
       add("eve")
-      while store.waitingCount < 401 - ahead { await Task.yield() }
-      holder.release(threads)
+      try await eventually("401 calls") { store.waitingCount >= 401 - ahead }
     }
     let place = try #require(order.users.withLock { $0.firstIndex(of: "eve") })
     #expect(place <= 3, "as many as run at once come before")
