@@ -72,8 +72,11 @@ package struct RequestTarget: Equatable {
       default: bytes.append(byte)
       }
     }
-    // No valid path contains them, and they cut names short wherever C reads them.
-    if !plusIsSpace, bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) { throw .malformedTarget }
+    // No valid path contains control characters. A zero byte cuts names short wherever C reads them,
+    // and no name contains one.
+    if bytes.contains(where: { $0 == 0 || !plusIsSpace && ($0 < 0x20 || $0 == 0x7F) }) {
+      throw .malformedTarget
+    }
     guard let decoded = String(validating: bytes, as: UTF8.self) else { throw .malformedTarget }
     return decoded
   }

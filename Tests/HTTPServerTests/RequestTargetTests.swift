@@ -39,6 +39,7 @@ struct RequestTargetTests {
     arguments: [
       "", "a", "?x=1", "/%", "/%4", "/%zz", "/%ff", "/%c3", "/a?x=%", "/a?%ff=1", "ftp://h/",
       "/a\0", "/a%00b", "/a%0a", "/%1f", "/%7F", "/a b", "/a\tb", "/a\u{7f}", "/x?a b", "/x?\0",
+      "/x?a=b%00", "/x?%00=b",
     ])
   func malformed(target: String) {
     #expect(throws: HTTPFailure.malformedTarget) { try RequestTarget(parsing: target) }
