@@ -94,8 +94,13 @@ def run(name, options, root):
     except harness.Failed as failure:
         attempt.failures.append(str(failure))
     except Exception as error:
-        traceback.print_exc()
-        attempt.failures.append(f"the attack itself failed: {error!r}")
+        # A server that died is a broken promise; everything else is a mistake of the attack.
+        died = [s.store for s in attempt.servers if s.process and not s.is_alive]
+        if died:
+            attempt.failures.append(f"the server died ({', '.join(died)}): {error!r}")
+        else:
+            traceback.print_exc()
+            attempt.failures.append(f"the attack itself failed: {error!r}")
     finally:
         signal.alarm(0)
         attempt.close()
@@ -121,7 +126,9 @@ def report(results, options):
         mark = "FAILS" if result["failures"] else "holds"
         print(f"{result['name']:<{width}}  {mark}  {result['seconds']:>5} s  {result['promise']}")
         for key, figure in result["figures"].items():
-            print(f"{'':<{width}}         {key}: {figure['value']:,} {figure['unit']}".rstrip())
+            value = figure["value"]
+            shown = value if isinstance(value, str) else f"{value:,}"
+            print(f"{'':<{width}}         {key}: {shown} {figure['unit']}".rstrip())
     failed = sum(1 for r in results if r["failures"])
     print(f"{len(results)} attacks, {failed} broken promises, seed {options.seed}")
     if options.svg:
