@@ -64,6 +64,14 @@ test: ## All tests, with a PostgreSQL of their own
 .PHONY: sim
 sim: planted worlds ## Planted mistakes that have to be found, and SEEDS worlds of each kind
 
+# FUZZ=--keep keeps an input of each new kind; FUZZ='--only packet' reads one kind of message.
+.PHONY: fuzz
+fuzz: ## CASES inputs by chance (ten million) for everything that reads bytes from outside
+	@Scripts/install-dependencies.sh build
+	@$(BUILD) --product ferry-sim
+	@.build/$(CONFIGURATION)/ferry-sim fuzz --cases $(or $(CASES),10000000) --seed $(or $(SEED),1) \
+	  --jobs $(JOBS) $(FUZZ)
+
 .PHONY: planted
 planted: ## Simulated worlds with known mistakes, which have to be found
 	@Scripts/install-dependencies.sh build test

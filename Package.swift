@@ -251,7 +251,11 @@ let package = Package(
       ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
       "FerrySim", "Proving/FerrySim",
-      needs: ["FerrySimulation", "FerryCommandLine", "FerryLaboratory"]),
+      needs: [
+        "FerrySimulation", "FerryCommandLine", "FerryLaboratory", "FerryConformance",
+        "FerryProtocol", "FerrySyncServer", "FerryHTTPServer", "FerryTracing", "FerryNetworking",
+        "FerryTableImport", "FerryCompression", "FerryCryptography",
+      ]),
     command(
       "FerryChaos", "Proving/FerryChaos",
       needs: [

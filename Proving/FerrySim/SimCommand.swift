@@ -14,7 +14,10 @@ enum SimCommand {
       behaviour of a correct system.
       """,
     version: "0.1.0", flags: [json],
-    subcommands: [RunCommand.specification, swarm, worker, replay, options])
+    subcommands: [
+      RunCommand.specification, swarm, worker, replay, options, FuzzCommand.specification,
+      FuzzCommand.worker,
+    ])
 
   private static let swarm = SwarmCommand.specification
   private static let worker = SwarmCommand.worker

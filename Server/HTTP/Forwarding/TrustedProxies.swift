@@ -27,7 +27,9 @@ package struct TrustedProxies: Sendable, Equatable {
   /// is no trusted proxy's. Anyone may have written the rest.
   ///
   /// Throws `malformedForwarding` if a trusted proxy names no address.
-  func client(of peer: IPAddress, _ headers: HTTPHeaders) throws(HTTPFailure) -> IPAddress {
+  package func client(
+    of peer: IPAddress, _ headers: HTTPHeaders
+  ) throws(HTTPFailure) -> IPAddress {
     guard contains(peer) else { return peer }
     var (client, hops) = (peer, 0)
     for line in headers.values(of: header.rawValue).reversed() {

@@ -1,0 +1,72 @@
+import FerryProtocol
+
+/// A reader of bytes from outside, with samples of its input.
+struct FuzzTarget: Sendable {
+  /// The name in reports, and the folder of its kept inputs.
+  let name: String
+  /// Folders or files of `Protocol/fixtures` with valid input.
+  var fixtures: [String] = []
+  /// More valid input.
+  var samples: [String] = []
+  /// Reads the input.
+  ///
+  /// - Returns: The kind of the result: the reason of a refusal, or the shape of the value.
+  /// - Throws: ``FuzzFinding`` if a property does not hold.
+  let read: @Sendable ([UInt8]) throws -> String
+}
+
+/// A property that an input breaks.
+struct FuzzFinding: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ description: String) { self.description = description }
+}
+
+extension FuzzTarget {
+  /// Returns the target of a codec with an encoder: what is read is written, and read back as the
+  /// same bytes.
+  static func codec<T>(
+    _ name: String, _ fixtures: [String], _ samples: [String] = [],
+    decode: @escaping @Sendable ([UInt8]) throws(MalformedMessage) -> T,
+    encode: @escaping @Sendable (T) -> [UInt8]
+  ) -> FuzzTarget {
+    FuzzTarget(name: name, fixtures: fixtures, samples: samples) { bytes in
+      let value: T
+      do throws(MalformedMessage) { value = try decode(bytes) } catch { return kind(error.reason) }
+      let written = encode(value)
+      do throws(MalformedMessage) {
+        guard encode(try decode(written)) != written else {
+          return "read \(magnitude(written.count))"
+        }
+      } catch {
+        throw FuzzFinding("the written value is not read back: \(error)")
+      }
+      throw FuzzFinding("the written value is read back as another")
+    }
+  }
+
+  /// Returns the target of a text, such as a header: the result's description is all that counts.
+  static func text(
+    _ name: String, _ samples: [String], _ read: @escaping @Sendable (String) throws -> String
+  ) -> FuzzTarget {
+    FuzzTarget(name: name, samples: samples) { bytes in
+      try read(String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  /// Returns a reason without its names and numbers, so that equal reasons are one kind.
+  static func kind(_ reason: String) -> String {
+    var kind: [UInt8] = []
+    for byte in reason.utf8.prefix(160) {
+      let isWord = (0x61...0x7A).contains(byte | 0x20) || byte == 0x20
+      if byte == 0x22 || byte == 0x3A { break }
+      if isWord { kind.append(byte) } else if kind.last != 0x23 { kind.append(0x23) }
+    }
+    return "refused: " + String(decoding: kind, as: UTF8.self)
+  }
+
+  /// Returns the power of two of a size, as a part of a kind.
+  static func magnitude(_ size: Int) -> String {
+    size == 0 ? "empty" : "2^\(Int.bitWidth - size.leadingZeroBitCount)"
+  }
+}

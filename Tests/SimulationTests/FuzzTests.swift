@@ -1,0 +1,61 @@
+import FerryTestSupport
+import Foundation
+import Testing
+
+/// Inputs by chance for everything that reads bytes from outside: a short run of `ferry-sim fuzz`.
+@Suite(.hangLimit)
+struct FuzzTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent()
+
+  private func fuzz(_ arguments: [String], corpus: URL? = nil) async throws -> ChildProcess.Finished
+  {
+    let kept = corpus ?? Self.root.appending(path: "Tests/Fuzz")
+    let fixtures = Self.root.appending(path: "Protocol/fixtures")
+    return try await ChildProcess.run(
+      try Executables.ferrySim(),
+      ["fuzz", "--corpus", kept.path, "--fixtures", fixtures.path] + arguments)
+  }
+
+  @Test("50,000 inputs break no property of any reader")
+  func holds() async throws {
+    // A finding is kept beside the test, not in the sources.
+    let directory = try TemporaryDirectory()
+    let corpus = directory.file("corpus")
+    try FileManager.default.copyItem(at: Self.root.appending(path: "Tests/Fuzz"), to: corpus)
+    let finished = try await fuzz(["--cases", "50000"], corpus: corpus)
+    #expect(finished.status == .exited(0), "\(finished.output)")
+    #expect(finished.output.contains("Every property held."), "\(finished.output)")
+  }
+
+  @Test("the same seed makes the same inputs with the same results")
+  func repeats() async throws {
+    func run() async throws -> Substring {
+      let output = try await fuzz(["--cases", "3000", "--seed", "5", "--json"]).output
+      return try #require(output.split(separator: "\"readers\":").last)
+    }
+    let first = try await run()
+    let second = try await run()
+    #expect(first == second)
+  }
+
+  @Test(
+    "an input that crashes its reader, or breaks a property, is reported and kept",
+    arguments: ["a planted crash", "a planted mistake"])
+  func findings(_ why: String) async throws {
+    let directory = try TemporaryDirectory()
+    var seed = 0
+    var output = ""
+    repeat {
+      seed += 1
+      let words = ["--only", "planted", "--cases", "20000", "--seed", "\(seed)", "--jobs", "1"]
+      let finished = try await fuzz(words, corpus: directory.url)
+      #expect(finished.status == .exited(1))
+      output = finished.output
+    } while !output.contains(why) && seed < 40
+    #expect(output.contains("FAILED planted: "), "\(output)")
+    #expect(output.contains(why), "\(output)")
+    let kept = try String(contentsOf: directory.file("planted.txt"), encoding: .utf8)
+    #expect(kept.contains("finding: "), "\(kept)")
+  }
+}
