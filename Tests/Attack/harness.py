@@ -154,7 +154,7 @@ def _listed(folder):
 class Server:
     """A real `ferryd serve` on a port of its own."""
 
-    def __init__(self, run, store="embedded", options=(), memory=None, environment=None):
+    def __init__(self, run, store, options, memory, environment, starts):
         self.run, self.store, self.options = run, store, list(options)
         self.folder = run.folder("server")
         self.port = free_port()
@@ -165,7 +165,8 @@ class Server:
         self.limit = MemoryLimit(memory) if memory else None
         self.environment = {**os.environ, **(environment or {})}
         self.process = None
-        self.start()
+        if starts:
+            self.start()
 
     def start(self):
         self.log_path = f"{self.folder}/log"
@@ -190,7 +191,7 @@ class Server:
 
     @property
     def is_alive(self):
-        return self.process.poll() is None
+        return self.process is not None and self.process.poll() is None
 
     def peak(self):
         """The most memory that it had resident, in bytes."""
@@ -554,8 +555,8 @@ class Run:
             Run.shared_cluster = Cluster(os.path.join(os.path.dirname(self.root), "postgres"))
         return Run.shared_cluster
 
-    def server(self, store="embedded", *options, memory=None, environment=None):
-        server = Server(self, store, options, memory, environment)
+    def server(self, store="embedded", *options, memory=None, environment=None, starts=True):
+        server = Server(self, store, options, memory, environment, starts)
         self.servers.append(server)
         return server
 

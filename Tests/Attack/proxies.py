@@ -44,14 +44,17 @@ def forwarded(run):
 @attack
 def declared_proxy(run):
     """Behind a declared proxy, limits count the client's address: one client takes no place of another."""
-    server = run.server("embedded", "--trusted-proxy", "127.0.0.1", "--connections-per-address", "40")
+    server = run.server("embedded", "--trusted-proxy", "127.0.0.1", "--connections-per-address", "40",
+                        starts=False)
+    # Behind a proxy, no server starts without a token.
     server.space("team")
     token = server.token("team", "reader")
+    server.start()
 
     def ask(address, path="/v1/spaces/team/events"):
         connection = socket.create_connection(("127.0.0.1", server.port), 20)
         connection.settimeout(20)
-        connection.sendall((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nForwarded: for={address}\r\n"
+        connection.sendall((f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                             f"X-Forwarded-For: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
                             ).encode())
         try:
