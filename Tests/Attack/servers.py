@@ -380,7 +380,7 @@ def object_stores(run):
         state["mode"] = mode
         for path in (f"/v1/blobs/{digest}", f"/v1/spaces/team/blobs/{digest}"):
             answer = exchange(server.port, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: "
-                                           "close\r\n\r\n".encode(), timeout=30)
+                                           "close\r\n\r\n".encode(), timeout=5)
             run.check(status_of(answer) in (None, 200, 400, 403, 404, 405, 422, 500, 502, 503),
                       f"{mode}: {status_of(answer)}")
         if not run.alive(server, mode):
