@@ -314,6 +314,9 @@ package struct BatchMatches: Sendable, Equatable {
 
   package init(since origin: HistoryOrigin? = nil) { self.origin = origin }
 
+  /// The records that match, each as often as batches match it.
+  var count: Int { found.values.reduce(0) { $0 + $1.keys.count } }
+
   /// Returns the matches that still count in the space as it is now.
   ///
   /// - Parameter place: The place of ``origin``'s newest operation in the space's history.

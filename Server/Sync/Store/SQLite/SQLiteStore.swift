@@ -14,6 +14,10 @@ package final class SQLiteStore: SyncStore {
   /// Reads and writes that wait for a thread, of each kind.
   private static let waitingMax = 1_024
 
+  /// Records that batches match, up to which the writer decides about them: some 10 ms.
+  private static let matchesOfWriter = 200
+
+  private let preparing = AsyncTurn()
   private let writer: StoreThread
   private let readers: [StoreThread]
   /// Reads under way on each of them.
@@ -96,13 +100,38 @@ package final class SQLiteStore: SyncStore {
   ) async throws(StoreError) -> IngestBatch {
     let (before, batch) = try await IngestAttempt.repeated {
       matches async throws(StoreError) in
-      try await write { try $0.ingest(packets, into: space, now: now, matches, room: room) }
+      if matches.count > Self.matchesOfWriter,
+        let done = try await ingestPrepared(packets, into: space, now: now, matches, room)
+      {
+        return done
+      }
+      return try await write { try $0.ingest(packets, into: space, now: now, matches, room: room) }
     } slice: { matcher async throws(StoreError) in
       // Beside the writer; other readers do not wait for long either.
       try await read { file in try matcher.slice { try file.show(&$0, in: space) } }
     }
     if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
     return batch
+  }
+
+  /// Decides about packets beside the writer, one batch at a time, since their rows are in memory.
+  /// Returns `nil` if the writer has to decide.
+  private func ingestPrepared(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
+    _ room: IngestRoom
+  ) async throws(StoreError) -> IngestAttempt? {
+    let result = await preparing.take { () async -> Result<IngestAttempt?, StoreError> in
+      do throws(StoreError) {
+        let prepared = try await read {
+          try $0.prepare(packets, in: space, now: now, matches, room: room)
+        }
+        guard let prepared else { return .success(nil) }
+        return .success(try await write { try $0.commit(prepared, of: packets, to: space) })
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {

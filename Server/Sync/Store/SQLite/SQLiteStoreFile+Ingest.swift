@@ -27,21 +27,21 @@ extension SQLiteStoreFile {
   ) throws -> IngestBatch {
     try change(space) {
       var context = try context(for: packets, in: space, now: now, room)
-      for case let cursor? in packets.map(\.cursor) {
-        if let anchor = cursor.anchor {
-          context.known[anchor.operation] = try known(anchor.operation, in: space)
-        }
-        if let timeline = cursor.timeline(before: context.space.retentionHorizon) {
-          context.timelineEnds[timeline] = try end(of: timeline, in: space)
-        }
-      }
-      let slices = SQLiteSlices(file: self, space: space)
-      let effects = try Ingest.decide(packets, in: &context, from: start, slices: slices) {
-        need, context in
-        try load(need, of: packets.count, in: space, matches, into: &context)
-      }
+      let effects = try decide(
+        packets, in: &context, of: space, matches, from: start,
+        SQLiteSlices(file: self, space: space))
       try save(effects, in: space, now: now)
       return effects.batch
+    }
+  }
+
+  /// Decides about packets in a context that was loaded in this transaction.
+  func decide(
+    _ packets: [IncomingPacket], in context: inout IngestContext, of space: Int64,
+    _ matches: BatchMatches, from start: IngestRestart, _ slices: any IngestSlices
+  ) throws -> IngestEffects {
+    try Ingest.decide(packets, in: &context, from: start, slices: slices) { need, context in
+      try load(need, of: packets.count, in: space, matches, into: &context)
     }
   }
 
@@ -86,7 +86,8 @@ extension SQLiteStoreFile {
     return state
   }
 
-  private func context(
+  /// Loads everything that a decision about packets needs at first.
+  func context(
     for incoming: [IncomingPacket], in space: Int64, now: Int64, _ room: IngestRoom
   ) throws -> IngestContext {
     let packets = incoming.map(\.packet)
@@ -107,6 +108,14 @@ extension SQLiteStoreFile {
     try loadUsage(of: incoming.map(\.principal.account), in: space, into: &context)
     try load(packets, in: space, into: &context)
     try context.boundStates(of: incoming.count)
+    for case let cursor? in incoming.map(\.cursor) {
+      if let anchor = cursor.anchor {
+        context.known[anchor.operation] = try self.known(anchor.operation, in: space)
+      }
+      if let timeline = cursor.timeline(before: context.space.retentionHorizon) {
+        context.timelineEnds[timeline] = try end(of: timeline, in: space)
+      }
+    }
     return context
   }
 
