@@ -70,16 +70,16 @@ final class ServerCore: Sendable {
     }
     let negotiated = response.negotiated(
       acceptEncoding: intake.headers.list(of: "Accept-Encoding"))
-    return configuration.amend(holdingMemory(negotiated), intake.headers)
+    return configuration.amend(holdingMemory(negotiated, remoteAddress), intake.headers)
   }
 
   /// Returns an answer with its share of the memory, or the answer that there is none.
-  private func holdingMemory(_ answer: HTTPResponse) -> HTTPResponse {
+  private func holdingMemory(_ answer: HTTPResponse, _ client: String) -> HTTPResponse {
     guard case .bytes(let bytes) = answer.body, bytes.count > MemoryBudget.step else {
       return answer
     }
     guard let share = configuration.memory.transfer(bytes.count, account: answer.account) else {
-      return configuration.failure(.outOfMemory).negotiated(acceptEncoding: nil)
+      return configuration.failure(.outOfMemory, client).negotiated(acceptEncoding: nil)
     }
     var answer = answer
     answer.share = share
