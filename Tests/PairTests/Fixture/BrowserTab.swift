@@ -54,7 +54,7 @@ final class BrowserTab: CapturedProcess {
     process = try ChildProcess(
       URL(filePath: "/bin/sh"),
       ["-c", #"in=$1 out=$2; shift 2; exec "$@" 3<"$in" 4>"$out""#, "browser"] + paths
-        + [try HeadlessBrowser.find().path] + options,
+        + [HeadlessBrowser.find().path] + options,
       environment: HeadlessBrowser.environment(in: directory.url))
   }
 
