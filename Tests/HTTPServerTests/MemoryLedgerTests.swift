@@ -118,15 +118,15 @@ struct MemoryLedgerTests {
   }
 
   @Test("work that waits is granted when memory is released, and gives up when it is cancelled")
-  func budget() async {
+  func budget() async throws {
     let budget = MemoryBudget(limit: 64 << 20, patience: .seconds(3_600))
     var first = budget.grantAtOnce(32 << 20, account: "a")
     #expect(first != nil)
     #expect(budget.grantAtOnce(32 << 20, account: "b") == nil)
     let second = Task { await budget.grant(32 << 20, account: "b") != nil }
-    while budget.counts.waiting == 0 { await Task.yield() }
+    try await eventually("the second") { budget.counts.waiting > 0 }
     let third = Task { await budget.grant(32 << 20, account: "c") != nil }
-    while budget.counts.waiting == 1 { await Task.yield() }
+    try await eventually("the third") { budget.counts.waiting > 1 }
     third.cancel()
     #expect(await third.value == false)
     #expect(budget.counts.refused == 1)

@@ -23,29 +23,29 @@ struct FairGateTests {
     }
   }
 
-  private func wait(for count: Int, at gate: FairGate) async {
-    while gate.waitingCount < count { await Task.yield() }
+  private func wait(for count: Int, at gate: FairGate) async throws {
+    try await eventually("\(count) callers") { gate.waitingCount >= count }
   }
 
   @Test("a user that comes behind four hundred callers of another goes on second")
-  func turns() async {
+  func turns() async throws {
     let gate = FairGate(FlowLimits(all: 1))
     #expect(await gate.enter([""]))
     let many = (0..<400).map { _ in enter(gate, "a") }
-    await wait(for: 400, at: gate)
+    try await wait(for: 400, at: gate)
     let single = enter(gate, "b")
-    await wait(for: 401, at: gate)
+    try await wait(for: 401, at: gate)
     gate.leave([""])
     for task in many + [single] { #expect(await task.value) }
     #expect(order.names.withLock { $0.firstIndex(of: "b") } == 1)
   }
 
   @Test("one user takes no more than its part, and the server's own work takes all")
-  func limits() async {
+  func limits() async throws {
     let gate = FairGate(FlowLimits(all: 3, user: 2))
     for _ in 0..<2 { #expect(await gate.enter(["a"])) }
     let third = enter(gate, "a")
-    await wait(for: 1, at: gate)
+    try await wait(for: 1, at: gate)
     #expect(await enter(gate, "b").value, "the last place is another's")
     gate.leave(["a"])
     #expect(await third.value)
@@ -56,18 +56,14 @@ struct FairGateTests {
   }
 
   @Test("if too many wait, callers of the user with most are refused")
-  func full() async {
+  func full() async throws {
     let gate = FairGate(FlowLimits(all: 1), waitingMax: 10)
     #expect(await gate.enter([""]))
     let many = (0..<10).map { _ in enter(gate, "a") }
-    await wait(for: 10, at: gate)
+    try await wait(for: 10, at: gate)
     let others = (0..<3).map { enter(gate, "b\($0)") }
-    var refused = 0
     // Each of the others takes the place of one caller.
-    while refused < 3 {
-      await Task.yield()
-      refused = 10 - gate.waitingCount(of: "a")
-    }
+    try await eventually("three refused callers") { gate.waitingCount(of: "a") <= 7 }
     gate.leave([""])
     for task in others { #expect(await task.value) }
     var passed = 0

@@ -90,7 +90,9 @@ struct SignatureChecksTests {
       return .valid
     }
 
-    func hasStarted() async { while started.withLock({ $0 }) < 1 { await Task.yield() } }
+    func hasStarted() async throws {
+      try await eventually("the first check") { started.withLock { $0 } > 0 }
+    }
     func release() { gate.signal() }
   }
 
@@ -102,19 +104,19 @@ struct SignatureChecksTests {
     ])
   func turns(path: [String], placeMax: Int) async throws {
     let (checks, course) = (SignatureChecks(threads: 1), Course())
-    await withTaskGroup(of: Void.self) { group in
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { course.release() }
       group.addTask { _ = await checks.run(["key:0", "", ""]) { course.hold() } }
-      await course.hasStarted()
+      try await course.hasStarted()
       for _ in 0..<400 {
         group.addTask {
           _ = await checks.run(["key:1", "10.0.0.1", "eve"]) { course.note("eve") }
         }
       }
       // One check waits at the thread itself.
-      while checks.waitingCount < 399 { await Task.yield() }
+      try await eventually("399 checks") { checks.waitingCount >= 399 }
       group.addTask { _ = await checks.run(path) { course.note("ada") } }
-      while checks.waitingCount < 400 { await Task.yield() }
-      course.release()
+      try await eventually("400 checks") { checks.waitingCount >= 400 }
     }
     let place = try #require(course.order.withLock { $0.firstIndex(of: "ada") })
     #expect(place <= placeMax)
@@ -124,22 +126,22 @@ struct SignatureChecksTests {
   func bounded() async throws {
     let (checks, course) = (SignatureChecks(threads: 1), Course())
     let room = SignatureChecks.waitingMax
-    await withTaskGroup(of: SignatureKeys.Verdict?.self) { group in
+    try await withThrowingTaskGroup(of: SignatureKeys.Verdict?.self) { group in
       group.addTask { await checks.run(["key:0", "", ""]) { course.hold() } }
-      await course.hasStarted()
+      try await course.hasStarted()
       for _ in 0...room {
         group.addTask { await checks.run(["key:1", "", "eve"]) { course.note("eve") } }
       }
-      while checks.waitingCount < room { await Task.yield() }
+      try await eventually("\(room) checks") { checks.waitingCount >= room }
       for number in 0..<5 {
         group.addTask {
           await checks.run(["key:1", "", "ada\(number)"]) { course.note("ada") }
         }
       }
-      while checks.counts.givenUp < 5 { await Task.yield() }
+      try await eventually("five checks to be given up") { checks.counts.givenUp >= 5 }
       course.release()
       var refused = 0
-      for await verdict in group where verdict == nil { refused += 1 }
+      for try await verdict in group where verdict == nil { refused += 1 }
       #expect(refused == 5)
     }
     #expect(course.order.withLock { $0.filter { $0 == "ada" }.count } == 5)
