@@ -104,6 +104,10 @@ extension StoreError: CommandFailureConvertible {
     case .busy(let reason):
       CommandFailure(
         "the store is busy", why: reason, next: "try again in a moment", code: "database_busy")
+    case .needsMemory:
+      CommandFailure(
+        "the store needs more memory", why: "the packet touches very large records",
+        next: "try again in a moment", code: "database_busy")
     case .readOnly(let reason):
       CommandFailure(
         "the store is read-only", why: reason,
