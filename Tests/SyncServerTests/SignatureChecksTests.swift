@@ -1,4 +1,5 @@
 import Dispatch
+import FerryCryptography
 import FerryProtocol
 import FerryTestSupport
 import Synchronization
