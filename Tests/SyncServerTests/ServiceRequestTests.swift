@@ -297,7 +297,7 @@ struct ServiceRequestTests {
       (.unsupportedCoding("br"), .unsupportedCoding),
     ]
     for (failure, code) in cases {
-      let answer = fixture.service.respond(to: failure)
+      let answer = fixture.service.respond(to: failure, from: "192.0.2.1")
       #expect(answer.problem?.code == code)
       #expect(answer.status == failure.status)
     }
