@@ -85,7 +85,7 @@ extension Ingest {
       if working?.lacksRoom(for: size(of: key) ?? 0) == true { try evict() }
       let (records, places, stored) = (records, recordIndex, context.recordBytes)
       try working?.load(key) { key in
-        guard let index = places[key] else { return stored[key] }
+        guard let index = places[key], index < records.count else { return stored[key] }
         return records[index].evicted?.bytes
       }
     }
@@ -94,7 +94,10 @@ extension Ingest {
 
   /// Returns the bytes of a record's state that is not in memory.
   private func size(of key: RecordKey) -> Int? {
-    guard let index = recordIndex[key] else { return context.recordBytes[key] }
+    // The place of a record that is being touched is known before its state.
+    guard let index = recordIndex[key], index < records.count else {
+      return context.recordBytes[key]
+    }
     return records[index].evicted?.bytes
   }
 
