@@ -28,16 +28,16 @@ struct MemoryTests {
     try await server.start()
     let small = LargeWriter(server.url, space: "small")
     try await small.create()
-    let done = Mutex(0)
+    let done = Done()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in writers {
         group.addTask {
           try await writer.touchAll(31)
-          done.withLock { $0 += 1 }
+          done.count.withLock { $0 += 1 }
         }
       }
       group.addTask {
-        while done.withLock({ $0 }) < Self.large.count { try await small.sendSmall() }
+        while done.count.withLock({ $0 }) < Self.large.count { try await small.sendSmall() }
       }
       try await group.waitForAll()
     }
@@ -81,6 +81,11 @@ struct MemoryTests {
       try await Wire.send(.get, "\(server.url)/v1/spaces/large1/changes").status == 200
     }
   }
+}
+
+/// The writers that are done.
+private final class Done: Sendable {
+  let count = Mutex(0)
 }
 
 /// A device that writes records of nearly the largest size.
