@@ -69,7 +69,7 @@ sim: planted worlds ## Planted mistakes that have to be found, and SEEDS worlds 
 fuzz: ## CASES inputs by chance (ten million) for everything that reads bytes from outside
 	@Scripts/install-dependencies.sh build
 	@$(BUILD) --product ferry-sim
-	@.build/$(CONFIGURATION)/ferry-sim fuzz --cases $(or $(CASES),10000000) --seed $(or $(SEED),1) \
+	@Scripts/run-tests.sh .build/$(CONFIGURATION)/ferry-sim fuzz --cases $(or $(CASES),10000000) --seed $(or $(SEED),1) \
 	  --jobs $(JOBS) $(FUZZ)
 
 .PHONY: planted

@@ -76,6 +76,23 @@ struct AcceptedInputTests {
     #expect(state.columns.map(\.name) == ["a", "b"])
   }
 
+  @Test("a state with one column in two writes is refused")
+  func columnInTwoWrites() throws {
+    func write(_ place: Int, _ column: String) -> String {
+      "{\"sequence\":\"\(place)\",\"time\":\"0199c82cc0010000\",\"device\":\"\(Self.device)\","
+        + "\"data\":{\"\(column)\":1}}"
+    }
+    func read(_ columns: String...) throws -> RecordState {
+      let writes = columns.enumerated().map { write($0 + 1, $1) }.joined(separator: ",")
+      return try Array("[\(writes)]".utf8).withUnsafeBytes {
+        try RecordState(decoding: $0, limits: .standard)
+      }
+    }
+    #expect(try read("b", "a", "c").columns.map(\.name) == ["a", "b", "c"])
+    #expect(throws: MalformedMessage.self) { try read("b", "b") }
+    #expect(throws: MalformedMessage.self) { try read("b", "a", "b") }
+  }
+
   @Test("unknown members of answers, pages and infos are ignored")
   func laterServers() throws {
     let added = #"{"later":[{"x":"\u0041"}],"#

@@ -142,7 +142,10 @@ extension JSONReader {
       count += 1
     }
     // A single write has been looked at.
-    if count > 1 && !state.columns.ascend { state.columns.sort { $0.name < $1.name } }
+    if count > 1 && !state.columns.ascend {
+      state.columns.sort { $0.name < $1.name }
+      guard state.columns.ascend else { throw malformed("a column is in two writes of its record") }
+    }
     return state
   }
 

@@ -57,8 +57,9 @@ struct FuzzMutator {
   /// Returns a number below `bound`.
   mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
-  /// Returns an input that is made from one of the samples.
-  mutating func input(from samples: [FuzzSample]) -> [UInt8] {
+  /// Returns an input that is made from a valid sample, or, in one of four cases, from any.
+  mutating func input(valid: [FuzzSample], refused: [FuzzSample]) -> [UInt8] {
+    let samples = refused.isEmpty || random.chance(3, in: 4) ? valid : refused
     let sample = samples[random.below(samples.count)]
     var bytes = sample.bytes
     guard !random.chance(1, in: 50) else { return bytes }
@@ -67,7 +68,7 @@ struct FuzzMutator {
     } else {
       changeBytes(&bytes, samples[random.below(samples.count)].bytes)
     }
-    while random.chance(1, in: 3) { changeBytes(&bytes, sample.bytes) }
+    while random.chance(1, in: 6) { changeBytes(&bytes, sample.bytes) }
     return bytes.count <= Self.sizeMax ? bytes : Array(bytes.prefix(Self.sizeMax))
   }
 
@@ -79,10 +80,11 @@ struct FuzzMutator {
     let span = sample.spans[random.below(sample.spans.count)]
     let old = Array(bytes[span])
     let new: [UInt8] =
-      switch random.below(9) {
-      case 0, 1: word()
-      case 2: text()
-      case 3: []
+      switch random.below(12) {
+      case 0, 1, 2, 3: old.first == 0x22 ? text() : word()
+      case 9: word()
+      case 10: text()
+      case 11: []
       case 4: old + [UInt8(ascii: ",")] + old
       case 5:
         if other.spans.isEmpty {

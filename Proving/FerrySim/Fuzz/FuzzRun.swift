@@ -88,7 +88,9 @@ struct FuzzRun {
     words += ["--box", box, "--corpus", corpus.folder.path]
     words += ["--fixtures", try arguments.string("fixtures")]
     for target in targets { words += ["--only", target.name] }
-    let child = try ChildProcess(URL(filePath: "/proc/self/exe").resolvingSymlinksInPath(), words)
+    let child = try ChildProcess(
+      URL(filePath: "/proc/self/exe").resolvingSymlinksInPath(), words,
+      environment: ["SWIFT_BACKTRACE": "enable=no"])
     var share = Share()
     var (lines, why): (Int, String?) = (0, nil)
     while let line = try? await child.line(

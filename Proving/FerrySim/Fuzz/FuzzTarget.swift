@@ -54,15 +54,16 @@ extension FuzzTarget {
     }
   }
 
-  /// Returns a reason without its names and numbers, so that equal reasons are one kind.
+  /// Returns the first words of a reason without names and numbers, so that equal reasons are one
+  /// kind.
   static func kind(_ reason: String) -> String {
-    var kind: [UInt8] = []
-    for byte in reason.utf8.prefix(160) {
-      let isWord = (0x61...0x7A).contains(byte | 0x20) || byte == 0x20
-      if byte == 0x22 || byte == 0x3A { break }
-      if isWord { kind.append(byte) } else if kind.last != 0x23 { kind.append(0x23) }
+    let words = reason.utf8.prefix { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "'") }
+      .split(separator: UInt8(ascii: " ")).prefix(7)
+    let kept = words.map { word in
+      let isPlain = word.allSatisfy { (0x61...0x7A).contains($0 | 0x20) }
+      return isPlain && word.count < 20 ? String(Substring(word)) : "#"
     }
-    return "refused: " + String(decoding: kind, as: UTF8.self)
+    return "refused: " + kept.joined(separator: " ")
   }
 
   /// Returns the power of two of a size, as a part of a kind.

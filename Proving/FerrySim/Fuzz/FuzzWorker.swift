@@ -17,7 +17,8 @@ struct FuzzWorker {
 
   /// A target's inputs and results.
   private struct State {
-    var samples: [FuzzSample]
+    var valid: [FuzzSample]
+    var refused: [FuzzSample] = []
     var cases = 0
     var read = 0
     var kinds: [String: Int] = [:]
@@ -44,7 +45,8 @@ struct FuzzWorker {
       if place == requests, targets.count > 1, mutator.below(4) > 0 {
         place = (place + 1) % targets.count
       }
-      let input = mutator.input(from: states[place].samples)
+      let input = mutator.input(
+        valid: states[place].valid, refused: states[place].refused)
       try box.note(place, input)
       let before = Self.memoryPeak()
       let kind =
@@ -69,12 +71,22 @@ struct FuzzWorker {
 
   private func note(_ kind: String, _ input: [UInt8], in state: inout State) {
     state.cases += 1
-    if !kind.hasPrefix("refused"), !kind.hasPrefix("4") { state.read += 1 }
+    let isRead = Self.isRead(kind)
+    if isRead { state.read += 1 }
     let count = state.kinds[kind, default: 0]
     state.kinds[kind] = count + 1
     guard count == 0, input.count <= 4 << 10 else { return }
     state.new.append((kind, input))
-    if state.samples.count < Self.samplesMax { state.samples.append(FuzzSample(input)) }
+    if isRead, state.valid.count < Self.samplesMax {
+      state.valid.append(FuzzSample(input))
+    } else if !isRead, state.refused.count < Self.samplesMax {
+      state.refused.append(FuzzSample(input))
+    }
+  }
+
+  /// Whether a kind of result is a value, or an answer that is no refusal.
+  private static func isRead(_ kind: String) -> Bool {
+    !["refused", "finding", "4"].contains { kind.hasPrefix($0) }
   }
 
   private func report(_ target: FuzzTarget, _ state: State) throws {
@@ -96,9 +108,13 @@ struct FuzzWorker {
       }
       inputs = FuzzService.samples(bodies)
     }
-    inputs += try files(of: target) + (try corpus.inputs(of: target.name).map(\.bytes))
+    inputs += try files(of: target)
     guard !inputs.isEmpty else { throw FuzzFinding("\(target.name) has no samples") }
-    return State(samples: inputs.map { FuzzSample($0) })
+    let kept = try corpus.inputs(of: target.name)
+    inputs += kept.filter { Self.isRead($0.kind) }.map(\.bytes)
+    return State(
+      valid: inputs.map { FuzzSample($0) },
+      refused: kept.filter { !Self.isRead($0.kind) }.map { FuzzSample($0.bytes) })
   }
 
   private func files(of target: FuzzTarget) throws -> [[UInt8]] {
