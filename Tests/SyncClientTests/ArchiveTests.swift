@@ -24,6 +24,7 @@ extension SetBackTests {
     try replica.run("INSERT INTO tasks(id, title) VALUES ('d', 'new')")
     let fourth = try replica.freeze()[0]
     answer.receipt = try replica.receipt(fourth, first: 5).receipt
+    answer.head = 5
     _ = try replica.file.receive(answer)
     #expect(try archived() == 1)
   }

@@ -53,6 +53,7 @@ struct OutboxTests {
   ) -> PacketReceipt {
     PacketReceipt(
       tail: tail(number), status: status, sequences: first...first + 1,
+      outcomes: [.applied, .applied],
       historyHashBefore: PageMaker.historyHash(at: first - 1),
       historyHash: PageMaker.historyHash(at: first + 1),
       timeline: PageMaker.timeline(at: first + 1))
