@@ -13,6 +13,8 @@ struct PreparedIngestTests {
   private let one: Int64
   private let two: Int64
   private let now: Int64 = 1_800_000_000_000
+  /// A store's connections share them.
+  private let timelines = OwnTimelines()
 
   init() async throws {
     directory = try TemporaryDirectory()
@@ -24,7 +26,7 @@ struct PreparedIngestTests {
 
   private func open() throws -> SQLiteStoreFile {
     try SQLiteStoreFile(
-      path: directory.file(SQLiteStore.fileName).path, limits: .standard)
+      path: directory.file(SQLiteStore.fileName).path, limits: .standard, timelines: timelines)
   }
 
   private func send(
@@ -123,6 +125,14 @@ struct PreparedIngestTests {
     #expect(batch.head == 1_002)
     // A copy of it is a duplicate: the writer would decide that.
     #expect(try !isWritten(again, of: packets, writer))
+  }
+
+  @Test("the rows of a batch on as many short records as it may match are not too many")
+  func most() throws {
+    let key = RecordKey(table: "notes", record: "0199c82c-0000-7000-8000-0000000000a1")
+    let rows = Limits.standard.batchRecords * 2
+    let bytes = (rows + 1) * CollectedRows.rowBytes + rows * (key.record.utf8.count + 150)
+    #expect(bytes < CollectedRows.bytesMax)
   }
 
   @Test("rows that need too much memory are left to the writer")

@@ -57,10 +57,10 @@ final class CollectedRows: IngestSlices {
   /// An error: the rows need more memory than one batch may take.
   struct Overflow: Error {}
 
-  /// Bytes of the rows of one batch, at most.
-  static let bytesMax = 96 << 20
+  /// Bytes of the rows of one batch, at most: ``Limits/batchRecords`` short records need half.
+  static let bytesMax = 128 << 20
   /// Bytes of a row besides its texts.
-  private static let rowBytes = 512
+  static let rowBytes = 256
 
   private let stored: any IngestSlices
   private var operations: [IngestEffects.OperationRow] = []
