@@ -82,6 +82,9 @@ struct IngestLookUpsTests {
     }
     let id = UniqueID(timestamp: HybridTimestamp(milliseconds: now), random: 1).description
     var (first, second) = (PacketMaker(1), PacketMaker(2))
+    // The names of a space's tables are loaded for the first record of a table only.
+    let new = try send(first.packet([first.operation(.insert, "first")]))
+    #expect(new.trips.count { $0 == ["tables"] } == 1)
     let quick = try send(first.packet([first.operation(.insert, id)]))
     #expect(quick.trips.count == 2 && quick.faults.isEmpty)
     #expect(!quick.trips.joined().contains("known"))

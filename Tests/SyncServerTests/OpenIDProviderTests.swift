@@ -107,7 +107,8 @@ struct OpenIDProviderTests {
     #expect(try await server.refusal(second.accessToken).contains("issuer (iss)"))
     let otherKey = try await provider.addIssuer("third", .make(algorithm))
     let third = try await provider.tokens(from: otherKey)
-    #expect(try await server.refusal(third.accessToken).contains("the issuer has no key"))
+    // Claims are compared before the signature, which costs more.
+    #expect(try await server.refusal(third.accessToken).contains("issuer (iss)"))
     try await provider.addUser("eve", grants: [])
     let eve = try await provider.tokens(of: "eve", from: issuer)
     let grantless = try await server.ask(eve.accessToken)
