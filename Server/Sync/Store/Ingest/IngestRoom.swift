@@ -64,7 +64,6 @@ extension IngestContext {
   /// - Parameter count: Packets that go together. Of several, each is tried by itself.
   /// - Throws: `StoreError` if nothing can be decided in this attempt.
   package mutating func boundStates(of count: Int) throws(StoreError) {
-    if records.count == recordBytes.count, !isSliced { return }
     if recordBytes.values.reduce(0, +) > limits.packetStateBytes {
       guard count == 1 else { throw .needsMemory }
       (records, recordBytes) = ([:], [:])
@@ -74,6 +73,7 @@ extension IngestContext {
           + "fewer at once")
       return
     }
+    if records.count == recordBytes.count, !isSliced { return }
     guard room.allowsSlices else { throw .needsMemory }
     isSliced = true
     records = [:]
