@@ -148,25 +148,27 @@ struct OpenIDProviderTests {
   func outage() async throws {
     let provider = try await OpenIDProvider()
     let issuer = try await provider.addIssuer("main", .make(.rs256))
-    let stranger = try await provider.addIssuer("second", .make(.rs256))
-    let unknown = try await provider.tokens(from: stranger).accessToken
+    let server = try await serve(issuer)
     let service = try await provider.clientToken(from: issuer)
     let fresh = try await provider.tokens(from: issuer).accessToken
-    let server = try await serve(issuer)
+    // The server does not know the next key.
+    try await provider.rotate(issuer, to: .make(.rs256))
+    let nextService = try await provider.clientToken(from: issuer)
+    let next = try await provider.tokens(from: issuer).accessToken
     try await provider.stop()
     let late = try await serve(issuer)
-    #expect(try await late.ask(service).status == 503)
+    #expect(try await late.ask(nextService).status == 503)
     // Until the server has tried to fetch the keys again, and failed.
     try await eventually("the server to look for the keys", from: server.process) {
-      _ = try await server.refusal(unknown)
+      _ = try await server.refusal(next)
       try await Task.sleep(for: .milliseconds(200))
       return server.process.error.contains("the issuer's keys cannot be read")
     }
     #expect(try await server.ask(service, "PUT").status == 200)
     #expect(try await server.role(fresh) == .writer)
     try await provider.start()
-    try await late.admits(service, after: 503, method: "PUT")
-    #expect(try await late.role(fresh) == .writer)
+    try await late.admits(nextService, after: 503, method: "PUT")
+    #expect(try await late.role(next) == .writer)
     withExtendedLifetime(provider) {}
   }
 }
