@@ -17,7 +17,8 @@ enum Deferral: Equatable {
   case definition
   /// Another row of the table has its unique values.
   case table
-  /// Rows of any table refer to the record.
+  /// Rows of any table refer to the record. As the table may be one that is not tracked, a limited
+  /// number is tried with each pull, too.
   case rows
   /// Ferry does not see the reason: a trigger, or rows of a table that is not tracked. A limited number
   /// of them is tried with each pull.

@@ -10,7 +10,7 @@ extension KeptChanges {
 
   /// Whether a pull has to try changes, although its list is empty.
   func isAnyToTry() throws -> Bool {
-    if try hasOpen() || connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 5 LIMIT 1") {
+    if try hasOpen() || connection.exists("SELECT 1 FROM ferry_kept WHERE waits >= 4 LIMIT 1") {
       return true
     }
     return try connection.exists(
@@ -92,12 +92,12 @@ extension KeptChanges {
     try connection.execute("UPDATE ferry_kept SET waits = 0 WHERE waits > 0")
   }
 
-  /// Lets some changes be tried whose reason Ferry does not see.
+  /// Lets some changes be tried whose reason Ferry perhaps does not see.
   func openUnseen() throws {
     try connection.run(
       """
       UPDATE ferry_kept SET waits = 0 FROM (SELECT tbl AS t, record AS r FROM ferry_kept
-        WHERE waits = 5 ORDER BY tried LIMIT ?) AS next
+        WHERE waits >= 4 ORDER BY tried LIMIT ?) AS next
       WHERE ferry_kept.tbl = next.t AND ferry_kept.record = next.r
       """, Int64(Self.unseenPerPull))
   }
@@ -112,5 +112,5 @@ extension KeptChanges {
 
   /// The number of the next attempt.
   static let nextTry =
-    "(SELECT ifnull(max(tried), 0) + 1 FROM ferry_kept WHERE waits = 5)"
+    "(SELECT ifnull(max(tried), 0) + 1 FROM ferry_kept WHERE waits >= 4)"
 }

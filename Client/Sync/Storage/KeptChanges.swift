@@ -83,7 +83,7 @@ struct KeptChanges {
       """
       INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, parent_tbl, parent,
         tried)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, iif(?6 = 5, \(Self.nextTry), NULL))
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, iif(?6 >= 4, \(Self.nextTry), NULL))
       """, change.key.table, change.key.record, change.sequence, SQLiteText(change.state.encoded()),
       reason, reason == nil ? nil : deferral.number, parent?.table, parent?.record)
   }

@@ -100,14 +100,14 @@ enum ReplicaSchema {
       reason TEXT,                            -- NULL: the table or column is not known yet
       waits INTEGER,                          -- for this event: see Deferral; NULL: no retry
       parent_tbl TEXT, parent TEXT,           -- the record for which it waits
-      tried INTEGER,                          -- when it was tried last, if the reason is unseen
+      tried INTEGER,                          -- when it was tried last, of the last two kinds
       PRIMARY KEY(tbl, record)
     ) WITHOUT ROWID;
     CREATE INDEX ferry_kept_open ON ferry_kept(sequence) WHERE waits = 0;
     CREATE INDEX ferry_kept_parent ON ferry_kept(parent, parent_tbl) WHERE waits = 1;
     CREATE INDEX ferry_kept_table ON ferry_kept(tbl) WHERE waits = 3;
     CREATE INDEX ferry_kept_rows ON ferry_kept(waits) WHERE waits = 4;
-    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits = 5;
+    CREATE INDEX ferry_kept_unseen ON ferry_kept(tried) WHERE waits >= 4;
     CREATE INDEX ferry_kept_order ON ferry_kept(sequence);
     CREATE INDEX ferry_kept_refused ON ferry_kept(sequence) WHERE reason IS NOT NULL;
     CREATE TABLE ferry_conflicts(
