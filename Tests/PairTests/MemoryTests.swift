@@ -99,6 +99,16 @@ private final class LargeWriter: Sendable {
 
   init(_ server: String, space: String) { url = "\(server)/v1/spaces/\(space)" }
 
+  /// A text of 1,040,000 bytes. It compresses well, but by no more than requests may.
+  private static let text: String = {
+    var (bytes, word) = ([UInt8](), UInt32(1))
+    for _ in 0..<26_000 {
+      word = word &* 1_664_525 &+ 1_013_904_223
+      bytes.append(contentsOf: repeatElement(UInt8(ascii: "a") + UInt8(word >> 28), count: 40))
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }()
+
   func create() async throws {
     let answer = try await Wire.send(.put, url)
     try #require([200, 201].contains(answer.status), "\(answer.text)")
@@ -108,10 +118,9 @@ private final class LargeWriter: Sendable {
   func fill(_ count: Int) async throws {
     try await create()
     for record in 0..<count {
-      let text = String(repeating: "\(record % 10)abcdefghi", count: 104_000)
       let halves = [(OperationKind.insert, 0..<4), (.update, 4..<8)]
       let operations = halves.map { kind, range in
-        operation(kind, record, range.map { Column("c\($0)", .text(text)) })
+        operation(kind, record, range.map { Column("c\($0)", .text(Self.text)) })
       }
       try await postUntilApplied(packet(operations))
     }
