@@ -39,7 +39,7 @@ struct PlantedFaultTests {
       var options = WorldOptions.drawn(seed: seed, devices: devices, operations: operations)
       // After a restore of the server, oracles accept more. A second space makes many more steps.
       (options.serverRestores, options.missions, options.shares) = (0, 0, 0)
-      options.bundles = 0
+      (options.bundles, options.strays, options.strangers) = (0, 0, 0)
       return options
     }
     switch fault {

@@ -20,8 +20,8 @@ package enum RecordedOperations {
   ) throws -> [LocalOperation] {
     try connection.rows(
       """
-      SELECT id, tbl, record, kind, data, base, marks FROM ferry_pending WHERE seq > ?
-      ORDER BY seq
+      SELECT id, tbl, record, kind, data, base, marks FROM ferry_pending
+      WHERE seq > ? AND \(Workload.isNotStray) ORDER BY seq
       """, sequence
     ) { row in
       guard let id = UniqueID(bytes: row.blobBytes(0)),

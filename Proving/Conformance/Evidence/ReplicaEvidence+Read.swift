@@ -32,8 +32,8 @@ extension ReplicaEvidence {
                                 WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
       (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
-           AND tbl <> '\(Workload.renamed.table)'),
-      (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL),
+           AND tbl <> '\(Workload.renamed.table)' AND \(Workload.isNotStray)),
+      (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL AND \(Workload.isNotStray)),
       anchor_head, anchor, replacing, (SELECT count(*) FROM ferry_pending),
       anchor_history_hash, (SELECT count(*) FROM ferry_refresh),
       (SELECT count(*) FROM ferry_tables WHERE since IS NOT NULL)
@@ -81,7 +81,8 @@ extension ReplicaEvidence {
   /// Returns the records whose changes violate the local schema, each with the reason.
   package static func refusedRecords(_ connection: SQLiteConnection) throws -> [String] {
     try connection.rows(
-      "SELECT tbl, record, reason FROM ferry_kept WHERE reason IS NOT NULL ORDER BY tbl, record"
+      "SELECT tbl, record, reason FROM ferry_kept WHERE reason IS NOT NULL "
+        + "AND \(Workload.isNotStray) ORDER BY tbl, record"
     ) { "\($0.name(0))/\($0.name(1)) (\($0.text(2)))" }
   }
 
@@ -130,7 +131,7 @@ extension ReplicaEvidence {
           row.text(1), keys: Int(row.int64(4)), quotedTable: quoted(literal: row.text(0)))
       )
     }
-    for table in tables {
+    for table in tables where !Workload.isStray(table.name) {
       var names: [String] = []
       if table.isUnsure {
         names = try connection.rows(

@@ -52,7 +52,7 @@ package struct Convergence: Oracle {
     var rows: [Name: [(Name, RecordState)]] = [:]
     for (key, state) in server.records.sorted(by: { $0.key < $1.key })
     where state.isAlive && !orphans.contains(key) && key.table != "ferry_schema"
-      && key.table != MissionRecord.table
+      && key.table != MissionRecord.table && !Workload.isStray(key.table)
     {
       rows[key.table, default: []].append((key.record, state))
     }

@@ -38,6 +38,8 @@ package enum Workload {
     package var shares = 0
     /// ``UserAction/shelve``.
     package var shelves = 50
+    /// ``UserAction/stray``.
+    package var strays = 0
 
     package init() {}
 
@@ -48,6 +50,7 @@ package enum Workload {
         (.arrange, moves), (.grow, growth), (.label, labels), (.paint, paints),
         (.sheet, sheets), (.addList, cascades), (.addItem, cascades), (.deleteList, cascades),
         (.enrol, members), (.share, shares), (.shelve, shelves),
+        (.stray, strays),
       ] {
         rest -= ratio
         if rest < 0 { return action }

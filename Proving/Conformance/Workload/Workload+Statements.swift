@@ -59,6 +59,7 @@ extension Workload {
     case .enrol: return try enrol(&random, query)
     case .share: return try share(deviceName, spaces, &random, query)
     case .shelve: return try shelve(deviceName, &random, query)
+    case .stray: return try stray(&random, query)
     }
   }
 

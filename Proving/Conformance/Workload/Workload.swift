@@ -60,6 +60,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `shelves(id)`, `books(id, shelf REFERENCES shelves)` and `loans(id, book REFERENCES books)`, all with
   /// ON DELETE CASCADE: changes the keys of parents and moves their children, in one transaction.
   case shelve
+  /// Tables `stray_hubs`, `stray_nodes` and `stray_legs`, for which only some devices declare foreign keys
+  /// and conditions: writes values that the others have to defer.
+  case stray
 }
 
 /// An action at a moment. All of it is known from the seed before the run starts, so that a failing

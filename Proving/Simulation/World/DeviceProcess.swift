@@ -146,6 +146,11 @@ final class DeviceProcess: @unchecked Sendable {
         try database.execute(device.mirror == nil ? statement : atOnce)
       }
       for statement in shares ? Workload.sharedSchema : [] { try database.execute(statement) }
+      // Every other device declares foreign keys.
+      let isBound = device.name.utf8.last.map { $0.isMultiple(of: 2) } ?? false
+      for statement in setting.hasStrays ? Workload.straySchema(isBound: isBound) : [] {
+        try database.execute(statement)
+      }
       return (true, isConnected)
     }
     if let planted = setting.planted {
@@ -154,7 +159,7 @@ final class DeviceProcess: @unchecked Sendable {
       }
     }
     if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
-    try await replica.track(Workload.tables)
+    try await replica.track(Workload.tables + (setting.hasStrays ? Workload.strays : []))
     if shares {
       try await first.track(Workload.shared.tables, spaceColumn: Workload.shared.column)
     }

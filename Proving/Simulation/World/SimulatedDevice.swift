@@ -28,6 +28,8 @@ final class SimulatedDevice: @unchecked Sendable {
     let bundles: BundleSetting?
     /// The space that all devices share, if their files take part in a second one.
     let shared: SpaceName?
+    /// Whether the application has tables that devices define differently.
+    let hasStrays: Bool
     /// Finds the values behind conflicts; `nil` in a world whose events are not kept.
     let journal: ConflictJournal?
     /// Passes events of a device's ledger to the oracles of its space.

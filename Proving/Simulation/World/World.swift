@@ -42,6 +42,7 @@ package final class World: @unchecked Sendable {
   /// Both `nil` in a world without bundles.
   private(set) var bundles: BundleSetting?
   private(set) var bundlePublisher: BundlePublisher?
+  private var strangers: [Stranger] = []
 
   /// - Parameters:
   ///   - keepsEvents: Whether the trace is kept for a report.
@@ -105,11 +106,25 @@ package final class World: @unchecked Sendable {
     connectDisk()
     connectNetwork()
     connectMissions()
+    addStrangers()
     for index in 0..<options.devices { addDevice(index) }
     guard let mirrors else { return }
     var random = SeededRandom(seed, "adoptions")
     for device in devices.suffix(options.mirrors) {
       device.mirrorTables(in: mirrors, adopts: random.chance(1, in: 2))
+    }
+  }
+
+  private func addStrangers() {
+    guard options.hasStrays else { return }
+    for space in 0..<min(options.spaces, options.devices) {
+      for index in 0..<options.strangers {
+        let name = "stranger-\(space)-\(index)"
+        strangers.append(
+          Stranger(
+            name, in: Self.space(space), scheduler, trace: trace, server: endpoint, limits: limits,
+            random: SeededRandom(seed, name)))
+      }
     }
   }
 
@@ -151,6 +166,7 @@ package final class World: @unchecked Sendable {
       scheduler: scheduler, disk: disk, dice: dice, trace: trace, network: network, limits: limits,
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
+      hasStrays: options.hasStrays,
       journal: journal, tell: { [unowned self] in tell($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
@@ -233,6 +249,7 @@ package final class World: @unchecked Sendable {
     for device in devices { device.start() }
     schedule()
     let end = Int64(options.seconds) * 1_000_000
+    for stranger in strangers { stranger.start(until: end) }
     tick(1)
     _ = scheduler.run(limit: stepsMax) { !violations.isEmpty || scheduler.now >= end }
     reportCircles()
@@ -359,6 +376,7 @@ package final class World: @unchecked Sendable {
     for device in devices { device.retire() }
     publisher?.stop()
     bundlePublisher?.stop()
+    for stranger in strangers { stranger.stop() }
     server.retire()
     _ = scheduler.run(limit: stepsMax) { false }
     for device in devices { device.mirror?.close() }

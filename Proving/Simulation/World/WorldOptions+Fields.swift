@@ -65,6 +65,11 @@ extension WorldOptions {
       Field(
         "shelves", \.shelves, "transactions of a thousand that move rows from deleted parents"),
       Field(
+        "strays", \.strays,
+        "transactions of a thousand on tables that only some devices define with foreign keys"),
+      Field(
+        "strangers", \.strangers, "hostile members of each space, who send packets of every kind"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field(

@@ -61,6 +61,10 @@ package struct WorldOptions: Sendable, Equatable {
   package var shares = Workload.Mix().shares
   /// Transactions of a thousand that move rows from parents which they delete.
   package var shelves = Workload.Mix().shelves
+  /// Transactions of a thousand on tables that only some devices define with foreign keys and conditions.
+  package var strays = Workload.Mix().strays
+  /// Hostile members of each space, who send packets of every kind.
+  package var strangers = 0
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
   /// Bundles that the server publishes, in several versions, promotes and withdraws.
@@ -150,6 +154,9 @@ package struct WorldOptions: Sendable, Equatable {
 }
 
 extension WorldOptions {
+  /// Whether the application has tables that devices define differently. Mirrors have other tables.
+  var hasStrays: Bool { mirrors == 0 && (strays > 0 || strangers > 0) }
+
   /// Sets of options for one kind of place.
   package enum Profile: String, Sendable, CaseIterable {
     /// No faults.
@@ -176,6 +183,7 @@ extension WorldOptions {
     mix.members = members
     mix.shares = shares
     mix.shelves = shelves
+    mix.strays = strays
     return mix
   }
 
@@ -265,6 +273,9 @@ extension WorldOptions {
     options.recordedSteps = recorded.chance(1, in: 3) ? 1 : 0
     var attachments = SeededRandom(seed, "attachments")
     options.attachments = attachments.chance(1, in: 3) ? 1 + attachments.below(3) : 0
+    var strays = SeededRandom(seed, "strays")
+    options.strays = strays.chance(1, in: 4) ? 20 + strays.below(150) : 0
+    options.strangers = strays.chance(1, in: 6) ? 1 + strays.below(2) : 0
     return options
   }
 
