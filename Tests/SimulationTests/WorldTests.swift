@@ -16,6 +16,17 @@ struct WorldTests {
     #expect(result.counts[.applied, default: 0] > 0)
   }
 
+  @Test(
+    "strange values, broken chains and hostile members end no device's syncs",
+    arguments: [3, 4, 5] as [UInt64])
+  func strangers(_ seed: UInt64) async throws {
+    var options = WorldOptions.small(.calm, devices: 4, operations: 100, seconds: 60)
+    (options.strays, options.strangers) = (200, 2)
+    let result = try await WorldThreads.world(seed, options)
+    #expect(result.violations.isEmpty, "\(result.violations)")
+    #expect(result.counts[.applied, default: 0] > 0)
+  }
+
   @Test("a calm world has no failure")
   func calm() async throws {
     let result = try await WorldThreads.world(5, .small(.calm))
