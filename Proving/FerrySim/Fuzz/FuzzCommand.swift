@@ -73,7 +73,7 @@ enum FuzzCommand {
     let names = arguments.strings("only")
     guard !names.isEmpty else { return all }
     return try names.map { name in
-      guard let target = (all + [FuzzTarget.planted]).first(where: { $0.name == name }) else {
+      guard let target = (all + FuzzTarget.planted).first(where: { $0.name == name }) else {
         throw UsageError(
           .invalidValue, "'\(name)' is not a reader", why: "there is none of this name",
           next: "name one of \(all.map(\.name).joined(separator: ", "))")
@@ -91,10 +91,15 @@ extension FuzzTarget {
   /// Whole requests: the worker has the service that reads them.
   static let requests = FuzzTarget(name: FuzzService.name) { _ in "no service" }
 
-  /// A reader with mistakes, which a run has to find.
-  static let planted = FuzzTarget(name: "planted", samples: ["{\"a\":1}"]) { bytes in
-    if bytes.contains(0x00) { throw FuzzFinding("a planted mistake") }
-    precondition(!bytes.contains(UInt8(ascii: "?")), "a planted crash")
-    return "read"
-  }
+  /// Readers with a mistake each, which a run has to find.
+  static let planted = [
+    FuzzTarget(name: "planted-mistake", samples: ["{\"a\":1}"]) { bytes in
+      guard !bytes.contains(0x00) else { throw FuzzFinding("a planted mistake") }
+      return "read"
+    },
+    FuzzTarget(name: "planted-crash", samples: ["{\"a\":1}"]) { bytes in
+      guard !bytes.contains(0x00) else { fatalError("a planted crash") }
+      return "read"
+    },
+  ]
 }
