@@ -3,9 +3,8 @@ import FerryHTTPServer
 import FerryNetworking
 import FerryProtocol
 
-/// A hostile member of a space: sends packets that are well-formed, or nearly so, and that harm whoever
-/// trusts them. Its tables are strays, which oracles leave out; the devices have to stay in step with
-/// everything else.
+/// A hostile member of a space. Its packets are well-formed, or nearly so, and harm a device that trusts
+/// them. Oracles leave out its tables, the strays; the devices have to agree about all others.
 // SAFETY: touched on the scheduler's thread only.
 final class Stranger: @unchecked Sendable {
   private let name: String
