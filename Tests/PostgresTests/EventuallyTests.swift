@@ -79,11 +79,13 @@ struct EventuallyTests {
       ])
   }
 
-  @Test("started programs have an empty home, and the programs of one PostgreSQL first")
+  @Test("started programs have a home of the tests' own, and the programs of one PostgreSQL first")
   func home() async throws {
-    let found = try await ChildProcess.run(
-      shell, ["-c", #"ls -A "$HOME" && command -v pg_dump"#])
-    let installation = try PostgresInstallation.find().directory
-    #expect(found.output == "\(installation)/pg_dump\n")
+    let found = try await ChildProcess.run(shell, ["-c", #"echo "$HOME" && command -v pg_dump"#])
+    let lines = found.output.split(separator: "\n").map(String.init)
+    let users = ProcessInfo.processInfo.environment["HOME"]
+    try #require(lines.count == 2)
+    #expect(lines[0] != users && lines[0].contains("ferry-home"))
+    #expect(lines[1] == "\(try PostgresInstallation.find().directory)/pg_dump")
   }
 }
