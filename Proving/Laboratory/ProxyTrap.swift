@@ -60,7 +60,14 @@ package final class ProxyTrap: Sendable {
   }
 
   /// Waits until it has sprung; called again, until it has sprung again.
-  package func sprung(within limit: Duration = .hangLimit) async throws {
+  ///
+  /// - Parameter process: the process behind the proxy. Its end ends the wait.
+  package func sprung(
+    from process: (any CapturedProcess)? = nil, within limit: Duration = .hangLimit
+  ) async throws {
+    if let process {
+      try await eventually("the trap for '\(pattern.request)'", from: process) { self.hasSprung }
+    }
     let hasSprung = await withTaskGroup(of: Bool.self) { group in
       group.addTask { [events] in
         for await _ in events { return true }

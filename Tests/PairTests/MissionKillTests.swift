@@ -27,17 +27,21 @@ struct MissionKillTests {
   ) async throws -> (read: Int, told: [MissionRun.Progress]) {
     let proxy = stage.proxy
     let before = proxy.byteCount(.answer)
+    // Nothing comes before the trap is set: the process would be at its end by then.
+    proxy.set(LinkConditions(answers: .stalled))
     let run = try stage.download()
     switch moment {
     case .working:
       let trap = proxy.trap(
         .answer, of: "/v1/blobs/", after: bytes, .call { run.child.send(SIGSTOP) })
-      try await trap.sprung()
+      proxy.set(LinkConditions())
+      try await trap.sprung(from: run.child)
     case .told:
       let trap = proxy.trap(
         .answer, of: "/v1/blobs/", after: bytes,
         .call { proxy.set(LinkConditions(answers: .stalled)) })
-      try await trap.sprung()
+      proxy.set(LinkConditions())
+      try await trap.sprung(from: run.child)
       try await run.fetched(bytes / 2)
     }
     return (try await proxy.kill(run.child) - before, try run.progress())

@@ -49,11 +49,14 @@ struct OwnMissionKillTests {
       let arguments =
         ["add", "knots", "Knots"]
         + ["film", "map"].map { "\($0)=\(proxy.url)/file?\($0)" }
+      // Nothing comes before the trap is set: the process would be at its end by then.
+      proxy.set(LinkConditions(answers: .stalled))
       let child = try ChildProcess(
         try Executables.ferryCourses(), [folder] + (number == 1 ? arguments : ["fetch"]))
       let trap = proxy.trap(
         .answer, of: "/file", after: size / (kills + 1), .call { child.send(SIGSTOP) })
-      try await trap.sprung()
+      proxy.set(LinkConditions())
+      try await trap.sprung(from: child)
       read += try await proxy.kill(child) - before
       // The look itself fetches nothing.
       proxy.refuse()
