@@ -108,6 +108,8 @@ struct OwnMissionKillTests {
       // Each of the first steps, and then fewer of them.
       step += 1 + step / 20
     }
+    // The last one was not killed. What a busy machine's network broke, the next fetch completes.
+    _ = try await run("fetch")
     #expect(try await course().title == "Round \(step)")
     #expect(kills > 20 && rounds.count > 1, "\(rounds)")
     let rest = try FileManager.default.contentsOfDirectory(atPath: "\(folder)/staged")
