@@ -13,20 +13,31 @@ extension SetBackTests {
       try replica.file.connection.count("SELECT count(*) FROM ferry_archive")
     }
     #expect(try archived() == 2)
-    // This device's clock may leap: the server's counts.
-    replica.clock.now += ReplicaFile.archiveAgeMax + 1
-    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'new')")
-    let third = try replica.freeze()[0]
-    var answer = try replica.receipt(third, first: 4)
-    _ = try replica.file.receive(answer)
-    #expect(try archived() == 3)
-    answer.serverTime = ReplicaFile.archiveAgeMax + 1
-    try replica.run("INSERT INTO tasks(id, title) VALUES ('d', 'new')")
-    let fourth = try replica.freeze()[0]
-    answer.receipt = try replica.receipt(fourth, first: 5).receipt
-    answer.head = 5
-    _ = try replica.file.receive(answer)
-    #expect(try archived() == 1)
+    func confirmNext(_ record: String, at time: Int64, place: SequenceNumber) throws -> Int {
+      try replica.run("INSERT INTO tasks(id) VALUES ('\(record)')")
+      var answer = try replica.receipt(try replica.freeze()[0], first: place)
+      answer.serverTime = time
+      _ = try replica.file.receive(answer)
+      return try archived()
+    }
+    // A server may lie about the time, or its clock may leap: this device's counts, too.
+    let later = ReplicaFile.archiveAgeMax + 1
+    #expect(try confirmNext("c", at: later, place: 4) == 3)
+    #expect(try confirmNext("d", at: 0, place: 5) == 4)
+    // This device's clock may leap: the server's counts, too.
+    replica.clock.now += later
+    #expect(try confirmNext("e", at: 1, place: 6) == 5)
+    #expect(try confirmNext("f", at: later, place: 7) == 2)
+  }
+
+  @Test("if this device's clock was put back, the server's decides about the age")
+  func clockPutBack() throws {
+    let (replica, packets) = try confirmed()
+    try replica.apply([], head: 3, tail: packets[1].tail)
+    replica.clock.now -= 1
+    try replica.apply(
+      [], head: 4, tail: packets[1].tail, serverTime: ReplicaFile.archiveAgeMax + 1)
+    #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archive") == 0)
   }
 
   @Test("a server's clock that was ahead once keeps no operation longer")
@@ -42,6 +53,7 @@ extension SetBackTests {
     }
     #expect(try confirmNext("a", at: 400 * 86_400_000, place: 1) == 1)
     #expect(try confirmNext("b", at: 1, place: 2) == 2)
+    replica.clock.now += ReplicaFile.archiveAgeMax + 1
     #expect(try confirmNext("c", at: ReplicaFile.archiveAgeMax + 2, place: 3) == 1)
   }
 
@@ -53,6 +65,7 @@ extension SetBackTests {
     try replica.apply([], head: 0)
     try replica.run("INSERT INTO tasks(id, title) VALUES ('a', 'one')")
     _ = try replica.file.receive(replica.receipt(replica.freeze()[0], first: 1))
+    replica.clock.now += age
     let page = PageMaker().page([], head: 1, serverTime: age)
     _ = try replica.file.apply(last: page.body, page.head)
     #expect(try replica.freeze().flatMap(\.operations).count == sent)

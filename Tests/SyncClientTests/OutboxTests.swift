@@ -192,19 +192,44 @@ struct OutboxTests {
     #expect(outbox.packets[3].last == nil)
   }
 
-  @Test("a device whose chain the server has not keeps every open packet")
-  func leaveAll() throws {
-    var outbox = Self.outbox([Self.packet(1, .acknowledged, last: 9), Self.packet(2)])
-    #expect(try outbox.leaveIdentity(Ledger()).map(\.number) == [2])
-    var all = Self.outbox([Self.packet(1, .acknowledged, last: 9)])
-    #expect(try all.leaveIdentity(Ledger()).isEmpty)
+  @Test(
+    "a device that leaves its identifier sends packets again that only a receipt has confirmed",
+    arguments: [
+      ([packet(1, .acknowledged, last: 9), packet(2)], [1, 2]),
+      ([packet(1, .acknowledged, last: 9, isInChain: true), packet(2)], [2]),
+      ([packet(1, .acknowledged, last: 9)], [1]),
+      ([packet(1, .acknowledged, last: 9, isInChain: true)], []),
+    ] as [([FrozenPacket], [Int64])])
+  func leaveAll(packets: [FrozenPacket], kept: [Int64]) throws {
+    var outbox = Self.outbox(packets)
+    #expect(try outbox.leaveIdentity(Ledger()).map(\.number) == kept)
+  }
+
+  @Test("only a page, or a history hash past the cursor, shows that a packet is in the chain")
+  func proof() throws {
+    let hashed = Self.receipt(1, at: 11)
+    let behind = Self.receipt(1, at: 9)
+    let bare = PacketReceipt(
+      tail: Self.tail(1), status: .applied, sequences: 11...12, outcomes: [.applied, .applied])
+    let placeless = PacketReceipt(
+      tail: Self.tail(1), status: .duplicate, outcomes: [.applied, .applied])
+    for (receipt, isProof) in [
+      (hashed, true), (behind, false), (bare, false), (placeless, false),
+    ] {
+      var outbox = Self.outbox([Self.packet(1)])
+      _ = try outbox.take(Self.answer(receipt), Ledger(lowest: 10))
+      #expect(outbox.packets[0].state == .acknowledged)
+      #expect(outbox.packets[0].isInChain == isProof)
+      _ = try outbox.confirm(through: Self.tail(1), head: 20, Ledger())
+      #expect(outbox.packets[0].isInChain)
+    }
   }
 
   @Test("after a refusal, earlier packets stay and parts of the same transaction are cut again")
   func cut() {
     let packets = [
-      Self.packet(1, .acknowledged), Self.packet(2), Self.packet(3, continues: true),
-      Self.packet(4, continues: true), Self.packet(5),
+      Self.packet(1, .acknowledged, isInChain: true), Self.packet(2),
+      Self.packet(3, continues: true), Self.packet(4, continues: true), Self.packet(5),
     ]
     let last = Self.outbox(packets).cut(from: packets[4])
     #expect(last.kept.map(\.number) == [2] && last.first.number == 3)
@@ -212,5 +237,7 @@ struct OutboxTests {
     #expect(middle.kept.map(\.number) == [2] && middle.first.number == 3)
     let first = Self.outbox(packets).cut(from: packets[1])
     #expect(first.kept.isEmpty && first.first.number == 2)
+    let claimed = Self.outbox([Self.packet(1, .acknowledged)] + packets[1...]).cut(from: packets[1])
+    #expect(claimed.kept.map(\.number) == [1], "only a receipt has confirmed it")
   }
 }

@@ -132,6 +132,7 @@ struct SetBackTests {
   func trimmedArchive() throws {
     let (replica, packets) = try confirmed()
     // The second packet is archived now, and the first is too old.
+    replica.clock.now += ReplicaFile.archiveAgeMax + 1
     try replica.apply(
       [], head: 3, tail: packets[1].tail, serverTime: ReplicaFile.archiveAgeMax + 1)
     #expect(try replica.file.connection.count("SELECT count(*) FROM ferry_archive") == 1)

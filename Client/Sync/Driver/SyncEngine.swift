@@ -260,8 +260,7 @@ package struct SyncEngine: Sendable {
     let (asked, names) = (start.cursor, start.names)
     if start.isToRefresh { try await refresh(api) }
     var received = 0
-    // Each page has to advance the list, even if the server is broken.
-    var reached = asked?.received ?? -1
+    var list = PullList(from: asked)
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       group.addTask { try await page(api, asked, names) }
       while let body = try await group.next() {
@@ -271,14 +270,12 @@ package struct SyncEngine: Sendable {
           SyncProgress(
             phase: head.more ? .pulling : .applying, completed: received,
             total: max(received, Int(clamping: head.head - start.applied))))
-        guard head.more else { return try await thread.run { try $0.apply(last: body, head) } }
-        guard head.cursor.received > reached, head.cursor.received <= head.head else {
-          throw ReplicaError.unexpectedAnswer(
-            status: 200,
-            "a list of changes without progress: it reached change \(max(0, reached)) of "
-              + "\(head.head), and the next page ends at \(head.cursor.received)")
+        if let fault = list.add(head) {
+          // The staged pages may be as broken as this one.
+          try await thread.run { try $0.discardStaged() }
+          throw ReplicaError.unexpectedAnswer(status: 200, fault)
         }
-        reached = head.cursor.received
+        guard head.more else { return try await thread.run { try $0.apply(last: body, head) } }
         // The next page travels while this one is staged.
         group.addTask { try await page(api, head.cursor, names) }
         try await thread.run { try $0.stage(body, head, changes: head.count) }

@@ -32,7 +32,8 @@ struct FrozenPacket: Sendable, Equatable {
   var last: SequenceNumber?
   /// Whether nothing of it was overruled, so that the replica equals the server after it.
   var isClean = false
-  /// Whether it is in the server's chain of this device, and not only known from a copy of this file.
+  /// Whether a page, or a receipt with a history hash past the cursor, shows that it is in the server's
+  /// chain of this device. Any other receipt is only the server's word.
   var isInChain = false
   /// The history hash before it and after it, and the timeline, as its receipt named them.
   var hashBefore: UInt64?

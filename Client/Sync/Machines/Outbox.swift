@@ -50,7 +50,7 @@ struct Outbox: Equatable {
           $0.tail == receipt.tail && $0.state != .acknowledged
         })
       else { continue }
-      packets[index].take(receipt, head: answer.head)
+      packets[index].take(receipt, head: answer.head, after: state.applied)
       if receipt.status == .buffered { continue }
       confirmed.append((receipt, packets[index]))
       try pullAgain(index, receipt, ledger)
@@ -149,12 +149,15 @@ struct Outbox: Equatable {
   /// packets with which the new chain starts.
   ///
   /// A packet before one in this device's chain is in the history as well. That does not hold for a
-  /// packet of a copy: the copy may have omitted the one before.
+  /// packet of a copy: the copy may have omitted the one before. A packet that only a receipt has
+  /// confirmed is sent again: no page of the new identifier could contradict that receipt.
   mutating func leaveIdentity(_ ledger: some OutboxLedger) throws -> [FrozenPacket] {
     if let last = packets.lastIndex(where: \.isInChain), last > packets.startIndex {
       goBack(to: try confirm(packets.startIndex...(last - 1), state.head, ledger))
+      for index in packets.startIndex..<last { packets[index].isInChain = true }
     }
-    guard let first = packets.firstIndex(where: { $0.state != .acknowledged }) else { return [] }
+    let first = packets.firstIndex { $0.state != .acknowledged || !$0.isInChain }
+    guard let first else { return [] }
     return Array(packets[first...])
   }
 
@@ -174,12 +177,17 @@ struct Outbox: Equatable {
   /// packet that is cut again.
   ///
   /// Open packets before the refused one stay unchanged: the server may have applied them, and
-  /// recognises their operations only as they were merged. The server has dropped the first parts
-  /// of the refused packet's transaction, so they are cut again as well.
+  /// recognises their operations only as they were merged. So do packets that only a receipt has
+  /// confirmed. The server has dropped the first parts of the refused packet's transaction, so they
+  /// are cut again as well.
   func cut(from refused: FrozenPacket) -> (kept: [FrozenPacket], first: FrozenPacket) {
-    var kept = open.filter { $0.number < refused.number }
+    var kept = packets.filter {
+      $0.number < refused.number && ($0.state != .acknowledged || !$0.isInChain)
+    }
     var first = refused
-    while let part = kept.last, part.continues { first = kept.removeLast() }
+    while let part = kept.last, part.continues, part.state != .acknowledged {
+      first = kept.removeLast()
+    }
     return (kept, first)
   }
 
@@ -208,8 +216,13 @@ extension FrozenPacket {
 
   /// Takes the server's receipt.
   ///
-  /// - Parameter head: the head of the answer.
-  fileprivate mutating func take(_ receipt: PacketReceipt, head: SequenceNumber) {
+  /// - Parameters:
+  ///   - head: the head of the answer.
+  ///   - applied: the cursor. A history hash at a place past it is proof: with its anchor, the next
+  ///     request shows a lie.
+  fileprivate mutating func take(
+    _ receipt: PacketReceipt, head: SequenceNumber, after applied: SequenceNumber
+  ) {
     let isConfirmed = receipt.status != .buffered
     state = isConfirmed ? .acknowledged : .buffered
     first = receipt.sequences?.lowerBound
@@ -217,7 +230,8 @@ extension FrozenPacket {
     // Only the server knows the effect of a batch.
     isClean =
       isConfirmed && !receipt.outcomes.contains { $0.isOverruled || $0.records != nil }
-    isInChain = receipt.status == .applied
+    isInChain =
+      receipt.status == .applied && receipt.historyHash != nil && (first ?? 0) > applied
     // After a batch's effects, the packet's last operation is not at its last place.
     let placed = (receipt.outcomes.last?.records ?? 0) == 0 ? receipt : nil
     (hashBefore, hashAfter) = (placed?.historyHashBefore, placed?.historyHash)

@@ -43,15 +43,17 @@ struct PacketTable {
     try connection.exists("SELECT 1 FROM ferry_current_packets LIMIT 1")
   }
 
-  /// Returns the last operation of the newest packet under the present identifier, which the server
-  /// names if it has all of them.
-  func newestTail() throws -> OperationID? {
+  /// Returns the end of the confirmed chain under the present identifier; `nil` without confirmed
+  /// packets.
+  func confirmedEnd() throws -> ConfirmedEnd? {
     try connection.first(
       """
-      SELECT tail FROM ferry_packets WHERE number > (SELECT chain_start FROM ferry_replica)
-        AND applied = 1 ORDER BY number DESC LIMIT 1
+      SELECT tail, applied FROM ferry_packets WHERE number > (SELECT chain_start FROM ferry_replica)
+        AND state = 'acknowledged' ORDER BY number DESC LIMIT 1
       """
-    ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
+    ) { row in
+      row.uniqueID(0).map { ConfirmedEnd(tail: OperationID($0), isProved: row.int64(1) != 0) }
+    } ?? nil
   }
 
   /// Returns the place of the last operation in a packet; 0 if there is none.
@@ -171,9 +173,11 @@ struct PacketTable {
 
   /// Moves the packets with operations up to `order` to the archive.
   ///
-  /// - Parameter now: the server's clock in milliseconds.
+  /// - Parameters:
+  ///   - now: the server's clock in milliseconds.
+  ///   - wall: this device's clock in milliseconds.
   /// - Returns: The place of the last operation that was in the archive before.
-  func archive(through order: Int64, now: Int64) throws -> Int64 {
+  func archive(through order: Int64, now: Int64, wall: Int64) throws -> Int64 {
     // Until now the archive ended here; the queue begins after it.
     let last = try connection.first(
       "SELECT to_order, archived FROM ferry_archived_packets ORDER BY number DESC LIMIT 1"
@@ -183,20 +187,33 @@ struct PacketTable {
       try connection.run("UPDATE ferry_packets SET archived = ?1 WHERE archived > ?1", now)
     }
     try connection.run(
-      "UPDATE ferry_packets SET archived = ?2 WHERE archived IS NULL AND to_order <= ?1", order, now
-    )
+      """
+      UPDATE ferry_packets SET archived = ?2, archived_here = ?3
+      WHERE archived IS NULL AND to_order <= ?1
+      """, order, now, wall)
     return last?.order ?? 0
   }
 
-  /// Removes archived packets from before a moment, and those that begin up to `order`. Returns the
-  /// place of their last operation; `nil` without any.
-  func trimArchive(before moment: Int64, below order: Int64) throws -> Int64? {
-    let isOld = "archived < ?1 OR from_order <= ?2"
+  /// Removes archived packets that are older than an age, and those that begin up to `order`. Returns
+  /// the place of their last operation; `nil` without any.
+  ///
+  /// The age has to have passed by the server's clock and by this device's: a server that lies about
+  /// the time makes no device drop its work. If this device's clock was put back, the server's decides.
+  ///
+  /// - Parameters:
+  ///   - age: in milliseconds.
+  ///   - now: the server's clock in milliseconds.
+  ///   - wall: this device's clock in milliseconds.
+  func trimArchive(
+    olderThan age: Int64, now: Int64, wall: Int64, below order: Int64
+  ) throws -> Int64? {
+    let isOldHere = "archived_here < ?3 - ?4 OR archived_here > ?3"
+    let isOld = "(archived < ?1 - ?4 AND (\(isOldHere))) OR from_order <= ?2"
     let oldest = "(SELECT min(number) FROM ferry_packets)"
     let isDue = "SELECT 1 FROM ferry_archived_packets WHERE number = \(oldest) AND (\(isOld))"
-    guard try connection.exists(isDue, moment, order) else { return nil }
+    guard try connection.exists(isDue, now, order, wall, age) else { return nil }
     let last = try connection.first(
-      "SELECT max(to_order) FROM ferry_archived_packets WHERE \(isOld)", moment, order
+      "SELECT max(to_order) FROM ferry_archived_packets WHERE \(isOld)", now, order, wall, age
     ) { $0.int64(0) }
     guard let last else { return nil }
     try connection.run(
@@ -212,13 +229,36 @@ struct PacketTable {
     ) { $0.optionalInt64(0) } ?? nil
   }
 
+  /// Notes that a page names a packet, or one after it: the server has all up to it.
+  func markProved(through number: Int64) throws {
+    try connection.run(
+      """
+      UPDATE ferry_packets SET applied = 1 WHERE applied = 0 AND state = 'acknowledged'
+        AND number <= ?1 AND number > (SELECT chain_start FROM ferry_replica)
+      """, number)
+  }
+
+  /// Returns the number of the first packet under the present identifier that only receipts have
+  /// confirmed, of those after the last one that a page has named; `nil` if there is none.
+  func firstUnproved() throws -> Int64? {
+    let chain = "number > (SELECT chain_start FROM ferry_replica)"
+    return try connection.first(
+      """
+      SELECT min(number) FROM ferry_packets WHERE \(chain) AND state = 'acknowledged'
+        AND number > coalesce((SELECT max(number) FROM ferry_packets WHERE \(chain)
+          AND applied = 1), 0)
+      """
+    ) { $0.optionalInt64(0) } ?? nil
+  }
+
   /// Makes archived packets current again, to be sent.
   ///
   /// - Parameter number: of the packet before them; 0 for all.
   func takeFromArchive(after number: Int64) throws {
     try connection.run(
       """
-      UPDATE ferry_packets SET archived = NULL, state = 'frozen', first = NULL, last = NULL,
+      UPDATE ferry_packets SET archived = NULL, archived_here = NULL, state = 'frozen',
+        first = NULL, last = NULL,
         clean = 0, applied = 0, history_hash_before = NULL, history_hash = NULL, timeline = NULL
       WHERE archived IS NOT NULL AND number > ?
       """, number)
@@ -248,14 +288,10 @@ struct PacketTable {
   /// place has lost them.
   ///
   /// If a packet is known only as a duplicate, a copy of this file may have it in its chain
-  /// instead. To send it once more is harmless. The cursor has passed the packets in the archive:
-  /// if the server accepts the cursor, they are in the history.
-  func hasConfirmed(after number: Int64, isSetBack: Bool) throws -> Bool {
+  /// instead. To send it once more is harmless.
+  func hasConfirmed(after number: Int64) throws -> Bool {
     try connection.exists(
-      """
-      SELECT 1 FROM ferry_packets WHERE number > ?1 AND state = 'acknowledged'
-        AND (archived IS NULL OR applied = 1 OR ?2) LIMIT 1
-      """, number, isSetBack)
+      "SELECT 1 FROM ferry_packets WHERE number > ?1 AND state = 'acknowledged' LIMIT 1", number)
   }
 
   /// Whether the server knew the chain under the present identifier.
@@ -264,8 +300,7 @@ struct PacketTable {
     try connection.exists(
       """
       SELECT 1 FROM ferry_packets WHERE number > (SELECT chain_start FROM ferry_replica)
-        AND (applied = 1 OR archived IS NULL AND state = 'acknowledged' AND dependency IS NULL)
-      LIMIT 1
+        AND (applied = 1 OR state = 'acknowledged' AND dependency IS NULL) LIMIT 1
       """)
   }
 

@@ -123,8 +123,9 @@ extension ReplicaFile {
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
       state.head >= head.head, state.replacement == nil, try !kept.isAnyToTry()
     else { return false }
-    // A server that has confirmed packets and names an earlier one has lost them.
-    guard try packets.newestTail().map({ $0 == head.appliedTail }) ?? true else { return false }
+    guard ConfirmedEnd.isNews(head.appliedTail, to: try packets.confirmedEnd()) == false else {
+      return false
+    }
     return try !packets.hasCurrent() && stagedPages.isEmpty()
   }
 

@@ -76,7 +76,7 @@ extension ReplicaFile: OutboxLedger {
   private func archive(through order: Int64?, now: Int64) throws {
     guard let order else { return }
     try rememberClock()
-    let last = try packets.archive(through: order, now: now)
+    let last = try packets.archive(through: order, now: now, wall: wallClock())
     try refreshOverwritten(after: last, through: order)
     try connection.run(
       "UPDATE ferry_operations SET state = 1 WHERE state = 0 AND seq > ? AND seq <= ?", last, order)
@@ -119,7 +119,8 @@ extension ReplicaFile: OutboxLedger {
 
   /// Removes operations that are older than ``archiveAgeMax``, or whose packet begins up to `order`.
   private func trimArchive(below order: Int64 = 0, now: Int64) throws {
-    let last = try packets.trimArchive(before: now - Self.archiveAgeMax, below: order)
+    let last = try packets.trimArchive(
+      olderThan: Self.archiveAgeMax, now: now, wall: wallClock(), below: order)
     guard let last else { return }
     try queue.keepNewestOrder()
     try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last)
@@ -146,7 +147,9 @@ extension ReplicaFile: OutboxLedger {
     case .goOn: return false
     case .confirm:
       guard let tail = head.appliedTail else { return false }
-      return try withOutbox { try $0.confirm(through: tail, head: head.head, self) }
+      let isBack = try withOutbox { try $0.confirm(through: tail, head: head.head, self) }
+      if let number = try packets.number(ofTail: tail) { try packets.markProved(through: number) }
+      return isBack
     case .sendAgain(let number): try sendAgain(after: number)
     case .sendAllAgain: try sendAllAgain()
     case .leaveToCopy: try leaveToCopy()
@@ -160,12 +163,12 @@ extension ReplicaFile: OutboxLedger {
     guard let tail else {
       // The server lost operations of an earlier identifier only if it reports a loss.
       facts.hasConfirmedLater =
-        try isSetBack ? packets.hasConfirmed(after: 0, isSetBack: true) : packets.hasChain()
+        try isSetBack ? packets.hasConfirmed(after: 0) : packets.hasChain()
       return facts
     }
     if let number = try packets.number(ofTail: tail) {
       facts.tail = .packet(number)
-      facts.hasConfirmedLater = try packets.hasConfirmed(after: number, isSetBack: isSetBack)
+      facts.hasConfirmedLater = try packets.hasConfirmed(after: number)
     } else {
       facts.tail = try isNewestKnown(tail) ? .newest : .unknown
     }
@@ -254,6 +257,7 @@ extension ReplicaFile: OutboxLedger {
   ///   - reason: another reason, for the log.
   func takeNewIdentity(_ why: ProblemCode = .deviceForked, because reason: String? = nil) throws {
     try connection.transaction {
+      try reopenUnproved()
       let device = try withOutbox { outbox in
         try beginChain(with: outbox.leaveIdentity(self), &outbox)
       }
@@ -275,12 +279,20 @@ extension ReplicaFile: OutboxLedger {
     try note("identity", "another copy of this replica has written; this copy is now \(device)")
   }
 
+  /// Moves archived packets that only receipts have confirmed back to the queue. After a change of
+  /// the identifier, no page compares them with the server's chain.
+  private func reopenUnproved() throws {
+    guard let number = try packets.firstUnproved() else { return }
+    _ = try takeFromArchive(after: number - 1)
+  }
+
   /// Opens a refused packet and all packets after it again, in a chain under a new identifier.
   ///
   /// The server has stored nothing of this packet. So no later packet can be in the history, except
   /// through a copy of this file, whose operations the server recognises by their identifiers.
   /// Earlier cut packets may still be on their way: in the new chain they never find a place.
   func reopenPackets(from refused: FrozenPacket) throws {
+    try reopenUnproved()
     _ = try withOutbox { outbox in
       let (kept, first) = outbox.cut(from: refused)
       try connection.run(

@@ -77,13 +77,15 @@ enum ReplicaSchema {
       first INTEGER, last INTEGER,            -- the places its operations took
       clean INTEGER NOT NULL DEFAULT 0,       -- nothing of it was overruled
       schema INTEGER NOT NULL DEFAULT 0,      -- by whose version it was merged
-      applied INTEGER NOT NULL DEFAULT 0,     -- it is in the server's chain of this device, and
-                                              -- not only known from a copy of this file
+      applied INTEGER NOT NULL DEFAULT 0,     -- a page or a history hash shows that it is in the
+                                              -- server's chain of this device
       history_hash_before INTEGER,            -- the history hash before and after it
       history_hash INTEGER,
       timeline INTEGER,                       -- that it was applied on
-      archived INTEGER                        -- when it went to the archive, milliseconds since
-    );                                        -- 1970; NULL: the cursor has not passed it
+      archived INTEGER,                       -- when it went to the archive, milliseconds since
+                                              -- 1970; NULL: the cursor has not passed it
+      archived_here INTEGER                   -- the same by this device's clock
+    );
     CREATE INDEX ferry_packets_current ON ferry_packets(archived) WHERE archived IS NULL;
     CREATE VIEW ferry_current_packets AS SELECT * FROM ferry_packets WHERE archived IS NULL;
     CREATE VIEW ferry_archived_packets AS SELECT * FROM ferry_packets WHERE archived IS NOT NULL;

@@ -220,6 +220,8 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
     case .pageAppliedEarly where head.more:
       head.more = false
       head.cursor = Cursor(epoch: cursor.epoch, applied: cursor.received, anchor: cursor.anchor)
+      // A page of a list that ends elsewhere is refused.
+      head.head = cursor.received
     case .headBeforeChanges where !head.more:
       let count = request.space.flatMap { coming[$0] } ?? 0
       guard count > 0 else { break }

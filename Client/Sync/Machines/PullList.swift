@@ -1,0 +1,42 @@
+import FerryProtocol
+
+/// The pages of one pull list, as they arrive. Each has to move the list on, even if the server is broken
+/// or hostile (SPEC.md §5, §22).
+struct PullList: Equatable {
+  /// The most pages of one list. Each page has a record at least, and mostly thousands.
+  static let pagesMax = 1_000_000
+
+  private let epoch: Epoch?
+  private let pagesMax: Int
+  private var reached: SequenceNumber
+  private var pages = 0
+
+  /// - Parameter cursor: the cursor of the first request; `nil` for a list from the start.
+  init(from cursor: Cursor?, pagesMax: Int = Self.pagesMax) {
+    epoch = cursor?.epoch
+    reached = cursor?.received ?? -1
+    self.pagesMax = pagesMax
+  }
+
+  /// Adds the next page. Returns the reason why it cannot be a page of this list; `nil` if it can.
+  mutating func add(_ head: PageHead) -> String? {
+    pages += 1
+    let cursor = head.cursor
+    if pages > pagesMax { return "a list of changes with more than \(pagesMax) pages" }
+    if let epoch = [epoch, cursor.epoch].compactMap(\.self).first(where: { $0 != head.epoch }) {
+      return "a page of epoch \(head.epoch) in a list of epoch \(epoch)"
+    }
+    guard head.more else {
+      guard cursor.applied == head.head, cursor.received == head.head, head.head >= reached else {
+        return "a list of changes that ends at \(cursor.applied) instead of its head, \(head.head)"
+      }
+      return nil
+    }
+    guard cursor.received > reached, cursor.received <= head.head else {
+      return "a list of changes without progress: it reached change \(max(0, reached)) of "
+        + "\(head.head), and the next page ends at \(cursor.received)"
+    }
+    reached = cursor.received
+    return nil
+  }
+}
