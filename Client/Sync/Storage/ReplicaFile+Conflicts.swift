@@ -68,23 +68,26 @@ extension ReplicaFile {
   /// Answers a conflict with an ordinary operation, also if the row has the value already: the
   /// operation closes the question on all devices.
   func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
+    try write { _ in try self.answer(number, answer) }
+  }
+
+  /// Answers a conflict within an open transaction.
+  func answer(_ number: Int64, _ answer: ConflictAnswer) throws {
     let names = try ownNames()
     guard let kept = try conflicts.conflict(number, own: names) else {
       throw ReplicaError.notFound("there is no conflict \(number)")
     }
     var answer = answer
     if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
-    _ = try write { _ in
-      switch ConflictDecision(answer, to: kept, try conflictFacts(kept, names)) {
-      case .write(let columns): try self.write(columns, to: kept.key)
-      case .delete:
-        let table = try schema(of: kept.key.table)
-        try ApplyPlan(table: table, rules: .standard, connection: connection)
-          .delete(kept.key.record)
-      case .leave: break
-      }
-      try conflicts.markResolved(kept, now: wallClock())
+    switch ConflictDecision(answer, to: kept, try conflictFacts(kept, names)) {
+    case .write(let columns): try write(columns, to: kept.key)
+    case .delete:
+      let table = try schema(of: kept.key.table)
+      try ApplyPlan(table: table, rules: .standard, connection: connection)
+        .delete(kept.key.record)
+    case .leave: break
     }
+    try conflicts.markResolved(kept, now: wallClock())
   }
 
   private func conflictFacts(

@@ -43,6 +43,11 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more), or has no
   ///   value left to undo.
   func undo(_ id: OperationID) throws -> Int {
+    try write { _ in try takeBack(id) }
+  }
+
+  /// Undoes an operation within an open transaction.
+  func takeBack(_ id: OperationID) throws -> Int {
     let own = try connection.first(
       "\(Self.select) WHERE state <= 1 AND id = ? ORDER BY state LIMIT 1", id.value
     ) {
@@ -51,7 +56,7 @@ extension ReplicaFile {
     guard let own else {
       throw ReplicaError.notFound("this device's history has no operation \(id)")
     }
-    return try write { _ in try takeBack(own) }
+    return try takeBack(own)
   }
 
   private func takeBack(_ own: OwnOperation) throws -> Int {

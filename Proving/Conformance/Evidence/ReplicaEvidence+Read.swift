@@ -112,6 +112,7 @@ extension ReplicaEvidence {
       try connection.first("SELECT max(seq) FROM ferry_log WHERE event = 'lost'") { $0.int64(0) }
       ?? 0
     evidence.quarantined = try identifiers(in: "ferry_quarantine", connection)
+    evidence.questions = try questions(connection)
     let shared = try SharedTable.all(connection)
     // The next sync compares what a migration left unrecorded. Without its triggers a table has changed,
     // and Ferry has not noticed yet.
@@ -151,6 +152,21 @@ extension ReplicaEvidence {
       }
     }
     return evidence
+  }
+
+  private static func questions(_ connection: SQLiteConnection) throws -> [OpenQuestion] {
+    try connection.rows(
+      """
+      SELECT tbl, record, col, loser_time, loser FROM ferry_conflicts
+      WHERE question = 1 AND resolved IS NULL AND \(Workload.isNotStray) ORDER BY seq
+      """
+    ) { row in
+      let loser = DeviceID(UniqueID(bytes: row.blobBytes(4)) ?? UniqueID(high: 0, low: 0))
+      let time = HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(3)))
+      return OpenQuestion(
+        key: RecordKey(table: row.name(0), record: row.name(1)), column: row.optionalName(2),
+        loser: Stamp(time: time, device: loser))
+    }
   }
 
   /// Returns the number of changes that rows of other spaces block.

@@ -47,6 +47,8 @@ package struct ReplicaEvidence: Sendable {
   package var refreshing = 0
   /// Tables with unrecorded writes: a sync has to compare them with the server.
   package var unreconciled = 0
+  /// Questions that the user has not answered.
+  package var questions: [OpenQuestion] = []
 
   package init(
     device: DeviceID, rows: ReplicaRows, applied: SequenceNumber, epoch: Epoch?,

@@ -9,6 +9,7 @@ extension Workload {
     "slots":{"unique":[["shelf","place"]]},"labels":{"unique":[["code"]]},\
     "tallies":{"columns":{"votes":"counter"}},\
     "drafts":{"columns":{"body":"ask"},"deletes":"ask"},\
+    "vows":{"columns":{"body":"ask"},"deletes":"ask"},\
     "sheets":{"columns":{"kept":"server-wins","sent":"client-wins","high":"max","low":"min",\
     "tags":"set-union","body":"text-merge"},"deletes":"edit-wins"}}}
     """
@@ -20,7 +21,7 @@ extension Workload {
 
   /// Returns whether a table's values depend on the operations that the authors had seen.
   package static func dependsOnKnowledge(_ table: Name) -> Bool {
-    table == "drafts" || table == sheets
+    table == "drafts" || table == "vows" || table == sheets
   }
 
   /// The table with a counter, and the counter. Its records are never deleted.
@@ -75,6 +76,14 @@ extension Workload {
     }
   }
 
+  /// The tables whose conflicts users answer, each with a column that they set.
+  package static let answered: [Name: Name] = [
+    "notes": "title", "drafts": "body", "vows": "body", "pledges": "body",
+  ]
+
+  /// The tables of drafts.
+  private static let drafts = ["drafts", "vows", "pledges"]
+
   /// Drafts that all devices edit; any of them may insert them.
   private static let sharedDrafts = (0..<4).map { "d\($0)" }
 
@@ -82,7 +91,8 @@ extension Workload {
   static func draft(
     _ random: inout SeededRandom, _ query: (String) throws -> [[Value]]
   ) rethrows -> [String] {
-    let here = try records("drafts", query)
+    let table = drafts[random.below(drafts.count)]
+    let here = try records(table, query)
     let body = ValueMaker.text(&random).sqlLiteral
     guard !here.isEmpty, random.chance(3, in: 4) else {
       let id =
@@ -90,16 +100,16 @@ extension Workload {
         ? sharedDrafts[random.below(sharedDrafts.count)] : fresh("d-", &random)
       return [
         """
-        INSERT INTO drafts(id, body, pages) VALUES ('\(id)', \(body), 1) \
+        INSERT INTO \(table)(id, body, pages) VALUES ('\(id)', \(body), 1) \
         ON CONFLICT(id) DO UPDATE SET body = excluded.body
         """
       ]
     }
     let id = pick(from: here, &random)
     switch random.below(8) {
-    case 0: return ["DELETE FROM drafts WHERE id = '\(id)'"]
-    case 1: return ["UPDATE drafts SET pages = \(random.below(90)) WHERE id = '\(id)'"]
-    default: return ["UPDATE drafts SET body = \(body) WHERE id = '\(id)'"]
+    case 0: return ["DELETE FROM \(table) WHERE id = '\(id)'"]
+    case 1: return ["UPDATE \(table) SET pages = \(random.below(90)) WHERE id = '\(id)'"]
+    default: return ["UPDATE \(table) SET body = \(body) WHERE id = '\(id)'"]
     }
   }
 

@@ -16,6 +16,10 @@ extension Workload {
       "CREATE TABLE places(id TEXT PRIMARY KEY NOT NULL, name TEXT, seats)",
       "CREATE TABLE tallies(id TEXT PRIMARY KEY NOT NULL, votes INTEGER)",
       "CREATE TABLE drafts(id TEXT PRIMARY KEY NOT NULL, body TEXT, pages INTEGER)",
+      "CREATE TABLE vows(id TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, pages INTEGER NOT NULL)",
+      """
+      CREATE TABLE pledges(id TEXT PRIMARY KEY NOT NULL, body TEXT NOT NULL, pages INTEGER NOT NULL)
+      """,
       """
       CREATE TABLE slots(id TEXT PRIMARY KEY NOT NULL, shelf TEXT NOT NULL,
         place INTEGER NOT NULL CHECK (place BETWEEN 0 AND 1999), UNIQUE(shelf, place))
@@ -40,8 +44,8 @@ extension Workload {
   /// Those of them to track.
   package static let tables: [Name] = [
     "notes", "lists", "items", "ledger", "beats", "places", "tallies", "drafts", "slots",
-    "essays", "sheets", "labels", "tags", "paints", "clubs", "members", "roles", "badges",
-    "shelves", "books", "loans",
+    "vows", "pledges", "essays", "sheets", "labels", "tags", "paints", "clubs", "members",
+    "roles", "badges", "shelves", "books", "loans",
   ]
 
   /// Steps by which the application's schema grows, one statement each. Devices take them at

@@ -48,7 +48,7 @@ extension Workload {
     case .beat: return [beat(deviceName, level)]
     case .editMany: return try editMany(level, sizes, &random, query)
     case .tally: return try tally(&random, query)
-    case .batch: return []
+    case .batch, .answer: return []
     case .claim: return try claim(&random, query)
     case .draft: return try draft(&random, query)
     case .arrange: return try arrange(deviceName, &random, query)

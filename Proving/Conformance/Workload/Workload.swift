@@ -34,8 +34,9 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// The space declares that names are unique and seats integers. Now and then one transaction also
   /// has an item, which goes to a list of the user's choice.
   case claim
-  /// Table `drafts(id, body)`, for which the space declares that users are asked. The actions edit
-  /// the same few records, and their authors may or may not have seen each other's edits.
+  /// Tables `drafts(id, body, pages)` and `vows`, for which the space declares that users are asked,
+  /// and `pledges`, which has no rules. Values of the last two are NOT NULL. The actions edit the same
+  /// few records, and their authors may or may not have seen each other's edits.
   case draft
   /// Table `slots(id, shelf, place)`: swaps, rotates and shifts places. Places are unique on a
   /// shelf, on devices and server, and checked on devices.
@@ -63,6 +64,8 @@ package enum UserAction: String, Sendable, CaseIterable {
   /// Tables `stray_hubs`, `stray_nodes` and `stray_legs`, for which only some devices declare foreign keys
   /// and conditions: writes values that the others have to defer.
   case stray
+  /// Answers a conflict, or undoes a write: no statement.
+  case answer
 }
 
 /// An action at a moment. All of it is known from the seed before the run starts, so that a failing

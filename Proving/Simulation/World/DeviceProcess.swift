@@ -303,6 +303,7 @@ final class DeviceProcess: @unchecked Sendable {
     var sizes = Workload.Sizes()
     sizes.largePost = setting.limits.operationsPerPacket * 11 / 10 + 3
     return try recorded(on: database) { ledgers in
+      if planned.action == .answer { return try answer(planned, on: database) }
       let statements = try Workload.statements(
         for: planned, deviceName: device.name, level: try Self.level(of: database), sizes: sizes,
         spaces: device.ledgers.map(\.space.value)

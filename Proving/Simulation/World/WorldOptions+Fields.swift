@@ -68,6 +68,9 @@ extension WorldOptions {
         "strays", \.strays,
         "transactions of a thousand on tables that only some devices define with foreign keys"),
       Field(
+        "answers", \.answers,
+        "transactions of a thousand by which users answer conflicts or undo their writes"),
+      Field(
         "strangers", \.strangers, "hostile members of each space, who send packets of every kind"),
       Field(
         "missions", \.missions,

@@ -63,6 +63,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var shelves = Workload.Mix().shelves
   /// Transactions of a thousand on tables that only some devices define with foreign keys and conditions.
   package var strays = Workload.Mix().strays
+  /// Transactions of a thousand that answer a conflict or undo a write.
+  package var answers = Workload.Mix().answers
   /// Hostile members of each space, who send packets of every kind.
   package var strangers = 0
   /// Missions that the server publishes, in several versions, and retracts.
@@ -184,6 +186,7 @@ extension WorldOptions {
     mix.shares = shares
     mix.shelves = shelves
     mix.strays = strays
+    mix.answers = answers
     return mix
   }
 

@@ -1,0 +1,42 @@
+import FerryPersistence
+import FerryProtocol
+
+/// Answers to conflicts and undoing within a transaction of ``Replica/write(_:)``, for harnesses that
+/// need the operations of the transaction. The calls of ``Replica`` make a transaction of their own.
+extension Database {
+  /// Returns conflicts, newest first.
+  ///
+  /// - Parameter number: the space's number in the file.
+  package func conflicts(_ limit: Int, ofLedger number: Int) throws -> [KeptConflict] {
+    let file = try ledger(number)
+    return try file.conflicts.newest(limit, own: file.ownNames())
+  }
+
+  /// Answers a conflict as ``Replica/resolve(_:_:)`` does.
+  package func resolve(
+    _ conflict: Int64, _ answer: ConflictAnswer, ofLedger number: Int
+  ) throws {
+    try mapped { try ledger(number).answer(conflict, answer) }
+  }
+
+  /// Returns the operations of this device, newest first.
+  package func ownOperations(_ limit: Int, ofLedger number: Int) throws -> [OwnOperation] {
+    try ledger(number).ownOperations(limit: limit)
+  }
+
+  /// Undoes an operation as ``Replica/undo(_:)`` does.
+  package func undo(_ operation: OperationID, ofLedger number: Int) throws -> Int {
+    try mapped { try ledger(number).takeBack(operation) }
+  }
+
+  private func ledger(_ number: Int) throws -> ReplicaFile {
+    guard let spaces = owner as? FileSpaces else {
+      throw ReplicaError.notFound("an answer writes; use Replica.write")
+    }
+    return try spaces.file(number)
+  }
+
+  private func mapped<T>(_ body: () throws -> T) throws -> T {
+    do { return try body() } catch { throw ReplicaError(error) }
+  }
+}

@@ -1,0 +1,122 @@
+import FerryProtocol
+
+/// Checks the effect of answers to conflicts: at once on the device, and at the end.
+///
+/// - The side of the loser has the value that lost in the record afterwards. A record that did not
+///   exist comes back whole: the answer never fails for a column that is NOT NULL.
+/// - The side of the winner changes no row, and brings no record back.
+/// - At the end, no question is open about a column of a record that does not exist, or about a part
+///   that the asked device has written since. Not judged are files that were lost, copied or
+///   restored: they share identifiers.
+package struct AnswersKept: Oracle {
+  package static let name = "answers-kept"
+
+  /// An answer of a user who keeps one side of a conflict, with the record's row.
+  package struct Answer {
+    package var key: RecordKey
+    /// `nil` if the conflict is about the record's existence.
+    package var column: Name?
+    /// The value that lost.
+    package var lost: Value
+    /// Whether the user chose the side that lost.
+    package var keepsLost: Bool
+    /// Whether this side is a write of the device, and no delete.
+    package var isEdit: Bool
+    /// The row before the answer; `nil` if there was none.
+    package var before: [Column]?
+    package var after: [Column]?
+
+    package init(
+      key: RecordKey, column: Name?, lost: Value, keepsLost: Bool, isEdit: Bool,
+      before: [Column]?, after: [Column]? = nil
+    ) {
+      (self.key, self.column, self.lost, self.keepsLost) = (key, column, lost, keepsLost)
+      (self.isEdit, self.before, self.after) = (isEdit, before, after)
+    }
+
+    fileprivate var place: String { "\(key.table)/\(key.record)" }
+  }
+
+  private var areJudged = true
+
+  package init() {}
+
+  /// Judges an answer that was accepted.
+  package static func judge(device: String, _ answer: Answer) -> [Violation] {
+    fault(of: answer).map {
+      [Violation(oracle: name, "\(device) answers a conflict of \(answer.place): \($0)")]
+    } ?? []
+  }
+
+  /// Judges an answer that failed. A parent that is gone, or a value that another record has, may be
+  /// a reason.
+  package static func judge(
+    device: String, _ answer: Answer, failure: String
+  ) -> [Violation] {
+    guard failure.contains("NOT NULL constraint") else { return [] }
+    return [Violation(oracle: name, "\(device) cannot answer for \(answer.place): \(failure)")]
+  }
+
+  private static func fault(of answer: Answer) -> String? {
+    guard answer.keepsLost else {
+      return answer.before == answer.after ? nil : "the winner's side changes the row"
+    }
+    guard let after = answer.after else {
+      return answer.isEdit || answer.column != nil ? "the record does not come back" : nil
+    }
+    guard let column = answer.column else { return nil }
+    guard let value = after.first(where: { $0.name == column })?.value, value != answer.lost else {
+      return nil
+    }
+    return "\(column) is \(value) instead of \(answer.lost)"
+  }
+
+  package mutating func see(_ event: RunEvent) -> [Violation] {
+    switch event {
+    case .lostPower, .copied, .serverWentBack: areJudged = false
+    case .committed, .read, .confirmed: break
+    }
+    return []
+  }
+
+  package mutating func judge(_ final: FinalEvidence) -> [Violation] {
+    guard areJudged else { return [] }
+    return final.replicas.sorted { $0.key < $1.key }.flatMap { name, replica in
+      replica.questions.compactMap { question in
+        Self.fault(of: question, final.server).map {
+          Violation(oracle: Self.name, "\(name) is asked about \(question.place), \($0)")
+        }
+      }
+    }
+  }
+
+  private static func fault(of question: OpenQuestion, _ server: ServerEvidence) -> String? {
+    if question.column != nil, server.records[question.key]?.isAlive != true {
+      return "which does not exist"
+    }
+    let later = server.history.first { entry in
+      entry.key == question.key && entry.device == question.loser.device
+        && entry.time > question.loser.time
+        && (entry.kind == .delete || question.column == nil
+          || entry.columns.contains { $0.name == question.column })
+    }
+    return later.map { "which it has written since: \($0.place)" }
+  }
+}
+
+/// A question of a device that its user has not answered.
+package struct OpenQuestion: Sendable, Equatable {
+  package var key: RecordKey
+  /// `nil` if the question is about the record's existence.
+  package var column: Name?
+  /// The write that lost.
+  package var loser: Stamp
+
+  package init(key: RecordKey, column: Name?, loser: Stamp) {
+    (self.key, self.column, self.loser) = (key, column, loser)
+  }
+
+  fileprivate var place: String {
+    "\(key.table)/\(key.record)" + (column.map { ".\($0)" } ?? "")
+  }
+}

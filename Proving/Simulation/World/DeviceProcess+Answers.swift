@@ -1,0 +1,79 @@
+import FerryConformance
+import FerryPersistence
+import FerryProtocol
+import FerrySyncClient
+
+/// Users who answer conflicts and undo their writes.
+extension DeviceProcess {
+  /// Conflicts and writes among which a user chooses: the newest ones.
+  private static let choices = 30
+
+  /// Answers a conflict, or undoes a write, if there is one.
+  func answer(_ planned: PlannedAction, on database: Database) throws {
+    var random = SeededRandom(planned.seed, "answer")
+    if random.chance(1, in: 5) { return try undo(&random, database) }
+    let ledger = device.ledgers[0].number
+    let kept = try database.conflicts(Self.choices, ofLedger: ledger).filter {
+      Workload.answered[$0.key.table] != nil
+    }
+    let open = kept.filter(\.isOpen)
+    let among = open.isEmpty || random.chance(1, in: 3) ? kept : open
+    guard !among.isEmpty else { return }
+    let chosen = among[random.below(among.count)]
+    let sides: [ConflictAnswer?] = [.keepLocal, .keepLocal, .keepRemote, .keepRemote, nil]
+    guard let answer = sides[random.below(sides.count)] else {
+      return try set(chosen, &random, database)
+    }
+    let isForLoser = (answer == .keepLocal) == chosen.isLosersOwn
+    var evidence = AnswersKept.Answer(
+      key: chosen.key, column: chosen.conflict.column, lost: chosen.conflict.lost,
+      keepsLost: isForLoser, isEdit: try isOwnEdit(chosen, database),
+      before: try row(chosen.key, database))
+    do {
+      try database.resolve(chosen.number, answer, ofLedger: ledger)
+    } catch {
+      setting.report(
+        device, AnswersKept.judge(device: device.name, evidence, failure: "\(error)"))
+      throw error
+    }
+    evidence.after = try row(chosen.key, database)
+    setting.report(device, AnswersKept.judge(device: device.name, evidence))
+  }
+
+  /// Whether the operation that decided is a write of the device that lost.
+  private func isOwnEdit(_ kept: KeptConflict, _ database: Database) throws -> Bool {
+    let own = try database.ownOperations(1_000, ofLedger: device.ledgers[0].number)
+    let decided = own.first { $0.operation.id == kept.operation }?.operation
+    return kept.isLosersOwn && decided.map { $0.kind == .insert || $0.kind == .update } ?? false
+  }
+
+  private func set(
+    _ chosen: KeptConflict, _ random: inout SeededRandom, _ database: Database
+  ) throws {
+    guard let column = Workload.answered[chosen.key.table] else { return }
+    let value = Value.text("chosen \(random.below(100))")
+    try database.resolve(
+      chosen.number, .set([Column(column, value)]), ofLedger: device.ledgers[0].number)
+  }
+
+  private func undo(_ random: inout SeededRandom, _ database: Database) throws {
+    let ledger = device.ledgers[0].number
+    let own = try database.ownOperations(Self.choices, ofLedger: ledger).filter {
+      Workload.answered[$0.operation.key.table] != nil && $0.operation.kind != .batch
+    }
+    guard !own.isEmpty else { return }
+    do {
+      _ = try database.undo(own[random.below(own.count)].operation.id, ofLedger: ledger)
+    } catch ReplicaError.notFound {
+      // Later changes have replaced its values.
+    }
+  }
+
+  /// Returns the row of a record in a table whose key is `id`.
+  private func row(_ key: RecordKey, _ database: Database) throws -> [Column]? {
+    let sql = "SELECT * FROM \(key.table) WHERE id = \(Value.text(key.record.text).sqlLiteral)"
+    return try database.query(sql).first.map { row in
+      zip(row.names, row.values).map { Column(Name($0), $1) }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import FerryConformance
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+/// The oracle of answers to conflicts and of open questions.
+@Suite(.hangLimit)
+struct AnswersKeptTests {
+  private static let key = RecordKey(table: "notes", record: "a")
+
+  private func found(
+    _ column: Name?, keepsLost: Bool, isEdit: Bool = true, before: [Column]?, after: [Column]?
+  ) -> Int {
+    let answer = AnswersKept.Answer(
+      key: Self.key, column: column, lost: "mine", keepsLost: keepsLost, isEdit: isEdit,
+      before: before, after: after)
+    return AnswersKept.judge(device: "one", answer).count
+  }
+
+  @Test("the oracle finds an answer without its effect, and a record that comes back for nobody")
+  func answers() {
+    let (old, mine) = ([Column("title", "old")], [Column("title", "mine")])
+    #expect(found("title", keepsLost: true, before: old, after: mine) == 0)
+    #expect(found("title", keepsLost: true, before: nil, after: mine) == 0)
+    #expect(found("title", keepsLost: true, before: old, after: old) == 1)
+    #expect(found("title", keepsLost: true, before: nil, after: nil) == 1)
+    #expect(found(nil, keepsLost: true, before: nil, after: nil) == 1)
+    #expect(found(nil, keepsLost: true, isEdit: false, before: mine, after: nil) == 0)
+    #expect(found("title", keepsLost: false, before: old, after: old) == 0)
+    #expect(found("title", keepsLost: false, before: nil, after: old) == 1)
+  }
+
+  @Test("the oracle finds an answer that fails for a column without a value, and no other failure")
+  func failures() {
+    let answer = AnswersKept.Answer(
+      key: Self.key, column: "title", lost: "mine", keepsLost: true, isEdit: true, before: nil)
+    func found(_ failure: String) -> Int {
+      AnswersKept.judge(device: "one", answer, failure: failure).count
+    }
+    #expect(found("NOT NULL constraint failed: notes.body") == 1)
+    #expect(found("FOREIGN KEY constraint failed") == 0)
+  }
+
+  @Test("the oracle finds questions that have no answer, unless files were copied")
+  func questions() {
+    var maker = HistoryMaker()
+    maker.add(.insert, "a", by: 1, at: 10, ["title": "first"])
+    maker.add(.insert, "b", by: 1, at: 11, ["title": "first"])
+    maker.add(.update, "a", by: 2, at: 30, ["title": "later"], base: 2)
+    maker.add(.delete, "b", by: 1, at: 40, base: 3)
+    func found(_ record: Name, _ time: UInt64, _ events: [RunEvent] = []) -> Int {
+      var replica = maker.replica(2, [])
+      let loser = Stamp(time: HistoryMaker.time(time), device: HistoryMaker.device(2))
+      replica.questions = [
+        OpenQuestion(
+          key: RecordKey(table: "notes", record: record), column: "title", loser: loser)
+      ]
+      return AnswersKept.found(AnswersKept(), events, maker.final(["two": replica])).count
+    }
+    #expect(found("a", 30) == 0)
+    #expect(found("a", 20) == 1, "the device has written the column since")
+    #expect(found("b", 50) == 1, "the record is gone")
+    #expect(found("b", 50, [.lostPower(device: "two", survivors: maker.replica(2, []))]) == 0)
+  }
+}
