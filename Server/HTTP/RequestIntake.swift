@@ -2,10 +2,8 @@ import FerryCompression
 
 /// The intake of one request, which decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {
-  /// Content that decodes to more than so many times its size is a bomb, unless it is small.
-  static let expansionMax = 256
-  static let expansionFree = 1 << 20
-  /// Content is first decoded into so many times its size, then into as many times more.
+  /// Content is first decoded into so many times its size, then into as many times more. No ratio is
+  /// too large: the limit and the budget for memory bound a bomb.
   private static let expansionStep = 8
 
   let method: String
@@ -122,8 +120,7 @@ struct RequestIntake {
     var coded: [UInt8] = []
     swap(&coded, &body)
     guard let coding, !coded.isEmpty else { return coded }
-    let bound = min(limit, max(Self.expansionFree, coded.count * Self.expansionMax))
-    var room = min(bound, coded.count * Self.expansionStep)
+    var room = min(limit, coded.count * Self.expansionStep)
     while true {
       // While it is decoded it needs room for both forms.
       guard grow(to: coded.count + room) else { throw .outOfMemory }
@@ -132,8 +129,8 @@ struct RequestIntake {
         memory?.shrink(to: coded.count + content.count)
         return content
       } catch .tooLarge {
-        guard room < bound else { throw .contentTooLarge(limit: bound) }
-        room = min(bound, room * Self.expansionStep)
+        guard room < limit else { throw .contentTooLarge(limit: limit) }
+        room = min(limit, room * Self.expansionStep)
       } catch {
         throw .malformedContent
       }

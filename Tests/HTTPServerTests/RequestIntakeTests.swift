@@ -10,11 +10,11 @@ struct RequestIntakeTests {
 
   func intake(
     _ headers: HTTPHeaders, target: String = "/a", version: String = "HTTP/1.1",
-    limit: Int = 100
+    limit: Int = 100, budget: MemoryBudget? = nil
   ) -> RequestIntake {
     RequestIntake(
       method: "POST", target: target, headers: headers, version: version, limit: limit,
-      budget: budget)
+      budget: budget ?? self.budget)
   }
 
   func hosted(_ fields: [(String, String)]) -> HTTPHeaders {
@@ -27,9 +27,11 @@ struct RequestIntakeTests {
     return intake.framingFailure ?? intake.admit(limit: limit)
   }
 
-  func request(_ headers: HTTPHeaders, _ pieces: [UInt8]..., limit: Int = 100) throws -> HTTPRequest
-  {
-    var intake = intake(hosted(headers.fields.map { ($0.name, $0.value) }), limit: limit)
+  func request(
+    _ headers: HTTPHeaders, _ pieces: [UInt8]..., limit: Int = 100, budget: MemoryBudget? = nil
+  ) throws -> HTTPRequest {
+    var intake = intake(
+      hosted(headers.fields.map { ($0.name, $0.value) }), limit: limit, budget: budget)
     if let failure = intake.framingFailure { throw failure }
     if let failure = intake.admit(limit: limit) { throw failure }
     for piece in pieces {
@@ -124,13 +126,29 @@ struct RequestIntakeTests {
     #expect(budget.used == content.count + coded.count)
   }
 
-  @Test("content that expands too much is refused even within the limit")
-  func expansion() throws {
-    let coded = try ContentCoding.zstd.compress([UInt8](repeating: 7, count: 3 << 20))
-    #expect(coded.count < 1_000)
-    #expect(throws: HTTPFailure.contentTooLarge(limit: 1 << 20)) {
+  @Test(
+    "content within the limit is accepted however well it compresses", arguments: ["zstd", "gzip"])
+  func expansion(name: String) throws {
+    let content = [UInt8](repeating: 7, count: 8 << 20)
+    let coded = try #require(ContentCoding(token: name)).compress(content)
+    #expect(coded.count < 16_000)
+    let wide = MemoryBudget(limit: 32 << 20)
+    let request = try request(["Content-Encoding": name], coded, limit: 8 << 20, budget: wide)
+    #expect(request.body == content)
+  }
+
+  @Test("a bomb ends at the limit, and at the budget for memory")
+  func bombWithinBudget() throws {
+    let coded = try ContentCoding.zstd.compress([UInt8](repeating: 7, count: 64 << 20))
+    let wide = MemoryBudget(limit: 32 << 20)
+    #expect(throws: HTTPFailure.contentTooLarge(limit: 8 << 20)) {
+      try request(["Content-Encoding": "zstd"], coded, limit: 8 << 20, budget: wide)
+    }
+    #expect(wide.used == 0)
+    #expect(throws: HTTPFailure.outOfMemory) {
       try request(["Content-Encoding": "zstd"], coded, limit: 8 << 20)
     }
+    #expect(budget.used == 0)
   }
 
   @Test(

@@ -99,7 +99,7 @@ private final class LargeWriter: Sendable {
 
   init(_ server: String, space: String) { url = "\(server)/v1/spaces/\(space)" }
 
-  /// A text of 1,040,000 bytes. It compresses well, but by no more than requests may.
+  /// A text of 1,040,000 bytes, which compresses well.
   private static let text: String = {
     var (bytes, word) = ([UInt8](), UInt32(1))
     for _ in 0..<26_000 {

@@ -31,6 +31,24 @@ struct ValueTests {
       [pair.one, pair.two], pair.server, operations: Int64(values.count), tables: ["things"])
   }
 
+  @Test(
+    "rows within the limits arrive, however well they compress", arguments: StoreKind.allCases)
+  func compressible(_ kind: StoreKind) async throws {
+    let schema = "CREATE TABLE logs(id TEXT PRIMARY KEY, one, two, three)"
+    let pair = try await Pair.make(kind, schema: schema, tracking: ["logs"])
+    // The first message of a device is not coded: it does not know yet what the server reads.
+    try await pair.one.exchange()
+    let line = "2026-11-28T13:47:44Z INFO request served in 12 ms\n"
+    let text = String(repeating: line, count: 1_000_000 / line.utf8.count)
+    try await pair.one.open().write { database in
+      try database.execute("INSERT INTO logs VALUES ('zeros', zeroblob(800000), NULL, NULL)")
+      try database.execute(
+        "INSERT INTO logs VALUES ('lines', ?1, ?1, ?1)", [.text(text)])
+    }
+    #expect(try await pair.one.exchange().quarantined == 0)
+    try await expectSettled([pair.one, pair.two], pair.server, operations: 2, tables: ["logs"])
+  }
+
   @Test("a record identifier of any text is the same record everywhere")
   func exactKeys() async throws {
     let pair = try await Pair.make()

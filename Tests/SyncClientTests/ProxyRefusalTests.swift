@@ -58,6 +58,28 @@ struct ProxyRefusalTests {
     #expect(entry.detail.contains("413 Request Entity Too Large"))
   }
 
+  @Test(
+    "a coded packet that is refused is sent once more without a coding",
+    arguments: [
+      Problem(.limitExceeded, "it expands too much"), Problem(.unsupportedCoding, "none is read"),
+      nil,
+    ])
+  func coding(_ problem: Problem?) async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer(headers: ["Accept-Encoding": "gzip"]) { request, _ in
+      guard request.headers["Content-Encoding"] != nil else { return nil }
+      return problem.map { ScriptedServer.json($0.encoded(), status: 400) }
+        ?? ScriptedServer.webPage(403, "Blocked")
+    }
+    let replica = try await server.replica(in: directory)
+    let text = String(repeating: "x", count: 5_000)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', ?)", [.text(text)]) }
+    #expect(try await replica.sync().quarantined == 0)
+    #expect(server.operations.map(\.key.record) == ["a"])
+    let packets = server.requests.filter { $0.url.contains("/packets") }
+    #expect(packets.map { $0.headers["Content-Encoding"] } == ["gzip", nil])
+  }
+
   @Test("if a proxy refuses the content of one row, that row is quarantined")
   func content() async throws {
     let directory = try TemporaryDirectory()

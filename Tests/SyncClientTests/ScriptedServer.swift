@@ -19,8 +19,12 @@ final class ScriptedServer: Transport {
 
   private let state = Mutex(State())
   private let rule: Rule
+  /// Headers of all of the server's own answers.
+  private let headers: TransportHeaders
 
-  init(_ rule: @escaping Rule = { _, _ in nil }) { self.rule = rule }
+  init(headers: TransportHeaders = [:], _ rule: @escaping Rule = { _, _ in nil }) {
+    (self.headers, self.rule) = (headers, rule)
+  }
 
   /// The operations that devices have sent.
   var operations: [SyncOperation] { state.withLock { $0.operations } }
@@ -32,6 +36,12 @@ final class ScriptedServer: Transport {
       return state.requests.count
     }
     if let answer = rule(request, number) { return answer }
+    var answer = answer(to: request)
+    for field in headers.fields { answer.headers.add(field.name, field.value) }
+    return answer
+  }
+
+  private func answer(to request: TransportRequest) -> TransportResponse {
     if request.url.contains("/packets") { return take(request.body ?? []) }
     if request.url.contains("/records") { return records(request.body ?? []) }
     if request.url.contains("/changes") { return page(for: request.url) }

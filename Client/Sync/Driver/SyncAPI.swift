@@ -146,13 +146,32 @@ struct SyncAPI: Sendable {
     _ method: TransportMethod, _ path: String, query: [QueryItem] = [], body: [UInt8]? = nil
   ) async throws -> NetworkResponse {
     var request = NetworkRequest(path, method: method, query: query)
-    if let body {
-      request.body = .bytes(body, contentType: "application/json")
-      if body.count >= 1_024, let coding = shared.bodyCoding.withLock({ $0 }) {
-        request.headers.add("Content-Encoding", coding.rawValue)
-        request.body = .bytes(try coding.compress(body), contentType: "application/json")
+    guard let body else { return try await exchange(request) }
+    if body.count >= 1_024, let coding = shared.bodyCoding.withLock({ $0 }) {
+      var coded = request
+      coded.headers.add("Content-Encoding", coding.rawValue)
+      coded.body = .bytes(try coding.compress(body), contentType: "application/json")
+      do {
+        return try await exchange(coded)
+      } catch  where Self.mayConcernCoding(error) {
+        // The message itself may be acceptable.
       }
     }
+    request.body = .bytes(body, contentType: "application/json")
+    return try await exchange(request)
+  }
+
+  /// Whether an answer may reject the coding of a body, and not the message in it.
+  private static func mayConcernCoding(_ error: any Error) -> Bool {
+    switch error {
+    case ReplicaError.refused(let problem):
+      [.limitExceeded, .unsupportedCoding].contains(problem.code)
+    case let foreign as ForeignAnswer: !foreign.isTooLarge && foreign.mayConcernContent
+    default: false
+    }
+  }
+
+  private func exchange(_ request: NetworkRequest) async throws -> NetworkResponse {
     let bytesSent = request.body?.byteCount ?? 0
     let response: NetworkResponse
     do {

@@ -358,8 +358,9 @@ package final class SyncService: Sendable {
       span.end(entry, of: context.request)
     }
     if let principal = context.principal, context.problem != .rateLimited {
-      parts.gate.count(
-        bytes: context.request.bodyWireBytes + (bytesOut ?? 0), of: principal, in: context.space)
+      // Content that compresses well costs the server as much as it does uncompressed.
+      let received = max(context.request.bodyWireBytes, context.request.body.count)
+      parts.gate.count(bytes: received + (bytesOut ?? 0), of: principal, in: context.space)
     }
     parts.metrics.count(entry)
     parts.log.write(entry)
