@@ -29,6 +29,22 @@ struct VerifyTests {
     #expect(output.hasSuffix(": equal\n"))
   }
 
+  @Test("an unsent batch is no difference, and a repair leaves its rows as they are")
+  func unsentBatch() async throws {
+    let pair = try await Pair.make()
+    try await pair.one.write("INSERT INTO notes VALUES ('a', 'x', 1), ('b', 'y', 5), ('c', 'z', 5)")
+    try await pair.one.exchange()
+    try await pair.one.ferry("batch", "notes", "--where", "n = 5", "--set", "n=7")
+    let found = try await pair.one.ferry("verify", "--json")
+    let summary = try #require(try JSONLine.all(found.output).last)
+    #expect(summary.number("differing") == 0 && summary.number("pending") == 2)
+    try await pair.one.ferry("verify", "--repair")
+    #expect(try await pair.one.rows("SELECT n FROM notes ORDER BY id") == [[1], [7], [7]])
+    #expect(try await pair.one.ferry("conflicts", "--json").output.isEmpty)
+    try await expectSettled([pair.one, pair.two], pair.server, operations: 6)
+    #expect(try await pair.one.ferry("verify").output.contains("equal"))
+  }
+
   @Test(
     "rows changed, removed and added without Ferry are reported with values, and repaired",
     arguments: StoreKind.allCases)

@@ -46,6 +46,21 @@ struct TableScanTests {
     #expect(digests.keys.allSatisfy { DigestNode.leaf(of: $0.record) == leaf })
   }
 
+  @Test("records that an unsent batch has changed are left out")
+  func batched() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let changes = changes(20)
+    try replica.apply(changes)
+    try replica.file.write { database in
+      _ = try database.batch("tasks", where: "title = 'text 3'", set: ["done": 2])
+      _ = try database.batchDelete("tasks", where: "title = 'text 5'")
+    }
+    let scan = try scan(replica)
+    #expect(Set(scan.pending.map(\.record)) == ["r3", "r5"])
+    #expect(
+      try scan.sums { _ in } == sums(changes.filter { !["r3", "r5"].contains($0.key.record) }))
+  }
+
   @Test("records with pending operations are left out")
   func pending() throws {
     let replica = try ReplicaFixture.withTasks()

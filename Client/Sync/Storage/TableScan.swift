@@ -8,7 +8,7 @@ import FerryStoredValues
 struct TableScan {
   let table: TableSchema
   let comparison: RowComparison
-  /// Records with pending operations.
+  /// Records with pending operations, and those that pending batches have changed here.
   let pending: Set<RecordKey>
   private let kept: [RecordKey: RecordState]
   /// Leaves with records that are pending or kept: only these need a check of each record.
@@ -115,7 +115,10 @@ struct TableScan {
     of table: Name, on connection: SQLiteConnection
   ) throws -> Set<RecordKey> {
     let records = try connection.rows(
-      "SELECT DISTINCT record FROM ferry_pending WHERE tbl = ?", table
+      """
+      SELECT record FROM ferry_pending WHERE tbl = ?1 AND kind <> 'batch'
+      UNION SELECT record FROM ferry_batch_rows WHERE tbl = ?1
+      """, table
     ) { RecordKey(table: table, record: $0.name(0)) }
     return Set(records)
   }
