@@ -12,6 +12,37 @@ struct BatchTests {
     try await .make(kind, schema: Self.tasks, tracking: ["tasks"])
   }
 
+  @Test("a parent with 50,000 children is deleted as the error of the plain delete advises")
+  func manyChildren() async throws {
+    let schema = """
+      CREATE TABLE lists(id TEXT PRIMARY KEY);
+      CREATE TABLE tasks(id TEXT PRIMARY KEY, list TEXT REFERENCES lists(id) ON DELETE CASCADE);
+      CREATE INDEX tasks_of_list ON tasks(list)
+      """
+    let pair = try await Pair.make(schema: schema, tracking: ["lists", "tasks"])
+    try await pair.one.write("INSERT INTO lists VALUES ('a'), ('b')")
+    for part in 0..<2 {
+      try await pair.one.write(
+        """
+        WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 25000)
+        INSERT INTO tasks SELECT '\(part)-' || n, 'a' FROM number
+        """)
+    }
+    try await pair.one.write("INSERT INTO tasks VALUES ('other', 'b')")
+    for device in [pair.one, pair.two] { try await device.exchange() }
+    let failed = try await pair.one.ferry("sql", "DELETE FROM lists WHERE id = 'a'", exits: 1)
+    #expect(failed.error.contains("ferry batch --delete --where PREDICATE tasks"))
+    try await pair.one.ferry("batch", "--delete", "--where", "list = 'a'", "tasks")
+    try await pair.one.ferry("sql", "DELETE FROM lists WHERE id = 'a'")
+    for device in [pair.one, pair.two] { try await device.exchange() }
+    try await pair.one.exchange()
+    for device in [pair.one, pair.two] {
+      #expect(try await device.rows("SELECT * FROM lists") == [["b"]])
+      #expect(try await device.rows("SELECT * FROM tasks") == [["other", "b"]])
+      #expect(try await device.ferry("verify").output.contains("equal"))
+    }
+  }
+
   private static let all = "SELECT id, due, done, note FROM tasks ORDER BY id"
 
   @Test(

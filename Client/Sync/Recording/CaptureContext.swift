@@ -163,23 +163,26 @@ final class CaptureContext {
     if mode == .applying { group = nil }
   }
 
-  /// Adds the collected row to the current group. Returns the reason if that is impossible.
-  func admitRow() -> CaptureRefusal? {
+  /// Adds the collected row of a table to the current group. Returns the reason if that is
+  /// impossible.
+  func admitRow(of table: UnsafeRawBufferPointer) -> CaptureRefusal? {
     if let fault = row.sizeFault { return CaptureRefusal(fault) }
-    return admit(operations: row.partCount, bytes: row.byteCount)
+    return admit(operations: row.partCount, bytes: row.byteCount, table: table)
   }
 
   /// Adds operations to the current group. Returns the reason if that is impossible.
-  func admit(operations: Int, bytes: Int) -> CaptureRefusal? {
+  func admit(
+    operations: Int, bytes: Int, table: UnsafeRawBufferPointer? = nil
+  ) -> CaptureRefusal? {
     group?.operations += operations
     group?.bytes += bytes + operations * Self.operationBytes
     guard let group else { return CaptureRefusal("ferry: no group was begun") }
     guard group.operations <= limits.operationsPerTransaction else {
       return CaptureRefusal(
         "ferry: the transaction writes more than \(limits.operationsPerTransaction) records; "
-          + remedy)
+          + remedy(table))
     }
-    return group.bytes > limits.transactionBytes ? tooManyBytes(remedy) : nil
+    return group.bytes > limits.transactionBytes ? tooManyBytes(remedy(table)) : nil
   }
 
   /// The bytes of an operation beside its values.
@@ -212,10 +215,19 @@ final class CaptureContext {
 
   /// The next step after a transaction that is too large. A batch replaces updates and deletes of
   /// many records, and no inserts.
-  private var remedy: String {
+  ///
+  /// - Parameter table: the table of the row that is too much.
+  private func remedy(_ table: UnsafeRawBufferPointer?) -> String {
     guard row.mayBeBatch else { return Self.smaller }
-    return "use one batch (`ferry batch`, `replica.batch`), which sets columns of up to "
-      + "\(limits.batchRecords) records or deletes them; or \(Self.smaller)"
+    let batch =
+      "use one batch (`ferry batch`, `replica.batch`), which sets columns of up to "
+      + "\(limits.batchRecords) records or deletes them"
+    guard row.isDeleted, let table else { return "\(batch); or \(Self.smaller)" }
+    // A batch of their parents would record each of them.
+    let name = Name(String(decoding: table, as: UTF8.self))
+    let command = name.command("ferry batch --delete --where PREDICATE")
+    return "\(batch). Rows of \(name) that go with other rows (ON DELETE) need a batch of their "
+      + "own before: `\(command)`. Or \(Self.smaller)"
   }
 
   private static let smaller = "write it in smaller transactions"

@@ -27,7 +27,7 @@ struct CapturedRow {
   private var originalBytes = 0
   /// Whether the row was deleted: then its values are only for display, in one operation of any
   /// size.
-  private var isDeleted = false
+  private(set) var isDeleted = false
   /// Whether a batch can have the same effect: the row is updated or deleted, and not inserted.
   private(set) var mayBeBatch = false
   /// The approximate size of the whole row.

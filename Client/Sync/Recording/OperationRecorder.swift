@@ -31,9 +31,9 @@ final class OperationRecorder {
     let isDivided = isExisting || context.mode == .applying || context.mode == .rescuing
     if isDivided && context.isRowBeyondGroup { context.endGroup() }
     let group = try context.currentGroup(start: readStart)
-    // All or nothing: only a trigger's statement undoes its writes.
-    if let refusal = context.admitRow() { throw refusal }
     let (table, record) = (UnsafeRawBufferPointer(table), UnsafeRawBufferPointer(record))
+    // All or nothing: only a trigger's statement undoes its writes.
+    if let refusal = context.admitRow(of: table) { throw refusal }
     // Deferred changes of a deleted record would restore parts of it. The server has them.
     let concurrent = kind == .delete ? try forgetKept(table, record) : 0
     // The user asks for the last row that the user inserted.
