@@ -184,16 +184,7 @@ package final class SQLiteConnection {
   package func prepareNext(_ script: inout Substring) throws(SQLiteError) -> SQLiteStatement? {
     let text = namespace.rewrite(String(script))
     try checkText(text)
-    var statement: OpaquePointer?
-    var consumed = 0
-    keeper?.tables = SQLiteStatement.Tables()
-    let code = text.withCString { start in
-      var tail: UnsafePointer<CChar>?
-      let code = sqlite3_prepare_v3(handle, start, -1, 0, &statement, &tail)
-      consumed = tail.map { $0 - start } ?? text.utf8.count
-      return code
-    }
-    guard code == SQLITE_OK else { throw error(code, sql: text) }
+    let (statement, consumed) = try compileForTriggers(text)
     let rest = text.utf8.index(text.startIndex, offsetBy: consumed, limitedBy: text.endIndex)
     script = text[(rest ?? text.endIndex)...]
     return statement.map {

@@ -45,6 +45,12 @@ final class SQLiteGuard {
   var tables = SQLiteStatement.Tables()
   /// Whether the tables of all statements are noted, and not only those of guarded ones.
   var notesAll = false
+  /// Whether users' triggers fire as they do by default; see ``SQLiteConnection/fireTriggersByDefault()``.
+  var firesTriggersByDefault = false
+  /// The users' triggers that the statement prepared last may fire, and views.
+  var triggers = Set<String>()
+  /// The tables of any file that the statement prepared last, or one of its triggers, writes.
+  var writtenTables = Set<String>()
   /// Whether a statement was prepared that makes, alters or drops a table or a view of a file.
   var changesSchema = false
 
@@ -62,6 +68,17 @@ final class SQLiteGuard {
       tables.read.insert(String(cString: table))
     } else {
       tables.written.insert(String(cString: table))
+    }
+  }
+
+  /// Notes a trigger of a user that the statement may fire, and a table that is written.
+  fileprivate func noteTrigger(_ trigger: Text?, _ code: Int32, _ table: Text?) {
+    guard firesTriggersByDefault else { return }
+    if let trigger, strncmp(trigger, "ferry_", 6) != 0 {
+      triggers.insert(String(cString: trigger))
+    }
+    if let table, [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(code) {
+      writtenTables.insert(String(cString: table))
     }
   }
 
@@ -89,6 +106,7 @@ extension SQLiteConnection {
         guard let pointer else { return SQLITE_OK }
         let keeper = Unmanaged<SQLiteGuard>.fromOpaque(pointer).takeUnretainedValue()
         if keeper.isAsked || keeper.notesAll { keeper.note(code, first, database) }
+        keeper.noteTrigger(trigger, code, first)
         if changesSchema(code) { keeper.changesSchema = true }
         guard keeper.isAsked, let (kind, name, owner) = told(code, first, second) else {
           return SQLITE_OK

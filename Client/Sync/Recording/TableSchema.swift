@@ -159,6 +159,15 @@ package struct TableSchema: Sendable, Equatable {
     }
   }
 
+  /// The reason why no row with a number in its key could be recorded, or `nil`.
+  var realKeyFault: String? {
+    guard let key = keys.first(where: { $0.affinity == .real }) else { return nil }
+    return
+      "its key column \(key.local) is declared \(key.type), and real numbers cannot be keys: equal "
+      + "ones may differ on another device. Create the table with a key of type TEXT or INTEGER, and "
+      + "copy the rows"
+  }
+
   /// Returns a column of the space.
   func column(_ name: Name) -> ColumnInfo {
     // SQLite reports an absent column by this name. Another column may have the space's own name.

@@ -64,6 +64,9 @@ extension ReplicaFile {
         }
         continue
       }
+      if let fault = table.realKeyFault {
+        throw ReplicaError.cannotTrack(table: table.local, fault)
+      }
       try checkOtherSpaces(of: table, sharedBy: column)
       let shared = try column.map { try spaceColumn($0, of: table) }
       let former = try unrecordedWrites.formerIdentity(of: table.name)

@@ -13,6 +13,7 @@ extension ReplicaFile {
     }
     guard checked == mark.text else { return try refreshTriggers() }
     applyPlans = [:]
+    connection.forgetStatements()
     checkedSchema = mark
   }
 
@@ -85,6 +86,7 @@ extension ReplicaFile {
   func noteChecked() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
+    connection.forgetStatements()
     try kept.openAll()
     try connection.run("INSERT OR REPLACE INTO ferry_checked VALUES (1, ?)", mark.text)
     checkedSchema = mark

@@ -281,7 +281,8 @@ enum ReplicaSchema {
   }
 
   /// The settings of every connection. The user declares foreign keys, and Ferry enforces them;
-  /// recursive triggers let INSERT OR REPLACE record the rows that it removes.
+  /// recursive triggers let INSERT OR REPLACE record the rows that it removes. They are off for
+  /// statements that replace no rows (``SQLiteConnection/fireTriggersByDefault()``).
   static let connectionSettings = """
     PRAGMA foreign_keys=ON;
     PRAGMA recursive_triggers=ON;
