@@ -13,7 +13,8 @@ extension ReplicaError: CommandFailureConvertible {
         status: .unreachable, code: "offline")
     case .busy(let why):
       CommandFailure(
-        "the replica is busy", why: why, next: "try again in a moment", status: .unreachable,
+        "the replica is busy", why: why,
+        next: "try again in a moment; no recorded change is lost", status: .unreachable,
         code: "busy")
     case .refused(let problem): problem.commandFailure
     case .unexpectedAnswer(let status, let found):

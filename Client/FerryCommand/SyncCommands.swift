@@ -54,15 +54,10 @@ extension FerryCommand {
         try await $0.syncSpaces(progress: $1)
       }
     }
-    let replica = try await openForServer(arguments)
+    let (replica, watched) = try await openToWatch(arguments)
     let bundles = try await bundlesInUse(of: replica, arguments)
     defer { withExtendedLifetime(bundles) {} }
     let asJSON = arguments.flag("json")
-    // A file with one space needs no name on each line.
-    var watched = Set<String>()
-    for one in try await [replica] + replica.joinedReplicas() {
-      if let name = try await one.server()?.space.value { watched.insert(name) }
-    }
     let names = Mutex(watched)
     do {
       try await replica.watchSpaces { space, event in
@@ -76,6 +71,26 @@ extension FerryCommand {
       // An interruption is the normal end of a watch.
     }
     return .done
+  }
+
+  /// Opens the replica for a watch, when no other program locks the file any more. Returns it with
+  /// the names of its spaces: a file with one space needs no name on each line.
+  private static func openToWatch(
+    _ arguments: ParsedArguments
+  ) async throws -> (Replica, Set<String>) {
+    while true {
+      do {
+        let replica = try await openForServer(arguments)
+        var watched = Set<String>()
+        for one in try await [replica] + replica.joinedReplicas() {
+          if let name = try await one.server()?.space.value { watched.insert(name) }
+        }
+        return (replica, watched)
+      } catch let error as ReplicaError where error.isBusy {
+        try report(.offline(error), of: nil, asJSON: arguments.flag("json"))
+        try Task.checkCancellation()
+      }
+    }
   }
 
   /// Exchanges all spaces of the file with a line for each, or the space that the command line names.
@@ -241,7 +256,7 @@ extension FerryCommand {
       let json = space.map { report.json(of: $0) } ?? report.json
       try output.line(asJSON ? json.text : "\(time)  \(place)\(report.text)")
     case .offline(let error):
-      let state = error.isTransient ? "offline" : "waiting"
+      let state = error.isBusy ? "busy" : error.isTransient ? "offline" : "waiting"
       try TextOutput.standardError.line("\(time)  \(place)\(state): \(error); trying again")
     case .connected:
       if !asJSON { try TextOutput.standardError.line("\(time)  \(place)connected") }

@@ -38,6 +38,9 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
   /// reference.
   public var isConstraint: Bool { code & 0xFF == SQLiteError.constraintCode }
 
+  /// Whether another program locks the file for longer than a statement waits.
+  package var isBusy: Bool { SQLiteError(code: code, message: message).isBusy }
+
   /// Whether the written row is at fault, and not the file, the disk or a lock.
   package var concernsRow: Bool { SQLiteError(code: code, message: message).concernsRow }
 }

@@ -10,6 +10,7 @@ package final class ReaderPool: Sendable {
 
   private let path: String
   private let fileSystem: String?
+  private let busyTimeout: Duration
   private let makeExecutor: @Sendable (String) -> any WorkExecutor
   private let readers = Mutex<[(reader: Reader, queued: Int)]>([])
   private let gate: WorkGate
@@ -18,16 +19,19 @@ package final class ReaderPool: Sendable {
   /// - Parameters:
   ///   - gate: admits the reads. A suspension ends their running statements.
   ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
+  ///   - busyTimeout: how long a read waits while another program locks the file.
   ///   - prepare: prepares each new connection.
   ///   - makeExecutor: makes the thread of a connection, with this name.
   package init(
     path: String, gate: WorkGate = WorkGate(), fileSystem: String? = nil,
+    busyTimeout: Duration = .seconds(10),
     prepare: @escaping @Sendable (SQLiteConnection) throws -> Void = { _ in },
     makeExecutor: @escaping @Sendable (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
   ) {
     self.path = path
     self.gate = gate
     self.fileSystem = fileSystem
+    self.busyTimeout = busyTimeout
     self.makeExecutor = makeExecutor
     self.prepare = prepare
   }
@@ -69,7 +73,8 @@ package final class ReaderPool: Sendable {
         index = readers.count
         let executor = makeExecutor("ferry-reader")
         let reader = Reader(
-          path: path, fileSystem: fileSystem, executor: executor, prepare: prepare)
+          path: path, fileSystem: fileSystem, busyTimeout: busyTimeout, executor: executor,
+          prepare: prepare)
         readers.append((reader, 0))
       }
       readers[index].queued += 1
@@ -83,16 +88,18 @@ package final class ReaderPool: Sendable {
 private final class Reader: @unchecked Sendable {
   private let path: String
   private let fileSystem: String?
+  private let busyTimeout: Duration
   private let executor: any WorkExecutor
   private let prepare: @Sendable (SQLiteConnection) throws -> Void
   private var connection: SQLiteConnection?
   private var isClosed = false
 
   init(
-    path: String, fileSystem: String?, executor: any WorkExecutor,
+    path: String, fileSystem: String?, busyTimeout: Duration, executor: any WorkExecutor,
     prepare: @escaping @Sendable (SQLiteConnection) throws -> Void
   ) {
     self.path = path
+    self.busyTimeout = busyTimeout
     self.prepare = prepare
     self.fileSystem = fileSystem
     self.executor = executor
@@ -129,7 +136,8 @@ private final class Reader: @unchecked Sendable {
   private func opened() throws -> SQLiteConnection {
     if isClosed { throw StoppedWork.closed }
     if let connection { return connection }
-    let opened = try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem)
+    let opened = try SQLiteConnection(
+      path: path, mode: .readOnly, busyTimeout: busyTimeout, fileSystem: fileSystem)
     opened.guardUserStatements()
     opened.noteTables()
     try prepare(opened)

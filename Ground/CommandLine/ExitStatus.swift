@@ -6,7 +6,8 @@ package enum ExitStatus: Int32, Sendable, CaseIterable {
   case failed = 1
   /// 2: the command line makes no sense; the command did not start.
   case usage = 2
-  /// 3: offline, or the other side cannot be reached; work is kept, try later.
+  /// 3: offline, the other side cannot be reached, or another program locks a file; work is kept,
+  /// try later.
   case unreachable = 3
   /// 4: a person has to do something first: decide (conflicts, quarantine), or give a token.
   case needsUser = 4
@@ -30,7 +31,7 @@ package struct ExitCodeNote: Sendable, Equatable {
     ExitCodeNote(0, "Done."),
     ExitCodeNote(1, "Failed; the message gives the reason."),
     ExitCodeNote(2, "Wrong usage; nothing was done."),
-    ExitCodeNote(3, "Offline or unreachable; work is kept, try again later."),
+    ExitCodeNote(3, "Offline, unreachable or busy; work is kept, try again later."),
     ExitCodeNote(4, "Needs you: a decision (conflicts, quarantine) or a token that allows this."),
   ]
 }

@@ -51,8 +51,9 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// commit.
   package var isForeignKey: Bool { code == SQLITE_CONSTRAINT | 3 << 8 }
 
-  /// Another connection holds the lock, for longer than the busy timeout.
-  package var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
+  /// Another connection holds the lock, for longer than the busy timeout. SQLITE_LOCKED is no such
+  /// error without a shared cache: then the connection disturbs itself.
+  package var isBusy: Bool { primaryCode == SQLITE_BUSY }
 
   /// The disk or the configured size is full.
   package var isDiskFull: Bool { primaryCode == SQLITE_FULL }

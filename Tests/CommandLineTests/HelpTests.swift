@@ -41,7 +41,7 @@ struct HelpTests {
           0  Done.
           1  Failed; the message gives the reason.
           2  Wrong usage; nothing was done.
-          3  Offline or unreachable; work is kept, try again later.
+          3  Offline, unreachable or busy; work is kept, try again later.
           4  Needs you: a decision (conflicts, quarantine) or a token that allows this.
         """)
   }

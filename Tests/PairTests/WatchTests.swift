@@ -1,4 +1,5 @@
 import Ferry
+import FerrySQLite
 import FerryTestSupport
 import Foundation
 import Testing
@@ -45,6 +46,27 @@ struct WatchTests {
     watch.send(SIGINT)
     #expect(try await watch.exitStatus() == .exited(0))
     try await expectSettled([pair.one, pair.two], pair.server, operations: 2)
+  }
+
+  @Test("commands on a file that another program locks name it as busy, and a watch waits for it")
+  func locked() async throws {
+    let pair = try await Pair.make()
+    try await pair.two.write("INSERT INTO notes VALUES ('a', 'x', 1)")
+    try await pair.two.exchange()
+    let other = try SQLiteConnection(path: pair.one.path)
+    try other.execute("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE")
+    let watch = try pair.one.start("sync", "--watch")
+    async let status = pair.one.ferry("status", exits: 3)
+    async let pending = pair.one.ferry("pending", exits: 3)
+    async let select = pair.one.ferry("sql", "SELECT * FROM notes", exits: 3)
+    for finished in try await [status, pending, select] {
+      #expect(finished.error.contains("busy") && !finished.error.contains("--replica"))
+    }
+    _ = try await watch.line { $0.contains("busy") }
+    try other.execute("COMMIT; PRAGMA locking_mode=NORMAL; SELECT count(*) FROM notes")
+    _ = try await watch.line { $0.contains("1 pulled") }
+    watch.send(SIGINT)
+    #expect(try await watch.exitStatus() == .exited(0))
   }
 
   @Test("a watch that is killed during a push loses nothing")

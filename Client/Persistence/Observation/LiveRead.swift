@@ -1,3 +1,4 @@
+import FerrySQLite
 import Synchronization
 
 /// A query that runs again after each change of the rows that it reads, as far as they are known.
@@ -64,7 +65,8 @@ package struct LiveRead: Sendable {
     }
   }
 
-  /// Reads the value and the part of the file that it depends on. Reads again after a suspension.
+  /// Reads the value and the part of the file that it depends on. Reads again after a suspension, and for
+  /// as long as another program locks the file.
   private func read<T: Sendable>(
     _ fetch: @escaping @Sendable (Database) throws -> T
   ) async throws -> (T, ReadRegion) {
@@ -73,6 +75,10 @@ package struct LiveRead: Sendable {
         return try await readers.read { (try fetch($0), $0.region) }
       } catch StoppedWork.suspended {
         try await gate.opened()
+      } catch let error as SQLiteError where error.isBusy {
+        try Task.checkCancellation()
+      } catch let error as DatabaseError where error.isBusy {
+        try Task.checkCancellation()
       }
     }
   }

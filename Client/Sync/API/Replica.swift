@@ -40,7 +40,8 @@ public final class Replica: DatabaseAccess {
   ///   - transport: carries requests; libcurl by default.
   ///   - credentials: keeps the token; by default in a file beside the replica.
   ///   - log: gets each later entry of the replica's log; see ``LogEntry``.
-  /// - Throws: ``ReplicaError/cannotOpen(path:_:)``.
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)``; ``ReplicaError/busy(_:)`` if another program locks
+  ///   the file for more than 10 s.
   public static func open(
     _ path: String, transport: any Transport = SystemTransport(),
     credentials: any CredentialStore = FileCredentialStore(),
@@ -124,7 +125,8 @@ public final class Replica: DatabaseAccess {
     (watches, companions) = (WatchList(), ReplicaCompanions())
     readers = ReaderPool(
       path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
-      prepare: { try KeyFunctions.install(on: $0) }, makeExecutor: surroundings.makeExecutor)
+      busyTimeout: surroundings.busyTimeout, prepare: { try KeyFunctions.install(on: $0) },
+      makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: path, transport: transport, surroundings: surroundings,
       shared: SyncAPI.Shared(), tokens: tokens)

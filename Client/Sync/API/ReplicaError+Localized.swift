@@ -62,7 +62,6 @@ extension ReplicaError: LocalizedError {
     case 8: "Make the file and its folder writable. No recorded change is lost."
     case 10: "Check whether the disk is full or failing. No recorded change is lost."
     case 13: "Free some disk space. No recorded change is lost."
-    case 5, 6: "Try again: another program is using the file. No recorded change is lost."
     case 11, 14, 26: "Check the file and its folder, or restore the file from a backup."
     default: "Correct the statement or its values. Nothing of the transaction was stored."
     }

@@ -49,7 +49,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case invalidName(String)
   /// A batch operation cannot be recorded; has the reason. Nothing of it was recorded.
   case invalidBatch(String)
-  /// Another process still syncs this file after the longest wait.
+  /// Another process still syncs this file, or another program still locks it, after the longest
+  /// wait. Nothing was changed; the same call may succeed later.
   case busy(String)
   /// The work was cancelled.
   case cancelled
@@ -119,6 +120,20 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     return [7, 8, 10, 11, 13, 14, 26].contains(code & 0xFF)
   }
 
+  /// Whether another program uses the file.
+  package var isBusy: Bool {
+    if case .busy = self { true } else { false }
+  }
+
+  /// Returns the error of a file that another program locks.
+  ///
+  /// - Parameter path: the file, if the caller knows it.
+  static func locked(_ message: String, path: String? = nil) -> ReplicaError {
+    .busy(
+      "another program keeps \(path ?? "the file") locked (\(message)); end that program's "
+        + "transaction")
+  }
+
   /// Whether there is no secure connection.
   var isUntrusted: Bool {
     if case .untrusted = self { true } else { false }
@@ -129,6 +144,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     switch error {
     case let error as ReplicaError: self = error
     case let error as AskedToWait: self = error.failure
+    case let error as SQLiteError where error.isBusy: self = .locked(error.message)
+    case let error as DatabaseError where error.isBusy: self = .locked(error.message)
     case let error as SQLiteError: self = .database(error.message, code: error.code)
     case let error as DatabaseError: self = .database(error.message, code: error.code)
     case let error as Problem: self = .refused(error)

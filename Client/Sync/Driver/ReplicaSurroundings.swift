@@ -28,6 +28,8 @@ package struct ReplicaSurroundings: Sendable {
   /// The source of the identifiers of traces; `nil` if requests name no trace.
   package var traceRandom: (@Sendable () -> UInt64)?
   package var limits = Limits.standard
+  /// How long a statement waits while another program locks the file.
+  package var busyTimeout: Duration = .seconds(10)
   /// The options of a sync.
   package var sync = SyncEngine.Options()
   /// The options of a watch.
@@ -44,6 +46,20 @@ package struct ReplicaSurroundings: Sendable {
     self.sleep = sleep
     self.makeExecutor = makeExecutor
     self.lock = lock
+  }
+
+  /// Runs `body` again for as long as another program locks the file: each attempt has waited for
+  /// ``busyTimeout``.
+  func whileBusy<T: Sendable>(
+    _ body: @Sendable () async throws -> T
+  ) async throws -> T {
+    while true {
+      do {
+        return try await body()
+      } catch  where ReplicaError(error).isBusy {
+        try await sleep(watch.localPoll)
+      }
+    }
   }
 
   /// The real machine.

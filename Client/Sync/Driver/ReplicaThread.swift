@@ -30,7 +30,7 @@ package final class ReplicaThread: Sendable {
       let file = try ReplicaFile(
         path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
         random: surroundings.random, fileSystem: surroundings.fileSystem,
-        credentials: surroundings.credentials)
+        busyTimeout: surroundings.busyTimeout, credentials: surroundings.credentials)
       let log = try surroundings.log.map { sink in
         LogFeed(
           after: try file.log.newestNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)

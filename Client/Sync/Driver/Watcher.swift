@@ -98,15 +98,21 @@ package struct Watcher: Sendable {
 
   /// Follows writes of other processes to the file.
   private func followFile() async throws {
-    var seen = try await engine.thread.run { try $0.dataVersion() }
+    var seen = try await fileVersion()
     while true {
       try await engine.surroundings.sleep(options.localPoll)
-      let version = try await engine.thread.run { try $0.dataVersion() }
+      let version = try await fileVersion()
       if version != seen {
         wakeups.wake()
         fileChanged()
       }
       seen = version
+    }
+  }
+
+  private func fileVersion() async throws -> Int64 {
+    try await engine.surroundings.whileBusy { [engine] in
+      try await engine.thread.run { try $0.dataVersion() }
     }
   }
 

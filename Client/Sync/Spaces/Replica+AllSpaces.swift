@@ -267,7 +267,7 @@ extension Replica {
       while let step = try await group.next() {
         switch step {
         case .spacesMayHaveChanged:
-          for replica in try await joinedReplicas() {
+          for replica in try await whileBusy({ [self] in try await joinedReplicas() }) {
             if let access = stops.access(replica.number), await replica.isChanged(since: access) {
               known.remove(replica.number)
             }
@@ -294,7 +294,7 @@ extension Replica {
           first = first ?? error
           if running == 0 { throw first ?? error }
           // The file may have left it.
-          guard let space = await replica.spaceName(), let access = try? await replica.access()
+          guard let (space, access) = try await whileBusy({ try await replica.namedAccess() })
           else { continue }
           let (failures, isNews) = stops.ends(replica.number, error, access)
           if isNews { onEvent(space, .stopped(space: space, error)) }
@@ -340,6 +340,24 @@ private final class StoppedSpaces: Sendable {
 }
 
 extension Replica {
+  /// Runs `body` again for as long as another program locks the file.
+  fileprivate func whileBusy<T: Sendable>(
+    _ body: @Sendable () async throws -> T
+  ) async throws -> T {
+    try await engine.surroundings.whileBusy(body)
+  }
+
+  /// Returns the space's name with its server and token; `nil` if there is none, or if the file has
+  /// left it.
+  fileprivate func namedAccess() async throws -> (String, ServerAccess)? {
+    do {
+      guard let space = try await server()?.space.value else { return nil }
+      return (space, try await access())
+    } catch  where !ReplicaError(error).isBusy {
+      return nil
+    }
+  }
+
   /// The space's name; `nil` if there is none, or if the file has left it.
   fileprivate func spaceName() async -> String? { try? await server()?.space.value }
 

@@ -55,11 +55,14 @@ package final class ReplicaFile {
 
   /// Opens the file, and creates Ferry's tables if they are absent.
   ///
-  /// - Parameter fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
-  /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason.
+  /// - Parameters:
+  ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
+  ///   - busyTimeout: how long a statement waits while another program locks the file.
+  /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason; ``ReplicaError/busy(_:)``.
   package init(
     path: String, limits: Limits = .standard, wallClock: @escaping () -> Int64,
     random: @escaping () -> UInt64, fileSystem: String? = nil,
+    busyTimeout: Duration = .seconds(10),
     credentials: any CredentialStore = MemoryCredentialStore()
   ) throws {
     self.credentials = credentials
@@ -69,11 +72,13 @@ package final class ReplicaFile {
     self.random = random
     spaces = FileSpaces()
     do {
-      connection = try SQLiteConnection(path: path, fileSystem: fileSystem)
+      connection = try SQLiteConnection(
+        path: path, busyTimeout: busyTimeout, fileSystem: fileSystem)
       connection.guardUserStatements()
       reporter = ChangeReporter(connection)
       capture = CaptureContext(limits: limits, wallClock: wallClock, random: random)
       try connection.execute(ReplicaSchema.connectionSettings)
+      connection.fireTriggersByDefault()
       try ReplicaSchema.prepare(connection, path: path) {
         newDevice(wallClock, random)
       }
@@ -81,6 +86,8 @@ package final class ReplicaFile {
       spaces.first = self
       try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
       for file in spaces.all { try file.takeKeptMissions() }
+    } catch let error as SQLiteError where error.isBusy {
+      throw ReplicaError.locked(error.message, path: path)
     } catch let error as SQLiteError where error.concernsDisk {
       throw ReplicaError.database("\(path): \(error.message)", code: error.code)
     } catch let error as SQLiteError {
