@@ -56,7 +56,7 @@ package struct ReplicaSurroundings: Sendable {
     while true {
       do {
         return try await body()
-      } catch  where ReplicaError(error).isBusy {
+      } catch let error where ReplicaError(error).isBusy {
         try await sleep(watch.localPoll)
       }
     }

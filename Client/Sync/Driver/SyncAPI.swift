@@ -153,7 +153,7 @@ struct SyncAPI: Sendable {
       coded.body = .bytes(try coding.compress(body), contentType: "application/json")
       do {
         return try await exchange(coded)
-      } catch  where Self.mayConcernCoding(error) {
+      } catch let error where Self.mayConcernCoding(error) {
         // The message itself may be acceptable.
       }
     }

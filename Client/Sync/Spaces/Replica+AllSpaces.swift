@@ -353,7 +353,7 @@ extension Replica {
     do {
       guard let space = try await server()?.space.value else { return nil }
       return (space, try await access())
-    } catch  where !ReplicaError(error).isBusy {
+    } catch let error where !ReplicaError(error).isBusy {
       return nil
     }
   }
