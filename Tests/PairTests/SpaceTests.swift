@@ -260,6 +260,40 @@ struct SpaceTests {
     #expect(try await ada.rows(tasks) == [["1"], ["5"]])
   }
 
+  @Test("a device with new names syncs a space that it joins later, and an upload-only table stays one")
+  func renamedTable() async throws {
+    let server = try await Server.start(.embedded)
+    var devices: [Device] = []
+    for name in ["ada", "bob"] {
+      let device = try await Device.joined(
+        server.url, space: name, schema: "CREATE TABLE memos(id TEXT PRIMARY KEY, space, text)",
+        tracking: [])
+      try await device.ferry("track", "memos", "--space-column", "space")
+      devices.append(device)
+    }
+    let (ada, bob) = (devices[0], devices[1])
+    try await ada.write("CREATE TABLE readings(id TEXT PRIMARY KEY, space)")
+    try await ada.ferry("track", "readings", "--space-column", "space", "--upload-only")
+    try await ada.ferry("rename", "memos", "text", "--column", "body")
+    try await ada.ferry("rename", "memos", "plans")
+    for device in devices { try await device.ferry("join", "home") }
+    try await ada.write("INSERT INTO plans VALUES ('a', 'home', 'from ada')")
+    try await bob.write("INSERT INTO memos VALUES ('b', 'home', 'from bob')")
+    try await bob.write("CREATE TABLE readings(id TEXT PRIMARY KEY, space)")
+    try await bob.ferry("track", "readings", "--space-column", "space")
+    try await bob.write("INSERT INTO readings VALUES ('r', 'home')")
+    for device in [ada, bob, ada] { try await device.ferry("sync") }
+    let expected: [[Value]] = [["a", "from ada"], ["b", "from bob"]]
+    #expect(try await ada.rows("SELECT id, body FROM plans ORDER BY id") == expected)
+    #expect(try await bob.rows("SELECT id, text FROM memos ORDER BY id") == expected)
+    #expect(try await ada.count("readings") == 0)
+    for device in devices {
+      let home = try await device.open().space("home")
+      #expect(try await home.verify().isEqual)
+      #expect(try await home.waitingChanges(limit: 9).isEmpty)
+    }
+  }
+
   @Test("conflicts are those of each space")
   func apart() async throws {
     let server = try await Server.start(.embedded)

@@ -85,6 +85,30 @@ struct FileSpacesTests {
     #expect(try pending(file) == ["insert t1"])
   }
 
+  @Test("a name from before the tracking is known in each space, and a new table has none of it")
+  func renamedBeforeTracking() throws {
+    try fixture.run("CREATE TABLE lists(id TEXT PRIMARY KEY, what TEXT)")
+    try file.write {
+      try $0.renameColumn("what", of: "lists", to: "item")
+      try $0.renameTable("lists", to: "plans")
+      try $0.execute("CREATE TABLE lists(id TEXT PRIMARY KEY, item TEXT)")
+    }
+    try joined().track(["plans"])
+    try file.track(["lists"])
+    try fixture.run("INSERT INTO plans VALUES ('p', 'x'); INSERT INTO lists VALUES ('l', 'y')")
+    let plan = try #require(joined().pendingOperations(limit: 9).first?.operation)
+    #expect(plan.key == RecordKey(table: "lists", record: "p"))
+    #expect(plan.columns.map(\.name) == ["what"])
+    let list = try #require(file.pendingOperations(limit: 9).first?.operation)
+    #expect(list.key == RecordKey(table: "lists", record: "l"))
+    #expect(list.columns.map(\.name) == ["item"])
+    try joined().untrack("plans")
+    try fixture.run("DROP TABLE plans")
+    try fixture.run("CREATE TABLE plans(id TEXT PRIMARY KEY, item TEXT)")
+    #expect(try joined().schema(local: "plans").name == "plans")
+    #expect(try joined().schema(local: "plans").columns.map(\.name) == ["item"])
+  }
+
   @Test("a trigger of the user does not repeat for one space what another one applies")
   func nested() throws {
     try fixture.run(

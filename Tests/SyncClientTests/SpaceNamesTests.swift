@@ -20,7 +20,8 @@ struct SpaceNamesTests {
     #expect(names.isEmpty)
     #expect(names.locals(of: "tasks") == ["tasks"])
     #expect(names.spaceName(ofUntracked: "tasks") { _ in true } == "tasks")
-    #expect(try names.spaceNames(of: ["title", "due"], in: "tasks") == ["title", "due"])
+    #expect(
+      try names.spaceNames(of: ["title", "due"], in: "tasks", called: "tasks") == ["title", "due"])
   }
 
   @Test("a renamed table is found under its new name first, ignoring case")
@@ -37,21 +38,26 @@ struct SpaceNamesTests {
     #expect(names.locals(of: "tasks") == ["tasks", "todos"])
     #expect(names.spaceName(ofUntracked: "Todos") { _ in false } == "tasks")
     #expect(names.spaceName(ofUntracked: "Todos") { $0 == "tasks" } == "Todos")
-    #expect(try names.spaceNames(of: ["Name", "due"], in: "tasks") == ["title", "due"])
-    #expect(try names.spaceNames(of: ["title", "name"], in: "tasks") == ["title", "name"])
-    #expect(try names.spaceNames(of: ["name"], in: "other") == ["name"])
+    #expect(
+      try names.spaceNames(of: ["Name", "due"], in: "tasks", called: "tasks") == ["title", "due"])
+    #expect(
+      try names.spaceNames(of: ["title", "name"], in: "tasks", called: "tasks") == [
+        "title", "name",
+      ])
+    #expect(try names.spaceNames(of: ["name"], in: "other", called: "other") == ["name"])
   }
 
   @Test("two columns that would be one of the space are refused")
   func taken() throws {
     let names = SpaceNames(columns: ["tasks": [Pair(space: "title", local: "name")]])
-    #expect(try names.spaceNames(of: ["name", "due"], in: "tasks") == ["title", "due"])
+    #expect(
+      try names.spaceNames(of: ["name", "due"], in: "tasks", called: "tasks") == ["title", "due"])
     #expect(throws: SpaceNames.NameTaken(name: "title", locals: ["name", "title"])) {
-      try names.spaceNames(of: ["name", "title"], in: "tasks")
+      try names.spaceNames(of: ["name", "title"], in: "tasks", called: "tasks")
     }
     let both = SpaceNames(schema: Self.declared)
     #expect(throws: SpaceNames.NameTaken(name: "title", locals: ["name", "label"])) {
-      try both.spaceNames(of: ["name", "label"], in: "tasks")
+      try both.spaceNames(of: ["name", "label"], in: "tasks", called: "tasks")
     }
   }
 
@@ -59,13 +65,14 @@ struct SpaceNamesTests {
   func renamedAndDeclared() throws {
     let names = SpaceNames(
       columns: ["tasks": [Pair(space: "title", local: "memo")]], schema: Self.declared)
-    #expect(try names.spaceNames(of: ["memo", "name"], in: "tasks") == ["title", "name"])
+    #expect(
+      try names.spaceNames(of: ["memo", "name"], in: "tasks", called: "tasks") == ["title", "name"])
   }
 
   @Test("two columns that exchange their names keep those in the space")
   func exchanged() throws {
     let names = SpaceNames(
       columns: ["t": [Pair(space: "a", local: "b"), Pair(space: "b", local: "a")]])
-    #expect(try names.spaceNames(of: ["a", "b"], in: "t") == ["b", "a"])
+    #expect(try names.spaceNames(of: ["a", "b"], in: "t", called: "t") == ["b", "a"])
   }
 }

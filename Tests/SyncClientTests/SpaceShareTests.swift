@@ -222,6 +222,61 @@ struct SpaceShareTests {
     #expect(try pending(family()) == ["insert b", "insert family"])
   }
 
+  @Test("a renamed table has its first names in a space that is joined later, too")
+  func renamedBeforeJoining() throws {
+    try file.write {
+      try $0.renameColumn("title", of: "tasks", to: "text")
+      try $0.renameColumn("list", of: "tasks", to: "place")
+      try $0.renameTable("tasks", to: "jobs")
+    }
+    try join("work")
+    let work = try file.spaces.file(3)
+    try fixture.run("INSERT INTO jobs VALUES ('w', 'work', 'hello')")
+    let operation = try #require(try work.pendingOperations(limit: 9).first?.operation)
+    #expect(operation.key == RecordKey(table: "tasks", record: "w"))
+    #expect(operation.columns.map(\.name).sorted() == ["list", "title"])
+    let pages = PageMaker()
+    let columns = [Column("list", "work"), Column("title", "theirs")]
+    try apply([pages.change(1, "tasks", "x", columns)], to: work)
+    #expect(try fixture.rows("SELECT text FROM jobs ORDER BY id") == [["hello"], ["theirs"]])
+    try fixture.reopen()
+    #expect(try file.spaces.file(3).schema(local: "jobs").name == "tasks")
+  }
+
+  @Test("a column that is renamed before the table is tracked has its first name in each space")
+  func renamedBeforeTracking() throws {
+    try fixture.run("CREATE TABLE notes(id TEXT PRIMARY KEY, list TEXT, text TEXT)")
+    try file.write { try $0.renameColumn("text", of: "notes", to: "body") }
+    try file.spaces.share(["notes"], by: "list")
+    try fixture.run("INSERT INTO notes VALUES ('a', 'family', 'x'), ('b', 'private', 'y')")
+    for space in [file, try family()] {
+      let columns = try #require(try space.pendingOperations(limit: 9).first).operation.columns
+      #expect(columns.map(\.name).sorted() == ["list", "text"])
+    }
+  }
+
+  @Test("a key that names the space may be renamed, and the rows stay in their spaces")
+  func renamedKey() throws {
+    try fixture.run("CREATE TABLE lists(name TEXT PRIMARY KEY, color TEXT)")
+    try file.spaces.share(["lists"], by: "name")
+    try file.write { try $0.renameColumn("name", of: "lists", to: "space") }
+    try fixture.run("INSERT INTO lists VALUES ('family', 'red'), ('private', 'blue')")
+    #expect(try pending(family()) == ["insert family"])
+    #expect(try pending(file) == ["insert private"])
+  }
+
+  @Test("a table's direction holds in a space that is joined later, and changes in all")
+  func directions() throws {
+    try fixture.run("CREATE TABLE notes(id TEXT PRIMARY KEY, list TEXT)")
+    try file.spaces.share(["notes"], by: "list", direction: .uploadOnly(automatic: true))
+    try join("work")
+    let work = try file.spaces.file(3)
+    #expect(try work.tracked.direction(of: "notes") == .uploadOnly(automatic: true))
+    #expect(try work.tracked.direction(of: "tasks") == .twoWay)
+    try file.track(["notes"])
+    for space in file.spaces.all { #expect(try space.tracked.direction(of: "notes") == .twoWay) }
+  }
+
   @Test("what cannot be shared is refused with the reason")
   func refused() throws {
     try fixture.run("CREATE TABLE whole(id TEXT PRIMARY KEY, list TEXT)")

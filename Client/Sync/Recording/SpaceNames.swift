@@ -2,8 +2,8 @@ import FerryProtocol
 
 /// The names in a space of tables and columns that have other names on this device (SPEC.md §26).
 ///
-/// A name of the space never changes, so that devices of every version understand each other. A
-/// name that this device has changed counts first, and then those that the space's schema declares.
+/// A name of the space never changes, so that devices of every version understand each other. The
+/// first name of a renamed table or column counts, and then the names that the space's schema declares.
 package struct SpaceNames: Sendable, Equatable {
   /// A name in the space, and the one here.
   package struct Pair: Sendable, Equatable {
@@ -24,9 +24,9 @@ package struct SpaceNames: Sendable, Equatable {
   /// The mapped tables whose numbers columns held when their triggers were made, by the table's name in
   /// the space and the column's here.
   var numbers: [Name: [Name: Name]] = [:]
-  /// The tables that this device has renamed.
+  /// The tables that this device has renamed, by their first names.
   var tables: [Pair] = []
-  /// The columns that this device has renamed, by their table's name in the space.
+  /// The columns that this device has renamed, by the folded name of their table in this file.
   var columns: [Name: [Pair]] = [:]
   /// The space's schema, if it declares other names.
   var schema: SpaceSchema?
@@ -38,8 +38,14 @@ package struct SpaceNames: Sendable, Equatable {
 
   /// Returns the names that a table of the space may have here, the best first.
   func locals(of table: Name) -> [Name] {
-    let renamed = tables.filter { $0.space == table }.map(\.local)
-    return renamed + [table] + (schema?.rules(for: table).aliases ?? [])
+    ([table] + (schema?.rules(for: table).aliases ?? [])).flatMap(locals(ofFirst:))
+  }
+
+  /// Returns the present names of the tables whose first name is `first`. A table that was renamed to `first`
+  /// is none of them.
+  private func locals(ofFirst first: Name) -> [Name] {
+    let isTaken = tables.contains { $0.local.folded == first.folded && $0.space != first }
+    return tables.filter { $0.space == first }.map(\.local) + (isTaken ? [] : [first])
   }
 
   /// Returns the name in the space of a table that is not tracked.
@@ -48,11 +54,9 @@ package struct SpaceNames: Sendable, Equatable {
   func spaceName(
     ofUntracked local: Name, isHere: (Name) throws -> Bool
   ) rethrows -> Name {
-    if let renamed = tables.first(where: { $0.local.folded == local.folded }) {
-      return renamed.space
-    }
-    let declared = schema?.tables.first { $0.value.aliases.contains { $0.folded == local.folded } }
-    guard let declared, try !isHere(declared.key) else { return local }
+    let first = tables.first { $0.local.folded == local.folded }?.space ?? local
+    let declared = schema?.tables.first { $0.value.aliases.contains { $0.folded == first.folded } }
+    guard let declared, try !isHere(declared.key) else { return first }
     return declared.key
   }
 
@@ -65,19 +69,24 @@ package struct SpaceNames: Sendable, Equatable {
 
   /// Returns the names in the space of a table's columns, in their order.
   ///
+  /// - Parameters:
+  ///   - table: the table's name in the space.
+  ///   - local: the table's name in this file.
   /// - Throws: ``NameTaken`` if two columns have one name there.
-  func spaceNames(of locals: [Name], in table: Name) throws(NameTaken) -> [Name] {
-    let renamed = columns[table] ?? []
+  func spaceNames(
+    of locals: [Name], in table: Name, called local: Name
+  ) throws(NameTaken) -> [Name] {
+    let renamed = columns[local.folded] ?? []
     let declared = schema?.rules(for: table).columns.filter { !$0.value.aliases.isEmpty } ?? [:]
     if renamed.isEmpty && declared.isEmpty { return locals }
-    let folded = Set(locals.map(\.folded))
-    let names = locals.map { local in
-      if let pair = renamed.first(where: { $0.local.folded == local.folded }) { return pair.space }
-      let column = declared.first { $0.value.aliases.contains { $0.folded == local.folded } }
+    let firsts = locals.map { local in
+      renamed.first { $0.local.folded == local.folded }?.space ?? local
+    }
+    let folded = Set(firsts.map(\.folded))
+    let names = firsts.map { first in
+      let column = declared.first { $0.value.aliases.contains { $0.folded == first.folded } }
       // A column that has the space's own name is that column.
-      guard let column, !folded.contains(column.key.folded),
-        !renamed.contains(where: { $0.space == column.key })
-      else { return local }
+      guard let column, !folded.contains(column.key.folded) else { return first }
       return column.key
     }
     var owners: [Name: Name] = [:]

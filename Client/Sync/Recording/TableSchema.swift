@@ -110,7 +110,8 @@ package struct TableSchema: Sendable, Equatable {
       return key
     }
     do {
-      let columns = try zip(columns, names.spaceNames(of: columns.map(\.local), in: space)).map {
+      let spaceNames = try names.spaceNames(of: columns.map(\.local), in: space, called: local)
+      let columns = zip(columns, spaceNames).map {
         ColumnInfo(
           name: $1, local: $0.local, defaultSQL: $0.defaultSQL, isRequired: $0.isRequired,
           numbers: numbers(of: $0.local))

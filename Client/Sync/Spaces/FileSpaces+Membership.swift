@@ -64,7 +64,9 @@ extension FileSpaces {
       guard let share = table.share, try joined.trackedTable(local: table.local) == nil else {
         continue
       }
-      try joined.track([table.local], identity: table.identity, sharedBy: share.column)
+      try joined.track(
+        [table.local], direction: first.tracked.direction(of: name) ?? .twoWay,
+        identity: table.identity, sharedBy: share.column)
     }
   }
 

@@ -23,6 +23,8 @@ final class FileSpaces {
   private var known: SchemaMark?
   /// Makes the recorder of a joined space, and registers its functions.
   var makeCapture: ((SQLiteConnection) throws -> CaptureContext)?
+  /// The change of a name that the current ALTER TABLE makes.
+  var renaming: Renaming?
 
   /// Returns the names of a ledger's tables and functions.
   static func names(of number: Int) -> SQLNamespace {
@@ -40,7 +42,7 @@ final class FileSpaces {
       newest INTEGER NOT NULL
     );
     INSERT INTO ferry_space_number VALUES (1, 1);
-    """
+    """ + names
 
   /// All spaces, the first one at first.
   var all: [ReplicaFile] { (first.map { [$0] } ?? []) + joined }
@@ -182,18 +184,8 @@ extension FileSpaces: DatabaseOwner {
   }
 
   func schemaChanged() throws {
+    try storeNames()
     for file in all { try file.schemaChanged() }
     try checkForeignKeys()
-  }
-
-  func rename(
-    _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
-  ) throws {
-    try withoutActuallyEscaping(alter) { alter in
-      let whole = try files(of: table).reduce(alter) { inner, file in
-        { try file.rename(column, of: table, to: new, by: inner) }
-      }
-      try whole()
-    }
   }
 }

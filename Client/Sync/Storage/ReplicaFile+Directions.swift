@@ -5,8 +5,17 @@ import FerrySQLite
 extension ReplicaFile {
   var tracked: TrackedTables { TrackedTables(connection: connection) }
 
-  /// Sets the direction in which a tracked table's changes travel.
-  func turn(_ table: Name, _ direction: TrackDirection) throws {
+  /// Sets the direction in which a tracked table's changes travel. It belongs to the table: one with rows of
+  /// several spaces has the same direction in all of them.
+  func turn(_ table: TableSchema, _ direction: TrackDirection) throws {
+    guard table.share != nil else { return try turn(table.name, direction) }
+    for file in spaces.all {
+      guard let name = try file.trackedTable(local: table.local) else { continue }
+      try file.turn(name, direction)
+    }
+  }
+
+  private func turn(_ table: Name, _ direction: TrackDirection) throws {
     guard let before = try tracked.direction(of: table), before != direction else { return }
     // The next pull begins at the start, and then a returning table is two-way.
     try tracked.set(direction, of: table)

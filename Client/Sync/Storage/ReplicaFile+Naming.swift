@@ -34,45 +34,6 @@ extension ReplicaFile {
     return try TableSchema.read(local: table, from: connection, spaceNames(), &knownSchemas)
   }
 
-  /// Renames a table or a column here, and keeps its name in the space.
-  ///
-  /// A table that takes the name of one that the transaction has dropped is that table, created again.
-  func rename(
-    _ column: Name?, of table: Name, to new: Name, by alter: () throws -> Void
-  ) throws {
-    defer { renaming = nil }
-    if let column {
-      renaming = try renaming(column, of: table, to: new)
-    } else {
-      renaming = try renaming(table, to: new)
-    }
-    try alter()
-  }
-
-  private func renaming(_ table: Name, to new: Name) throws -> Renaming? {
-    guard let local = try connection.spelling(ofTable: table), !dropped.contains(new.folded)
-    else { return nil }
-    return Renaming(
-      table: try spaceName(ofTable: local), column: nil, from: local, to: new, place: local)
-  }
-
-  private func spaceName(ofTable local: Name) throws -> Name {
-    let names = try spaceNames()
-    if let tracked = names.trackedTable(local: local) { return tracked }
-    return try names.spaceName(ofUntracked: local) { try connection.hasTable($0) }
-  }
-
-  private func renaming(_ column: Name, of table: Name, to new: Name) throws -> Renaming? {
-    guard let place = try connection.spelling(ofTable: table) else { return nil }
-    let locals = try columns(of: place)
-    guard let index = locals.firstIndex(where: { $0.folded == column.folded }) else { return nil }
-    let space = try spaceName(ofTable: place)
-    let known = try? spaceNames().spaceNames(of: locals, in: space)
-    return Renaming(
-      table: space, column: known?[index] ?? locals[index], from: locals[index], to: new,
-      place: place)
-  }
-
   /// Fails a statement after which two columns of a tracked table would be one of the space.
   func checkNames() throws {
     if try spaceNames().isEmpty { return }
@@ -86,47 +47,18 @@ extension ReplicaFile {
     }
   }
 
-  /// Returns the columns that have names in the space.
-  private func columns(of table: Name) throws -> [Name] {
-    try connection.rows(
-      "SELECT name FROM pragma_table_xinfo(?) WHERE pk = 0 AND hidden = 0", table
-    ) { $0.name(0) }
-  }
-
-  /// Keeps the name in the space after a statement that has renamed something here, and forgets those
-  /// of tables that are gone.
-  func keepRenamed() throws {
+  /// Enters the new name of a table, or of a column, among the tracked tables.
+  func applyName(_ renaming: Renaming) throws {
     defer { forgetNames() }
-    try connection.execute(
-      """
-      DELETE FROM ferry_names WHERE col = ''
-        AND local NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table')
-      """)
-    guard let renaming else { return }
-    let present =
-      try renaming.column == nil
-      ? connection.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.name(0) }
-      : columns(of: renaming.place)
-    // The statement may have failed.
-    guard present.contains(renaming.to), !present.contains(renaming.from) else { return }
-    let column = renaming.column?.text ?? ""
-    if renaming.to == renaming.column ?? renaming.table {
+    guard let name = renaming.tracked[number] else { return }
+    if let column = renaming.column {
       try connection.run(
-        "DELETE FROM ferry_names WHERE tbl = ? AND col = ?", renaming.table, column)
+        "UPDATE ferry_tables SET space_column = ? WHERE name = ? AND space_column = ?",
+        renaming.to, name, column)
     } else {
-      try connection.run(
-        "INSERT OR REPLACE INTO ferry_names(tbl, col, local) VALUES (?, ?, ?)", renaming.table,
-        column, renaming.to)
+      try connection.run("UPDATE ferry_tables SET local = ? WHERE name = ?", renaming.to, name)
+      suspension?.places[name]?.locals.insert(renaming.to.folded)
     }
-    if renaming.column != nil {
-      try connection.run(
-        "UPDATE ferry_tables SET space_column = ? WHERE name = ? AND space_column = ?", renaming.to,
-        renaming.table, renaming.from)
-      return
-    }
-    try connection.run(
-      "UPDATE ferry_tables SET local = ? WHERE name = ?", renaming.to, renaming.table)
-    suspension?.places[renaming.table]?.locals.insert(renaming.to.folded)
   }
 }
 
@@ -141,18 +73,6 @@ extension SQLiteConnection {
       name
     ) { $0.name(0) }
   }
-}
-
-/// A change of a name that is under way.
-struct Renaming {
-  /// The table's name in the space, and the column's; no column: the table is renamed.
-  let table: Name
-  let column: Name?
-  /// The names in this file.
-  let from: Name
-  let to: Name
-  /// The table that has the column.
-  let place: Name
 }
 
 extension SpaceNames {
@@ -220,12 +140,13 @@ extension SpaceNames {
     ) { row in
       names.numbers[row.name(0), default: [:]][row.name(1)] = row.name(2)
     }
-    try connection.forEach("SELECT tbl, col, local FROM ferry_names") { row in
-      let column = row.name(1)
+    // In quotation marks, the name is that of the first ledger.
+    try connection.forEach("SELECT tbl, col, first FROM \(quoted("ferry_names"))") { row in
+      let (table, column, first) = (row.name(0), row.name(1), row.name(2))
       if column.text.isEmpty {
-        names.tables.append(Pair(space: row.name(0), local: row.name(2)))
+        names.tables.append(Pair(space: first, local: table))
       } else {
-        names.columns[row.name(0), default: []].append(Pair(space: column, local: row.name(2)))
+        names.columns[table.folded, default: []].append(Pair(space: first, local: column))
       }
     }
     return names

@@ -34,7 +34,7 @@ extension ReplicaFile {
       }
       for table in tables {
         if new.contains(table.name) { try add(table) }
-        try turn(table.name, direction)
+        try turn(table, direction)
       }
       for table in added { try recordRows(ofAdded: table) }
       if !added.isEmpty {

@@ -44,8 +44,6 @@ package final class ReplicaFile {
   var compared: [UnrecordedTable] = []
   /// The names of tables and columns in the space that were read before.
   var knownNames: KnownNames?
-  /// The change of a name that the current ALTER TABLE makes.
-  var renaming: Renaming?
   /// The tracked tables, while a step of a migration runs that nothing records.
   var suspension: Suspension? {
     didSet { capture.isSuspended = suspension != nil }
@@ -203,7 +201,6 @@ extension ReplicaFile {
 
   func schemaChanged() throws {
     defer { alteredTables = [] }
-    try keepRenamed()
     try checkNames()
     if suspension == nil { try refreshTriggers() } else { try noteColumnsOfStep() }
   }

@@ -53,12 +53,6 @@ enum ReplicaSchema {
       is_new INTEGER NOT NULL,                -- its values may be unrecorded
       PRIMARY KEY(tbl, name)
     ) WITHOUT ROWID;
-    CREATE TABLE ferry_names(                 -- what was renamed here: the space keeps its names
-      tbl TEXT NOT NULL,                      -- a table's name in the space
-      col TEXT NOT NULL,                      -- a column's; empty: the row is about the table
-      local TEXT NOT NULL,                    -- the name in this file
-      PRIMARY KEY(tbl, col)
-    ) WITHOUT ROWID;
     CREATE TABLE ferry_untracked(             -- tables that were tracked before
       name TEXT PRIMARY KEY,
       since INTEGER NOT NULL,                 -- the place after which their writes are unrecorded
