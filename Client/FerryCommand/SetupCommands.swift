@@ -173,7 +173,15 @@ extension FerryCommand {
       try output.line("tracked: \(list(status.tables))")
       try show(keys, on: output)
     }
-    return .done
+    return try verdict(after: status, arguments)
+  }
+
+  /// Reports rows that the tracked tables reject.
+  private static func verdict(
+    after status: ReplicaStatus, _ arguments: ParsedArguments
+  ) throws -> ExitStatus {
+    let isAny = try tellDeferred(status.deferred, in: arguments.stringIfPresent("in"))
+    return isAny ? .needsUser : .done
   }
 
   private static func list(_ tables: [Name]) -> String {
@@ -216,7 +224,8 @@ extension FerryCommand {
       } else {
         try await replica.trackAllHere()
       }
-    let tracked = try await replica.status().tables
+    let status = try await replica.status()
+    let tracked = status.tables
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       let faults = report.faults.map { fault in
@@ -236,7 +245,8 @@ extension FerryCommand {
           key == nil ? "this file has no tables" : "nothing was pulled yet; run `ferry sync` first")
       }
     }
-    guard let fault = report.faults.first else { return .done }
+    let verdict = try verdict(after: status, arguments)
+    guard let fault = report.faults.first else { return verdict }
     throw CommandFailure(
       "\(report.faults.count.counted("table")) cannot be tracked",
       why: "\(fault.table): \(fault.reason)",

@@ -211,14 +211,19 @@ extension FerryCommand {
     let isUnsent = try await tellUnsent(replica, in: space)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
-    let refused = status.deferred
-    guard refused > 0 else { return needsUser ? .needsUser : .done }
-    try tell([
-      "ferry: \(refused.counted("record")) could not be applied here",
+    return try tellDeferred(status.deferred, in: space) || needsUser ? .needsUser : .done
+  }
+
+  /// Reports records that the tables of this file reject. Returns whether there are any.
+  static func tellDeferred(_ count: Int, in space: String?) throws -> Bool {
+    guard count > 0 else { return false }
+    let lines = [
+      "ferry: \(count.counted("record")) could not be applied here",
       "  why: the tables of this replica reject it (a constraint or a foreign key)",
       "  next: `ferry to-apply` lists the reasons; repair the tables and sync again",
-    ])
-    return .needsUser
+    ]
+    try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
+    return true
   }
 
   /// Names tables that cannot be synced or compared.

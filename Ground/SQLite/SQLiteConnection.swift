@@ -259,6 +259,21 @@ package final class SQLiteConnection {
     isDeferring = true
   }
 
+  /// Runs `body` while foreign keys are deferred. Later statements of the transaction are checked as before.
+  package func deferringForeignKeys<T>(_ body: () throws -> T) throws -> T {
+    if defersForeignKeys { return try body() }
+    // A prepared pragma returns the state in which it was prepared.
+    let state = try prepare("PRAGMA defer_foreign_keys")
+    var wasOn = false
+    while try state.step() { wasOn = state.int64(0) != 0 }
+    try deferForeignKeys()
+    defer {
+      isDeferring = false
+      if !wasOn { try? execute(single: "PRAGMA defer_foreign_keys=OFF") }
+    }
+    return try body()
+  }
+
   /// Returns the prepared statement for a write to a table that may have foreign keys. SQLite
   /// compiles it differently if they are deferred, so each variant has a statement of its own.
   package func foreignKeyStatement(_ sql: String) throws(SQLiteError) -> SQLiteStatement {

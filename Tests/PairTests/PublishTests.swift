@@ -115,6 +115,71 @@ struct PublishTests {
     await #expect(throws: ReplicaError.self) { try await replica.publishTables(["parts"]) }
   }
 
+  @Test("rows that refer to later rows, and in circles, are applied when the tables are created")
+  func laterParents() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(server.url, schema: Self.circles, tracking: [])
+    try await one.ferry("track", "--all")
+    try await one.write(
+      """
+      INSERT INTO teams VALUES ('x', NULL), ('y', NULL);
+      INSERT INTO people VALUES (3, NULL, 'x', 0), (2, 3, 'y', 0), (1, 2, 'x', 0);
+      UPDATE teams SET lead = 2 WHERE id = 'x'
+      """)
+    for step in (1...20).reversed() {
+      let next: Value = step == 20 ? .null : .text("s\(step + 1)")
+      try await one.write("INSERT INTO steps VALUES (?, ?, 0)", [.text("s\(step)"), next])
+    }
+    // The pull list has each record at its newest write: children come first.
+    for person in 1...3 { try await one.write("UPDATE people SET n = 1 WHERE id = \(person)") }
+    for step in 1...20 { try await one.write("UPDATE steps SET n = 1 WHERE id = 's\(step)'") }
+    try await one.ferry("schema", "publish")
+    try await one.exchange()
+    let two = try Device()
+    try await two.ferry("init", "--server", server.url, "--space", "demo")
+    try await two.exchange()
+    let made = try await two.ferry("track", "--create", "--all")
+    #expect(made.error.isEmpty, "\(made.error)")
+    #expect(try await two.status().toApply == 0)
+    #expect(try await two.count("steps") == 20)
+    let bosses = "SELECT a.team, b.team FROM people a JOIN people b ON b.id = a.boss ORDER BY 1"
+    #expect(try await two.rows(bosses) == one.rows(bosses))
+    // Foreign keys are checked again at once.
+    await #expect(throws: ReplicaError.self) {
+      try await two.write("INSERT INTO steps VALUES ('bad', 'none', 0)")
+    }
+    #expect(try await two.open().verify().isEqual)
+  }
+
+  private static let circles = """
+    CREATE TABLE people(id INTEGER PRIMARY KEY, boss INTEGER REFERENCES people(id),
+      team TEXT REFERENCES teams(id), n INTEGER);
+    CREATE TABLE teams(id TEXT PRIMARY KEY, lead INTEGER REFERENCES people(id));
+    CREATE TABLE steps(id TEXT PRIMARY KEY, next TEXT REFERENCES steps(id), n INTEGER);
+    """
+
+  @Test("a row without its parent waits after the tables are created, and the command reports it")
+  func missingParent() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(
+      server.url, schema: "CREATE TABLE steps(id TEXT PRIMARY KEY, next TEXT)", tracking: ["steps"])
+    try await one.write("INSERT INTO steps VALUES ('a', 'none'), ('b', 'a'), ('c', NULL)")
+    let key = DeclaredTable(
+      key: "id", columns: [DeclaredColumn("next", .text)],
+      references: [DeclaredReference(["next"], to: "steps")])
+    try await one.open().applySchema(SpaceSchema(tables: ["steps": TableRules(definition: key)]))
+    try await one.exchange()
+    let two = try Device()
+    try await two.ferry("init", "--server", server.url, "--space", "demo")
+    try await two.exchange()
+    let made = try await two.ferry("track", "--create", "--all", exits: 4)
+    #expect(made.error.contains("2 records could not be applied here"))
+    #expect(try await two.rows("SELECT id FROM steps") == [["c"]])
+    try await one.write("INSERT INTO steps VALUES ('none', NULL)")
+    for device in [one, two] { try await device.exchange() }
+    #expect(try await two.count("steps") == 4)
+  }
+
   @Test("a table that is here already is not sent, and stops no other one")
   func fault() async throws {
     let server = try await Server.start()

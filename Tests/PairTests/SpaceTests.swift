@@ -260,7 +260,8 @@ struct SpaceTests {
     #expect(try await ada.rows(tasks) == [["1"], ["5"]])
   }
 
-  @Test("a device with new names syncs a space that it joins later, and an upload-only table stays one")
+  @Test(
+    "a device with new names syncs a space that it joins later, and an upload-only table stays one")
   func renamedTable() async throws {
     let server = try await Server.start(.embedded)
     var devices: [Device] = []

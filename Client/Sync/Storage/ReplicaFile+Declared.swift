@@ -48,7 +48,16 @@ extension ReplicaFile {
         TableFault(table: left, reason: "the space has more tables than the \(room) it may have"))
     }
     try track(order[...], key, &report)
+    if report.isInSteps { try applyRowsOfLaterTables() }
     return report
+  }
+
+  /// Applies rows that refer to rows of tables which were created after theirs.
+  private func applyRowsOfLaterTables() throws {
+    try connection.transaction {
+      try kept.openAll()
+      try applyKept([.open])
+    }
   }
 
   /// Tracks groups of absent tables at once, or, if one of them cannot be tracked, each half by
@@ -60,6 +69,7 @@ extension ReplicaFile {
       report.tracked += tables
       return
     }
+    report.isInSteps = true
     if groups.count > 1 {
       let middle = groups.startIndex + groups.count / 2
       try track(groups[..<middle], key, &report)
@@ -185,6 +195,8 @@ public struct TrackReport: Sendable, Equatable {
   public var faults: [TableFault] = []
   /// How the keys of tables of this file become identifiers, and why.
   public var keys: [KeyProposal] = []
+  /// Whether the tables were created in several transactions, because one of them has a fault.
+  var isInSteps = false
 }
 
 extension TrackReport {

@@ -1,0 +1,42 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Changes that waited for the local schema, outside of a pull.
+extension ReplicaFile {
+  /// Applies kept changes that the schema may accept now. Rows may refer to later ones. Changes of rows without
+  /// a parent stay deferred. Otherwise the commit fails, and with it each start of the program.
+  func applyKept(_ choices: [KeptChoice]) throws {
+    guard try choices.contains(where: { try kept.next($0, after: .start) != nil }) else { return }
+    let before = capture.mode
+    capture.mode = .applying
+    defer { capture.mode = before }
+    try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }
+  }
+
+  private func applyKeptInAnyOrder(_ choices: [KeptChoice]) throws {
+    let device = try identity().device
+    let known = connection.hasOpenForeignKeys ? Set(try danglingRows().map(\.child)) : []
+    var deferred = DeferredRecords()
+    while true {
+      try connection.execute("SAVEPOINT ferry_kept")
+      var pass = try ApplyPass(file: self, device: device, deferred)
+      for choice in choices { try pass.settleKept(choice) }
+      let dangling = connection.hasOpenForeignKeys ? try danglingRows() : []
+      let found = dangling.filter { !known.contains($0.child) }
+      let dependants = try found.isEmpty ? nil : self.dependants(of: found, pass)
+      if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
+      // The next pull tries records again that this order of changes has failed.
+      if found.isEmpty { try kept.openRows() }
+      try connection.execute("RELEASE ferry_kept")
+      if !found.isEmpty && !deferred.isSearching {
+        deferred.isSearching = true
+        continue
+      }
+      let count = deferred.reasons.count
+      for row in found where row.isTracked { deferred.parents[row.child] = row.parent }
+      if let dependants { deferred.leaveOut(Set(found.map(\.child)), dependants) }
+      // If other rows lack a parent by these changes, nothing is applied.
+      if deferred.reasons.count == count { return }
+    }
+  }
+}
