@@ -35,7 +35,7 @@ extension DaemonCommands {
     let server = try await FerryServer.start(configuration)
     try TextOutput.standardError.line(try announcement(server, arguments))
     let runners = try arguments.strings("mirror").map { name in
-      try MirrorCommands.runner(name, arguments)
+      try MirrorCommands.runner(name, arguments, configuration.mirrors)
     }
     await withTaskGroup { group in
       for runner in runners { group.addTask { await runner.run() } }

@@ -91,7 +91,7 @@ struct ReadWrites: Sendable {
   var marks: [(transaction: String, tries: Int64, id: Int64)] = []
   /// Those before them that were put off.
   var later: [Int64] = []
-  /// Rows of adopted tables that the replica refused.
+  /// Rows that the replica refused.
   var unsent: [UnsentRow] = []
 
   var isEmpty: Bool { marks.isEmpty }

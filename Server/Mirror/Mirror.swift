@@ -87,7 +87,12 @@ package final class Mirror: Sendable {
   // MARK: Running
 
   /// Carries rows both ways until the task is cancelled. If one side is unreachable, it waits for it.
-  package func run() async throws {
+  ///
+  /// - Parameter onRound: gets the figures after each round.
+  /// - Throws: ``MirrorStopped`` if writes of programs are not recorded.
+  package func run(
+    onRound: @escaping @Sendable (Figures) -> Void = { _ in }
+  ) async throws {
     let payload = "\(ledger.number)"
     let (wakes, wake) = try database.wakes(of: payload)
     defer { database.endWakes(of: payload) }
@@ -103,25 +108,39 @@ package final class Mirror: Sendable {
           if case .synced = event { wake.yield() }
         }
       }
-      group.addTask { [self] in try await work(wakes, wake) }
+      group.addTask { [self] in try await work(wakes, wake, onRound) }
       defer { group.cancelAll() }
       try await group.next()
     }
   }
 
+  /// - Throws: ``MirrorStopped`` if writes of programs are not recorded.
   private func work(
-    _ wakes: AsyncStream<Void>, _ wake: AsyncStream<Void>.Continuation
+    _ wakes: AsyncStream<Void>, _ wake: AsyncStream<Void>.Continuation,
+    _ onRound: @Sendable (Figures) -> Void
   ) async throws {
     var state = MirrorRounds.State()
     var pause = Duration.milliseconds(250)
+    // A former process may have noted one.
+    var hadFault = true
     wake.yield()
     for await _ in wakes {
       do {
-        if try await rounds.run(&state) { wake.yield() }
+        let hasMore = try await rounds.run(&state)
+        if hadFault { try await rounds.note(nil) }
+        hadFault = false
+        onRound(try await rounds.figures(isStopped: false))
+        if hasMore { wake.yield() }
         pause = .milliseconds(250)
+      } catch let stopped as MirrorStopped {
+        log("stopped", "\(stopped); \(stopped.wayOut)")
+        onRound(try await rounds.figures(isStopped: true))
+        throw stopped
       } catch {
         if Task.isCancelled { break }
         log("error", "\(error)")
+        try? await rounds.note(error)
+        hadFault = true
         // The database may be another one now: one that was restored.
         state = MirrorRounds.State()
         try await Task.sleep(for: pause)
@@ -145,6 +164,7 @@ package final class Mirror: Sendable {
 
   /// How far a mirror is.
   package struct Status: Sendable, Equatable {
+    package var name: String
     package var space: String
     /// The sequence of the last change of the space that the tables have.
     package var applied: Int64
@@ -155,15 +175,26 @@ package final class Mirror: Sendable {
     package var deferred: [DeferredRow]
     /// Adopted tables.
     package var adopted: [AdoptionProgress]
-    /// Rows of adopted tables that the space does not have, and that stay as they are.
+    /// Rows that the space does not have as programs have written or deleted them. They stay so.
     package var unsent: [DeferredRow]
     /// The number of all such rows; ``unsent`` has the first thousand.
     package var unsentCount: Int64
+    /// Tables whose writes are not recorded: the mirror carries no rows.
+    package var stops: [MirrorStop]
+    /// Why the last round could not read or write the tables as they are; empty if it could.
+    package var fault: String
     /// The role with which the mirror works in the database.
     package var role: PostgresRole
   }
 
   package func status() async throws -> Status { try await rounds.status() }
+
+  /// The work that a running mirror leaves to a person.
+  package struct Figures: Sendable, Equatable {
+    package var unsent: Int64
+    package var deferred: Int64
+    package var isStopped: Bool
+  }
 
   // MARK: Comparing
 

@@ -9,10 +9,15 @@ struct MirrorComparison: Sendable {
 
   /// Returns the rows that differ. The repair of the tables is noted, for the next step. A row that a
   /// company has and the space lacks is never deleted so: the space gets it.
-  func compare(repairing side: Mirror.Side?) async throws -> [Mirror.Difference] {
+  ///
+  /// - Parameter withCaptured: whether rows count whose writes are on their way: later ones may not be.
+  func compare(
+    repairing side: Mirror.Side?, withCaptured: Bool = false
+  ) async throws -> [Mirror.Difference] {
     var found: [Mirror.Difference] = []
     for (place, sql) in parts.sql.enumerated() {
-      found += try await parts.pool.run { try compare(place, sql, side, $0) }
+      let query = sql.differences(withDeferred: side == .tables, withCaptured: withCaptured)
+      found += try await parts.pool.run { try compare(place, sql, query, side, $0) }
     }
     guard side == .tables, !found.isEmpty else { return found }
     let differences = found
@@ -29,7 +34,8 @@ struct MirrorComparison: Sendable {
   }
 
   private func compare(
-    _ place: Int, _ sql: MirrorSQL, _ side: Mirror.Side?, _ connection: PostgresConnection
+    _ place: Int, _ sql: MirrorSQL, _ query: String, _ side: Mirror.Side?,
+    _ connection: PostgresConnection
   ) throws -> [Mirror.Difference] {
     let source = try parts.sides.openFile()
     return try connection.transaction { connection in
@@ -38,7 +44,7 @@ struct MirrorComparison: Sendable {
       try MirrorCopy(connection, sql).fill { body in
         try parts.file.rows(of: place, source, body)
       }
-      let rows = try connection.query(.once(sql.differences(withDeferred: side == .tables)))
+      let rows = try connection.query(.once(query))
       return try rows.map { row in
         let difference = Mirror.Difference(
           table: sql.table.name, key: try row.array(0, of: String.self).map { $0 ?? "" },

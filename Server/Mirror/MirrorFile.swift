@@ -53,7 +53,7 @@ struct MirrorFile: Sendable {
       CREATE TABLE IF NOT EXISTS "mirror.later"(id INTEGER PRIMARY KEY);
       CREATE TABLE IF NOT EXISTS "mirror.unsent"(
         tab TEXT NOT NULL, key TEXT NOT NULL, reason TEXT NOT NULL, retry INTEGER NOT NULL,
-        PRIMARY KEY(tab, key));
+        gone INTEGER NOT NULL, PRIMARY KEY(tab, key));
       """)
     for table in plan.tables { try prepare(table, database) }
   }
@@ -248,44 +248,6 @@ struct MirrorFile: Sendable {
     for (place, table) in tables.reversed() {
       try changes(place, table, "t.\(Self.first(table)) IS NULL", turn, connection, body)
     }
-  }
-
-  /// Returns the rows whose inserts the server refused, with their entries of the quarantine. Others of an
-  /// entry belong to the same transaction: they may be tried without the refused ones.
-  func refusedInserts(
-    _ connection: SQLiteConnection
-  ) throws -> (rows: [UnsentRow], entries: [Int64]) {
-    guard plan.tables.contains(where: { $0.adoption != nil }) else { return ([], []) }
-    let found = try connection.rows(
-      """
-      SELECT entry, tbl, record, code, detail, EXISTS (
-        SELECT 1 FROM ferry_refresh AS r WHERE r.tbl = q.tbl AND r.record = q.record)
-      FROM ferry_quarantine AS q WHERE kind = 'insert'
-      """
-    ) { row in
-      (
-        entry: row.int64(0), table: row.text(1), record: row.text(2),
-        reason: row.isNull(3) ? nil : row.text(4), isAwaited: row.int64(5) != 0
-      )
-    }
-    var (rows, entries): ([UnsentRow], Set<Int64>) = ([], [])
-    var awaited: Set<Int64> = []
-    for operation in found {
-      guard let table = plan.table(operation.table), table.adoption != nil,
-        let key = table.key(ofRecord: operation.record)
-      else { continue }
-      entries.insert(operation.entry)
-      // The row is here until the space's record is fetched, and gone then.
-      if operation.isAwaited { awaited.insert(operation.entry) }
-      // It was written again.
-      if try has(table, key, in: quoted(table.name), connection) { continue }
-      rows.append(
-        UnsentRow(
-          table: operation.table, key: key,
-          reason: operation.reason.map { "the space refuses it: \($0)" }
-            ?? "the space refused another row with it", canRetry: operation.reason == nil))
-    }
-    return (rows, entries.subtracting(awaited).sorted())
   }
 
   private static func first(_ table: MirrorTable) -> String { quoted(table.key[0].name) }

@@ -7,9 +7,15 @@ struct MirrorIntake: Sendable {
 
   /// Takes the writes that are captured by now: programs may write faster than they are taken. Returns
   /// whether there were any.
+  ///
+  /// - Throws: ``MirrorStopped`` if writes are not captured.
   @discardableResult
   func takePresent() async throws -> Bool {
-    let last = try await parts.pool.run { try parts.ledger.lastCaptured($0) }
+    let (stops, last) = try await parts.pool.run {
+      (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
+    }
+    // Later writes may rest on those that were not recorded.
+    if !stops.isEmpty { throw MirrorStopped(name: parts.sides.configuration.name, stops: stops) }
     var isAny = false
     repeat {
       guard try await takeSome() else { return isAny }

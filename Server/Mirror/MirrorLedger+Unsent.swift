@@ -1,12 +1,18 @@
 import FerryPostgres
 
-/// A row of a company's table that the space does not have. It stays as it is.
-struct UnsentRow: Sendable, Equatable {
+/// A row that the space does not have as its table does. It stays as programs have written it.
+struct UnsentRow: Sendable, Equatable, CustomStringConvertible {
   var table: String
   var key: [String?]
   var reason: String
   /// Whether another write may be what it waits for.
   var canRetry: Bool
+  /// Whether a program has deleted it: the space has it, and the table does not.
+  var isGone = false
+
+  var description: String {
+    "\(table) \(key.map { $0 ?? "NULL" }.joined(separator: ", ")): \(reason)"
+  }
 }
 
 /// How much of a table is adopted.
@@ -19,11 +25,11 @@ package struct AdoptionProgress: Sendable, Equatable {
   package var isDone: Bool
 }
 
-/// Rows of adopted tables. All calls block.
+/// Rows that the space lacks, and the progress of adopted tables. All calls block.
 extension MirrorLedger {
   // MARK: Rows that the space lacks
 
-  /// Returns some rows that the space does not have, and the number of all.
+  /// Returns some rows that the space does not have as their tables do, and the number of all.
   func unsent(_ connection: PostgresConnection) throws -> (rows: [DeferredRow], count: Int64) {
     let rows = try connection.query(
       .once(
@@ -48,27 +54,23 @@ extension MirrorLedger {
   /// Notes rows that the space does not have, each with its last reason.
   func note(_ rows: [UnsentRow], _ connection: PostgresConnection) throws {
     for row in rows {
-      try noteSent(row.table, row.key, connection)
+      _ = try connection.query(
+        .once("DELETE FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),
+        [.int8(number), .text(row.table), .array(PostgresArray(row.key))])
       _ = try connection.query(
         .once(
           """
-          INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry)
-          VALUES ($1, $2, $3, $4, $5)
+          INSERT INTO ferry_mirror.unsent(mirror, tab, key, reason, retry, gone)
+          VALUES ($1, $2, $3, $4, $5, $6)
           """),
         [
           .int8(number), .text(row.table), .array(PostgresArray(row.key)), .text(row.reason),
-          .bool(row.canRetry),
+          .bool(row.canRetry), .bool(row.isGone),
         ])
     }
   }
 
-  func noteSent(_ table: String, _ key: [String?], _ connection: PostgresConnection) throws {
-    _ = try connection.query(
-      .once("DELETE FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),
-      [.int8(number), .text(table), .array(PostgresArray(key))])
-  }
-
-  /// Captures the rows that may be tried again, and forgets those that their tables lack. Returns how
+  /// Captures the rows that may be tried again, and forgets those that are as in the space. Returns how
   /// many are tried.
   func retryUnsent(
     _ sql: [MirrorSQL], most: Int64, _ connection: PostgresConnection
@@ -77,11 +79,12 @@ extension MirrorLedger {
     try connection.execute("SET LOCAL lock_timeout = '200ms'")
     try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     var count: Int64 = 0
-    for sql in sql where sql.table.adoption != nil {
-      let rows = try connection.query(
-        .once("WITH c AS (\(sql.captureUnsent) RETURNING 1) SELECT count(*) FROM c"),
-        [.int8(most)])
-      count += try rows.first?.int8(0) ?? 0
+    for sql in sql {
+      for capture in [sql.captureUnsent, sql.captureGone] {
+        let rows = try connection.query(
+          .once("WITH c AS (\(capture) RETURNING 1) SELECT count(*) FROM c"), [.int8(most)])
+        count += try rows.first?.int8(0) ?? 0
+      }
       _ = try connection.query(.once(sql.forgetAbsent))
     }
     return count

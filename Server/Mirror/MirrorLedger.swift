@@ -44,6 +44,7 @@ package struct MirrorLedger: Sendable {
       file text NOT NULL DEFAULT '',        -- identifies the mirror's file
       turn bigint NOT NULL DEFAULT 0,       -- of the last step, or of the last writes taken, of the file
       applied bigint NOT NULL DEFAULT 0,    -- the sequence of the space that the tables have
+      fault text NOT NULL DEFAULT '',       -- why the tables as they are cannot be read or written
       at timestamptz);
     CREATE TABLE IF NOT EXISTS ferry_mirror.captured(
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -63,10 +64,19 @@ package struct MirrorLedger: Sendable {
       at timestamptz NOT NULL DEFAULT now());
     -- A key may be longer than another kind of index can hold.
     CREATE INDEX IF NOT EXISTS deferred_key ON ferry_mirror.deferred USING hash (key);
-    CREATE TABLE IF NOT EXISTS ferry_mirror.unsent(  -- rows of adopted tables that the space lacks
+    CREATE TABLE IF NOT EXISTS ferry_mirror.unsent(  -- rows that the space lacks as they are
       mirror bigint NOT NULL, tab text NOT NULL, key text[] NOT NULL,
-      reason text NOT NULL, retry boolean NOT NULL, at timestamptz NOT NULL DEFAULT now());
+      reason text NOT NULL, retry boolean NOT NULL,
+      gone boolean NOT NULL DEFAULT false,  -- a program has deleted it, and the space has it
+      at timestamptz NOT NULL DEFAULT now());
     CREATE INDEX IF NOT EXISTS unsent_key ON ferry_mirror.unsent USING hash (key);
+    CREATE TABLE IF NOT EXISTS ferry_mirror.recorded(  -- tables whose writes are captured
+      mirror bigint NOT NULL, tab text NOT NULL,
+      target text NOT NULL, function text NOT NULL, triggers bigint NOT NULL,
+      columns text[] NOT NULL);
+    CREATE TABLE IF NOT EXISTS ferry_mirror.stops(  -- tables with a write that was not captured
+      mirror bigint NOT NULL, tab text NOT NULL, reason text NOT NULL,
+      at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE TABLE IF NOT EXISTS ferry_mirror.adopted(
       mirror bigint NOT NULL, tab text NOT NULL,
       place text[],                         -- the key with which the last slice ended
@@ -101,7 +111,7 @@ package struct MirrorLedger: Sendable {
   func remove(_ connection: PostgresConnection) throws {
     try connection.transaction { connection in
       try connection.execute(releaseAll)
-      for table in ["captured", "deferred", "unsent", "adopted"] {
+      for table in ["captured", "deferred", "unsent", "adopted", "recorded", "stops"] {
         try connection.execute(single: "DELETE FROM ferry_mirror.\(table) WHERE mirror = \(number)")
       }
       try connection.execute(single: "DELETE FROM ferry_mirror.mirrors WHERE number = \(number)")

@@ -6,6 +6,9 @@ import FerrySyncClient
 struct MirrorOutput: Sendable {
   let parts: MirrorParts
 
+  /// The most refused rows of a step that the log names.
+  private static let loggedMax = 20
+
   /// The result of bringing rows.
   enum Result: Sendable {
     case nothing, brought
@@ -39,16 +42,21 @@ struct MirrorOutput: Sendable {
     }
     try await parts.replica.write { try parts.file.endTurn(turn, $0) }
     parts.log("applied", "\(brought.count) rows")
-    for entry in brought.refused { try await parts.replica.discardQuarantined(entry) }
-    return brought.hasCaptured || !brought.refused.isEmpty ? .needsMore : .brought
+    let refused = brought.refused
+    for row in refused.rows.prefix(Self.loggedMax) { parts.log("unsent", row.description) }
+    if refused.rows.count > Self.loggedMax {
+      parts.log("unsent", "\(refused.rows.count - Self.loggedMax) more rows")
+    }
+    for entry in refused.entries { try await parts.replica.discardQuarantined(entry) }
+    return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought
   }
 
   /// The result of a step.
   private struct Brought: Sendable {
     var count: Int
     var hasCaptured: Bool
-    /// Entries of the quarantine whose rows are noted in PostgreSQL.
-    var refused: [Int64]
+    /// Rows that are noted as unsent, with the entries of the quarantine that have no others.
+    var refused: (rows: [UnsentRow], entries: [Int64])
   }
 
   private func bring(
@@ -60,8 +68,8 @@ struct MirrorOutput: Sendable {
       // One state of the file, whatever is written to it meanwhile.
       return try source.transaction(.deferred) {
         try connection.transaction { connection in
-          // The server refused the inserts: the space did not delete these rows.
-          let refused = try parts.file.refusedInserts(source)
+          // The replica has the space's rows again. The programs' transactions are committed.
+          let refused = try parts.file.refused(source)
           try parts.ledger.note(refused.rows, connection)
           var step = try MirrorStep(connection, parts.ledger, parts.sql, isCareful: isCareful)
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
@@ -69,7 +77,7 @@ struct MirrorOutput: Sendable {
           try step.finish()
           try parts.ledger.note(turn: turn, after: ended, applied: applied, connection)
           return Brought(
-            count: step.count, hasCaptured: step.hasCaptured, refused: refused.entries)
+            count: step.count, hasCaptured: step.hasCaptured, refused: refused)
         }
       }
     }

@@ -51,10 +51,10 @@ package final class MirrorRounds: Sendable {
   }
 
   private let sides: Sides
-  private var configuration: MirrorConfiguration { sides.configuration }
-  private var ledger: MirrorLedger { sides.ledger }
+  var configuration: MirrorConfiguration { sides.configuration }
+  var ledger: MirrorLedger { sides.ledger }
   private var replica: Replica { sides.replica }
-  private var pool: any MirrorConnections { sides.pool }
+  var pool: any MirrorConnections { sides.pool }
   private var log: Mirror.Log { sides.log }
 
   /// Held by a round, and before a pull.
@@ -85,6 +85,8 @@ package final class MirrorRounds: Sendable {
     var applied: SequenceNumber?
     /// Whether a table lacks a part that its rows do not permit; the next round tries it once more.
     var isIncomplete = false
+    /// Whether the mirror has stopped itself, and both sides are about to be compared.
+    var isResuming = false
   }
 
   /// Carries all that there is: first the writes of programs, then the rows of the space.
@@ -149,7 +151,7 @@ package final class MirrorRounds: Sendable {
       }) {
         (state.retries, state.retriesDeferred) = (true, true)
       }
-      if state.retries, !configuration.adoptions.isEmpty {
+      if state.retries {
         // It takes programs' writes, too.
         state.retriesDeferred = true
         state.retries = try await !MirrorUpload(parts: parts(file)).retry()
@@ -164,12 +166,19 @@ package final class MirrorRounds: Sendable {
         }
         // A row that has come may be needed by others.
         state.retries = true
-        if result == .brought, step > 0 || configuration.adoptions.isEmpty { return false }
+        guard result == .brought else { continue }
+        if step > 0 { return false }
+        guard try await hasUnsent() else { return false }
       } catch is WrittenMeanwhile {
         continue
       }
     }
     return true
+  }
+
+  private func hasUnsent() async throws -> Bool {
+    let ledger = ledger
+    return try await pool.run { try ledger.hasUnsent($0) }
   }
 
   /// Notes how far the tables are after changes that were the programs' own: no step has brought them.
@@ -221,6 +230,7 @@ package final class MirrorRounds: Sendable {
     {
       return file
     }
+    if !state.isResuming { try await checkStops() }
     let isLastTry = state.isIncomplete
     // Later, a pull comes after the writes that programs have made without it.
     if try await replica.status().cursor == nil { _ = try await replica.sync() }
@@ -239,8 +249,11 @@ package final class MirrorRounds: Sendable {
         try file.identifier(database), try file.ended(database), try file.turn(database)
       )
     }
+    let isResuming = state.isResuming
     let (turn, isAdopting, absent) = try await pool.run { connection in
       try connection.transaction { connection in
+        // Open connections of programs forget the plans of a function that is made again.
+        if isResuming { try ledger.forgetLayout(connection) }
         let absent = try MirrorTables(connection: connection, configuration: configuration)
           .make(plan, ledger.number)
         let turn = try connection.query(
@@ -257,7 +270,7 @@ package final class MirrorRounds: Sendable {
       if isSetBack { _ = try await replica.sync() }
       // Tables that another file filled, or that were restored from a backup, may lack anything.
       // As long as rows are adopted, the space may lack them, and no row is brought.
-      if !isAdopting, isSetBack || former != identifier || turn < ended {
+      if !isAdopting, !isResuming, isSetBack || former != identifier || turn < ended {
         log(
           "compare",
           former == Self.adoptingFile
@@ -301,33 +314,61 @@ package final class MirrorRounds: Sendable {
 
   package func status() async throws -> Mirror.Status {
     let (ledger, head) = (ledger, try await replica.status().head)
-    let space = configuration.space
+    let (name, space) = (configuration.name, configuration.space)
     return try await pool.run { connection in
       let row = try connection.query(
         .once(
           """
-          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1)
+          SELECT applied, (SELECT count(*) FROM ferry_mirror.captured WHERE mirror = $1), fault
           FROM ferry_mirror.mirrors WHERE number = $1
           """), [.int8(ledger.number)]
       ).first
       let unsent = try ledger.unsent(connection)
       return Mirror.Status(
-        space: space, applied: try row?.int8(0) ?? 0, head: head,
+        name: name, space: space, applied: try row?.int8(0) ?? 0, head: head,
         captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection),
         adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count,
+        stops: try ledger.stops(connection), fault: try row?.text(2) ?? "",
         role: try connection.role())
     }
   }
 
   // MARK: Comparing
 
-  /// Compares all rows with the space's, once nothing is on its way.
+  /// Compares all rows with the space's, once nothing is on its way. A repair also ends a stop.
+  ///
+  /// - Throws: ``MirrorStopped`` without a repair if writes of programs are not recorded.
   package func verify(repairing side: Mirror.Side? = nil) async throws -> [Mirror.Difference] {
     var state = State()
-    try await runOnce(&state)
+    do {
+      try await runOnce(&state)
+    } catch let stopped as MirrorStopped {
+      guard let side else { throw stopped }
+      return try await resume(repairing: side, after: stopped)
+    }
     guard let file = state.file else { return [] }
     let found = try await MirrorComparison(parts: parts(file)).compare(repairing: side)
     if side != nil { try await run(&state) }
     return found
+  }
+
+  /// Records the writes of programs again, and compares all rows: some writes were not recorded.
+  private func resume(
+    repairing side: Mirror.Side, after stopped: MirrorStopped
+  ) async throws -> [Mirror.Difference] {
+    let ledger = ledger
+    var state = State()
+    state.isResuming = true
+    do {
+      let file = try await prepared(&state)
+      let found = try await MirrorComparison(parts: parts(file))
+        .compare(repairing: side, withCaptured: true)
+      try await pool.run { try ledger.resume($0) }
+      try await run(&state)
+      return found
+    } catch let error as PostgresError where error.isAboutDefinition {
+      throw MirrorStopped(
+        name: stopped.name, stops: stopped.stops + [MirrorStop(table: "", reason: error.message)])
+    }
   }
 }

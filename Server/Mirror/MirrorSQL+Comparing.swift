@@ -42,8 +42,10 @@ extension MirrorSQL {
 
   /// Returns the keys of rows that differ, whether the table has the row, and whether the copy has.
   ///
-  /// - Parameter withDeferred: whether rows that the table cannot hold count.
-  func differences(withDeferred: Bool) -> String {
+  /// - Parameters:
+  ///   - withDeferred: whether rows that the table cannot hold count.
+  ///   - withCaptured: whether rows count whose writes are on their way.
+  func differences(withDeferred: Bool, withCaptured: Bool = false) -> String {
     let keys = table.key.map { quoted($0.name) }
     let on = keys.map { "t.\($0) = c.\($0)" }.joined(separator: " AND ")
     let isOther = "t.\(keys[0]) IS NULL OR c.\(keys[0]) IS NULL OR \(differs("t", "c"))"
@@ -56,10 +58,11 @@ extension MirrorSQL {
       SELECT \(key) AS key, t.\(keys[0]) IS NOT NULL AS here, c.\(keys[0]) IS NOT NULL AS there
       FROM \(travelling) t FULL JOIN ferry_copy c ON \(on) WHERE (\(isOther))
       """
-    // Captured writes are on their way.
-    var noted = [("captured", "(d.key = f.key OR d.kind = 'K' AND d.olds = f.key)")]
+    var noted = [("unsent", "d.key = f.key")]
+    if !withCaptured {
+      noted.append(("captured", "(d.key = f.key OR d.kind = 'K' AND d.olds = f.key)"))
+    }
     if !withDeferred { noted.append(("deferred", "d.key = f.key")) }
-    if table.adoption != nil { noted.append(("unsent", "d.key = f.key")) }
     let conditions = noted.map { name, isRow in
       """
       NOT EXISTS (SELECT FROM \(Self.ledger).\(name) d WHERE d.mirror = \(mirror)

@@ -64,167 +64,6 @@ struct MirrorSQL: Sendable {
     return "DO \(quoted(postgres: body))"
   }
 
-  // MARK: Capture
-
-  /// The statements that make PostgreSQL record each write of others, in its own transaction.
-  var capture: [String] {
-    let make = """
-      CREATE OR REPLACE FUNCTION \(function)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-      SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1
-      AS \(quoted(postgres: table.adoption == nil ? captureBody : adoptedBody))
-      """
-    let truncate = trigger(
-      "truncate",
-      "BEFORE TRUNCATE ON \(target) FOR EACH STATEMENT EXECUTE FUNCTION \(function)()")
-    if let space = table.adoption?.space { return [make, truncate] + spaceTriggers(space) }
-    return [
-      make, truncate, makeTeller,
-      trigger(
-        "row",
-        "AFTER INSERT OR UPDATE OR DELETE ON \(target) FOR EACH ROW "
-          + "EXECUTE FUNCTION \(function)()"),
-      trigger(
-        "told",
-        "AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON \(target) FOR EACH STATEMENT "
-          + "EXECUTE FUNCTION \(teller)()"),
-    ]
-  }
-
-  /// The function that reports captured writes of a statement. It goes with those that capture.
-  private var teller: String { "\(Self.ledger).capture_\(mirror)_told" }
-
-  private var makeTeller: String {
-    let body = """
-      BEGIN
-        IF NOT (\(isMirror)) THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)'); END IF;
-        RETURN NULL;
-      END
-      """
-    return """
-      CREATE OR REPLACE FUNCTION \(teller)() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-      SET search_path = pg_catalog, pg_temp AS \(quoted(postgres: body))
-      """
-  }
-
-  /// The SQL of whether the mirror itself writes. Any program may set the setting. So the session has to
-  /// belong to the owner of the function, which is the mirror's role, or to one that may become it.
-  private var isMirror: String {
-    """
-    current_setting('ferry.mirror', true) IS NOT DISTINCT FROM '\(mirror)'
-      AND pg_has_role(session_user, current_user, 'MEMBER')
-    """
-  }
-
-  /// Leaves out the mirror's own writes. A row that changes as their effect is captured: by ON DELETE of
-  /// a foreign key, or by a trigger of a program. A step names the table of its present statement.
-  var returnIfOwn: String {
-    """
-    IF \(isMirror) AND (TG_OP = 'TRUNCATE'
-      OR pg_trigger_depth() = 1 AND current_setting('ferry.table', true) = TG_RELID::text)
-    THEN RETURN NULL; END IF;
-    """
-  }
-
-  /// Creates a trigger that is absent.
-  func trigger(_ kind: String, _ clause: String) -> String {
-    let name = "ferry_\(mirror)_\(kind)"
-    return unlessPresent(name, in: "pg_trigger", prefix: "tg", "CREATE TRIGGER \(name) \(clause)")
-  }
-
-  /// Adds the columns that an update changes to `names`, `vals` and `olds`.
-  var changedColumns: String {
-    table.columns.map { column in
-      let name = quoted(column.name)
-      return """
-          IF \(column.type.compared("NEW.\(name)")) IS DISTINCT FROM \
-          \(column.type.compared("OLD.\(name)")) THEN
-            names := array_append(names, \(quoted(postgres: column.name.text)));
-            vals := array_append(vals, \(column.type.encoded("NEW.\(name)")));
-            olds := array_append(olds, \(column.type.encoded("OLD.\(name)")));
-          END IF;
-
-        """
-    }.joined()
-  }
-
-  private var captureBody: String {
-    let head = "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals, olds) "
-    let name = quoted(postgres: table.name.text)
-    let names = list(table.columns.map { quoted(postgres: $0.name.text) })
-    let new = list(table.columns.map { $0.type.encoded("NEW.\(quoted($0.name))") })
-    let insert =
-      head + "VALUES (\(mirror), \(name), 'I', \(keyText("NEW.")), \(names), \(new), NULL);"
-    let delete = head + "VALUES (\(mirror), \(name), 'D', \(keyText("OLD.")), NULL, NULL, NULL);"
-    let rekey =
-      head + "VALUES (\(mirror), \(name), 'K', \(keyText("NEW.")), \(names), \(new), "
-      + "\(keyText("OLD.")));"
-    let keys = { (row: String) in
-      table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
-    }
-    return """
-      DECLARE
-        names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
-      BEGIN
-        \(returnIfOwn)
-        IF TG_OP = 'TRUNCATE' THEN
-          \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
-            FROM \(target) t;
-          RETURN NULL;
-        ELSIF TG_OP = 'DELETE' THEN
-          \(delete)
-          RETURN NULL;
-        END IF;
-        fault := CASE \(faults("NEW.").joined(separator: " ")) END;
-        IF fault IS NOT NULL THEN
-          RAISE EXCEPTION 'devices cannot hold the value of %', fault
-            USING ERRCODE = '22000', TABLE = TG_TABLE_NAME,
-              HINT = 'Ferry limits a key to 512 bytes, a value to 1 MiB and a row to 4 MiB.';
-        END IF;
-        IF TG_OP = 'INSERT' THEN
-          \(insert)
-        ELSIF ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
-          \(rekey)
-        ELSE
-      \(changedColumns)
-          IF names <> '{}' THEN
-            \(head) VALUES (\(mirror), \(name), 'U', \(keyText("NEW.")), names, vals, olds);
-          END IF;
-        END IF;
-        RETURN NULL;
-      END
-      """
-  }
-
-  /// Cases of a row that a device cannot hold, with what to name. The writer's statement fails: else
-  /// its row would vanish later.
-  func faults(_ row: String) -> [String] {
-    let limits = Limits.standard
-    // Several columns of a key travel as one JSON text.
-    let isOne = table.key.count == 1
-    let texts = table.key.map { column in
-      let text = "\(row)\(quoted(column.name))::text"
-      return "octet_length(\(isOne ? text : "to_json(\(text))::text"))"
-    }
-    let most = texts.count == 1 ? limits.recordBytes : limits.recordBytes - 16 * texts.count
-    var sizes = texts
-    var cases = ["WHEN \(texts.joined(separator: " + ")) NOT BETWEEN 1 AND \(most) THEN 'the key'"]
-    for column in table.columns {
-      let value = row + quoted(column.name)
-      var condition = ""
-      if let size = column.type.size(value) {
-        sizes.append("coalesce(\(size), 0)")
-        condition = "\(size) > \(limits.valueBytes)"
-      } else if let fault = column.fault(value) {
-        condition = fault
-      } else {
-        continue
-      }
-      cases.append("WHEN \(condition) THEN \(quoted(postgres: "column \(column.name)"))")
-    }
-    let total = sizes.joined(separator: " + ")
-    return cases + ["WHEN \(total) > \(limits.operationBytes) THEN 'the row'"]
-  }
-
   func list(_ elements: [String]) -> String {
     "ARRAY[" + elements.joined(separator: ", ") + "]::text[]"
   }
@@ -271,12 +110,15 @@ struct MirrorSQL: Sendable {
         AND \(condition) = ARRAY[\(key)]::text[] AND t.xid <> pg_current_xact_id()
       """
     }
-    return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds")) LIMIT 1"
+    // A write that was not recorded may be one to these rows.
+    let stop = "SELECT FROM \(Self.ledger).stops WHERE mirror = \(mirror)"
+    return "\(written("t.key")) UNION ALL \(written("t.kind = 'K' AND t.olds"))"
+      + " UNION ALL \(stop) LIMIT 1"
   }
 
   var delete: String {
     "DELETE FROM \(target) t USING \(source(keysOnly: true)) WHERE \(matches)"
-      + (table.adoption == nil ? "" : isShared(keyParameters))
+      + isShared(keyParameters)
   }
 
   /// Gives one column of each unique key another value, for rows that exchange theirs; `nil` if there
@@ -306,7 +148,7 @@ struct MirrorSQL: Sendable {
           ON a.attrelid = k.confrelid AND a.attnum = ANY(k.confkey)
         WHERE k.contype = 'f' AND k.confrelid = \(quoted(postgres: target))::regclass
           AND a.attname = ANY(\(list(values.keys.map { quoted(postgres: $0.text) }))))
-      \(table.adoption == nil ? "" : isShared(keyParameters))
+      \(isShared(keyParameters))
       """
   }
 
@@ -339,7 +181,7 @@ struct MirrorSQL: Sendable {
     var text =
       "INSERT INTO \(target) AS t (\(names.joined(separator: ", "))) "
       + "SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false)) "
-      + "ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO "
+      + "WHERE NOT \(isUnsent(keyParameters)) ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO "
     guard !table.columns.isEmpty else { return text + "NOTHING" }
     let columns = table.columns.map { quoted($0.name) }
     text += "UPDATE SET " + columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")

@@ -36,6 +36,7 @@ struct MirrorStep {
   /// Whether each row is tried alone, so that one that PostgreSQL refuses stops no other.
   let isCareful: Bool
   private let hasDeferred: Bool
+  private let hasUnsent: Bool
   /// Rows of one statement: all of them are deleted, or none.
   private var batch: [Pending] = []
   private var batchBytes = 0
@@ -63,6 +64,7 @@ struct MirrorStep {
       try connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
     }
     hasDeferred = try ledger.hasDeferred(connection)
+    hasUnsent = try ledger.hasUnsent(connection)
   }
 
   /// Adds a row; the rows of a table come one after another. The statements have the order of the rows: a
@@ -126,6 +128,7 @@ struct MirrorStep {
       if isDelete {
         $0.add(.once(sql.delete), keys)
         $0.add(.once(sql.forget(areDeleted: true)), keys)
+        if hasUnsent { $0.add(.once(sql.forgetGone), keys) }
         return
       }
       let values = parameters(rows.map { $0.key + ($0.texts ?? []) })

@@ -153,8 +153,9 @@ struct MirrorTables {
     try connection.execute("SET LOCAL lock_timeout = '2s'")
     for statement in tables { try connection.execute(single: statement) }
     let absent = try parts.compactMap(make)
-    for sql in sql where sql.table.adoption != nil { try connection.execute(single: sql.fits) }
+    for sql in sql { try connection.execute(single: sql.fits) }
     for statement in capture { try connection.execute(single: statement) }
+    try MirrorLedger(number: number).enter(sql, connection)
     if absent.isEmpty {
       _ = try connection.query(
         .once("UPDATE ferry_mirror.mirrors SET layout = $2 WHERE number = $1"),

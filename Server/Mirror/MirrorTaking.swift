@@ -26,7 +26,7 @@ struct FailedWrite: Sendable {
 }
 
 /// Makes captured writes in the replica, in a transaction of it. A write that fails stops no other one: its
-/// row returns to PostgreSQL as the space has it.
+/// row stays in PostgreSQL as the program has written it, and is noted as unsent.
 struct MirrorTaking {
   let file: MirrorFile
   let database: Database
@@ -94,26 +94,17 @@ struct MirrorTaking {
       "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
   }
 
-  /// Notes which writes were taken, and which rows return to PostgreSQL.
+  /// Notes which writes were taken, and which rows the space lacks.
   private func conclude(
     _ captured: CapturedWrites, _ failed: [FailedWrite]
   ) throws {
     try noteUnsent(failed, among: captured.writes)
-    for failure in failed {
-      guard let table = file.plan.table(failure.write.table) else { continue }
-      // A company's row stays as it is.
-      if table.adoption != nil, failure.write.kind != .delete { continue }
-      for row in failure.write.rows {
-        guard let key = try? table.values(ofKey: Array(row.dropFirst())) else { continue }
-        try file.note(table, key, database)
-      }
-    }
     try file.noteRead(captured.read, database)
     // PostgreSQL notes it with the end of these writes, and so recognises a file that lacks them.
     _ = try file.beginTurn(database)
   }
 
-  /// Notes rows of a company that stay as they are, unless a later write has brought them.
+  /// Notes rows that stay as programs have written them, unless a later write has brought them.
   private func noteUnsent(
     _ failed: [FailedWrite], among writes: [CapturedWrite]
   ) throws {
@@ -136,16 +127,26 @@ struct MirrorTaking {
     let lastOfAll = Dictionary(writes.map { ([$0.table] + $0.key, $0.id) }, uniquingKeysWith: max)
     for failure in failed {
       let write = failure.write
-      guard write.kind != .delete, file.plan.table(write.table)?.adoption != nil,
-        last[[write.table] + write.key, default: 0] <= write.id
-      else { continue }
-      try database.execute(
-        "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?)",
-        [
-          .text(write.table), .text(try Self.text(of: write.key)), .text(failure.reason),
-          .integer(failure.canRetry || lastOfAll[[write.table] + write.key] != write.id ? 1 : 0),
-        ])
+      guard file.plan.table(write.table) != nil else { continue }
+      if write.kind == .rekey, last[[write.table] + write.former] == nil {
+        try noteUnsent(failure, write.former, isGone: true, canRetry: failure.canRetry)
+      }
+      guard last[[write.table] + write.key, default: 0] <= write.id else { continue }
+      try noteUnsent(
+        failure, write.key, isGone: write.kind == .delete,
+        canRetry: failure.canRetry || lastOfAll[[write.table] + write.key] != write.id)
     }
+  }
+
+  private func noteUnsent(
+    _ failure: FailedWrite, _ key: [String?], isGone: Bool, canRetry: Bool
+  ) throws {
+    try database.execute(
+      "INSERT OR REPLACE INTO \"mirror.unsent\" VALUES (?, ?, ?, ?, ?)",
+      [
+        .text(failure.write.table), .text(try Self.text(of: key)), .text(failure.reason),
+        .integer(canRetry ? 1 : 0), .integer(isGone ? 1 : 0),
+      ])
   }
 
   private static func text(of key: [String?]) throws -> String {
@@ -288,14 +289,15 @@ extension MirrorFile {
     for row in try database.query("SELECT id FROM \"mirror.later\"") {
       if case .integer(let id) = row["id"] { found.later.append(id) }
     }
-    for row in try database.query("SELECT tab, key, reason, retry FROM \"mirror.unsent\"") {
+    for row in try database.query("SELECT tab, key, reason, retry, gone FROM \"mirror.unsent\"") {
       guard case .text(let table) = row["tab"], case .text(let key) = row["key"],
         case .text(let reason) = row["reason"]
       else { continue }
       found.unsent.append(
         UnsentRow(
           table: table, key: try JSONDecoder().decode([String?].self, from: Data(key.utf8)),
-          reason: reason, canRetry: row["retry"] == .integer(1)))
+          reason: reason, canRetry: row["retry"] == .integer(1),
+          isGone: row["gone"] == .integer(1)))
     }
     return found
   }

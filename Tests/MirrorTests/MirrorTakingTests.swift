@@ -23,28 +23,44 @@ struct MirrorTakingTests {
   }
 
   @Test(
-    "a refused insert is withdrawn only when its row has gone: until then the record is fetched")
-  func refusedInserts() throws {
+    "a refused transaction is noted row by row, as soon as the space's records are fetched")
+  func refused() throws {
     let database = try SQLiteConnection(path: ":memory:")
-    let file = MirrorFile(plan: try Self.file().plan.adopting(["tasks": MirrorAdoption()]))
+    let file = try Self.file()
     try database.execute(
       """
       CREATE TABLE tasks(id TEXT PRIMARY KEY NOT NULL, title TEXT);
       INSERT INTO tasks VALUES ('one', 'x'), ('two', 'y');
-      CREATE TABLE ferry_quarantine(entry INTEGER, tbl TEXT, record TEXT, kind TEXT, code TEXT,
-        detail TEXT);
-      INSERT INTO ferry_quarantine VALUES (4, 'tasks', 'one', 'insert', 'code', 'taken'),
-        (4, 'tasks', 'two', 'insert', NULL, NULL);
+      CREATE TABLE ferry_quarantine(seq INTEGER PRIMARY KEY, entry INTEGER, tbl TEXT, record TEXT,
+        kind TEXT, code TEXT, detail TEXT);
+      CREATE TABLE ferry_operations(seq INTEGER PRIMARY KEY, tbl TEXT, record TEXT, state INTEGER);
+      INSERT INTO ferry_quarantine VALUES (11, 4, 'tasks', 'one', 'insert', 'code', 'taken'),
+        (12, 4, 'tasks', 'two', 'update', NULL, NULL), (13, 4, 'tasks', 'three', 'delete', NULL, NULL);
       CREATE TABLE ferry_refresh(tbl TEXT, record TEXT);
       INSERT INTO ferry_refresh VALUES ('tasks', 'one')
       """)
-    let before = try file.refusedInserts(database)
-    #expect(before.rows.isEmpty && before.entries.isEmpty)
-    // The space has no such record. Somebody has written the other row again.
+    let others = [
+      UnsentRow(
+        table: "tasks", key: ["two"],
+        reason: "the space refuses another row of the same transaction",
+        canRetry: true),
+      UnsentRow(
+        table: "tasks", key: ["three"],
+        reason: "the space refuses another row of the same transaction", canRetry: true,
+        isGone: true),
+    ]
+    let before = try file.refused(database)
+    #expect(before.rows == others && before.entries == [])
+    // The space has no such record.
     try database.execute("DELETE FROM ferry_refresh; DELETE FROM tasks WHERE id = 'one'")
-    let after = try file.refusedInserts(database)
-    #expect(after.rows.map(\.key) == [["one"]])
-    #expect(after.entries == [4])
+    var refused = UnsentRow(
+      table: "tasks", key: ["one"], reason: "the space refuses it: taken", canRetry: false)
+    let after = try file.refused(database)
+    #expect(after.rows == [refused] + others && after.entries == [4])
+    // A program has written to it since then.
+    try database.execute("INSERT INTO ferry_operations VALUES (14, 'tasks', 'one', 0)")
+    refused.canRetry = true
+    #expect(try file.refused(database).rows == [refused] + others)
   }
 
   @Test("a full disk ends the transaction, and no write counts as rejected or taken")

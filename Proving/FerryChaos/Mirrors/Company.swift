@@ -144,7 +144,8 @@ final class Company: Sendable {
   func verify() async throws -> [Violation] {
     var found: [Violation] = []
     let verified = try await mirror(["verify"])
-    if verified.output != "0 rows differ\n" {
+    // Rows that the space refuses are counted before it.
+    if verified.output.split(separator: "\n").last != "0 rows differ" {
       found.append(
         Violation(oracle: "mirror-verify", verified.output + verified.error))
     }

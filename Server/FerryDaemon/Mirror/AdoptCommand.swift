@@ -91,7 +91,7 @@ extension MirrorCommands {
     if arguments.flag("json") {
       try TextOutput.standardOutput.line(
         JSONText.object([
-          ("status", status.json(name)), ("omitted", .array(plan.omitted.map { .string($0) })),
+          ("status", status.json), ("omitted", .array(plan.omitted.map { .string($0) })),
         ]).text)
       return .done
     }

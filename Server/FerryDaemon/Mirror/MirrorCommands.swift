@@ -161,7 +161,7 @@ enum MirrorCommands {
     discussion: """
       If the server or the database cannot be reached, the mirror waits and goes on later. It can be \
       killed at any moment. Only one process may run a mirror. A group also makes the mirrors of new \
-      values of its column.
+      values of its column. Exit code 4: the mirror has stopped itself, because a table was changed.
       """,
     arguments: [nameArgument]
   ) { arguments in
@@ -172,23 +172,27 @@ enum MirrorCommands {
     try await explained(name) {
       if folder.isGroup { _ = try folder.group() } else { _ = try folder.configuration() }
     }
-    try await runner(name, arguments).run()
+    try await explained(name) { try await runner(name, arguments).runUntilStopped() }
     return .done
   }
 
   private static let status = CommandSpec(
-    "status", summary: "Show how far a mirror is, and the rows that its tables cannot hold.",
+    "status", summary: "Show how far a mirror is, and the rows that one side cannot hold.",
+    discussion: """
+      Exit code 4: the space does not have all writes of programs. The rows are listed as unsent, or \
+      the mirror has stopped itself because a table was changed.
+      """,
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
     if let group = try await group(arguments) { return try await show(group, arguments) }
     let (name, folder) = try folder(arguments)
     let status = try await opened(name, folder, isAlone: false) { try await $0.status() }
     if arguments.flag("json") {
-      try TextOutput.standardOutput.line(status.json(name).text)
-      return .done
+      try TextOutput.standardOutput.line(status.json.text)
+    } else {
+      try TextOutput.standardOutput.lines(status.lines)
     }
-    try TextOutput.standardOutput.lines(status.lines)
-    return .done
+    return status.exit
   }
 
   private static let verify = CommandSpec(
@@ -196,7 +200,9 @@ enum MirrorCommands {
     discussion: """
       Rows differ if a program wrote them without triggers (session_replication_role = replica). \
       With --repair tables, such a row becomes as it is in the space. With --repair space, the \
-      space gets the row as a write of now. Rows that name a space without a mirror are listed. Stop `ferryd mirror run` first. Exit code 1: rows differ.
+      space gets the row as a write of now. Rows that name a space without a mirror are listed. Stop `ferryd mirror run` first. \
+      A repair also starts a mirror again that has stopped itself. Exit code 1: rows differ. Exit code \
+      4: the tables have rows that the space refuses.
       """,
     options: [
       OptionSpec(
@@ -207,21 +213,25 @@ enum MirrorCommands {
     if let group = try await group(arguments) { return try await verify(group, arguments) }
     let (name, folder) = try folder(arguments)
     let side = arguments.stringIfPresent("repair").flatMap(Mirror.Side.init(rawValue:))
-    let (found, unclaimed) = try await opened(name, folder) {
-      (try await $0.verify(repairing: side), try await $0.unclaimedRows())
+    let (found, unclaimed, status) = try await opened(name, folder) {
+      (
+        try await $0.verify(repairing: side), try await $0.unclaimedRows(), try await $0.status()
+      )
     }
     if arguments.flag("json") {
       try TextOutput.standardOutput.line(
         JSONText.object([
           ("differences", .array(found.map(\.json))), ("repaired", .bool(side != nil)),
           ("unclaimed", .array(unclaimed.map(\.json))),
+          ("unsentCount", .string(String(status.unsentCount))),
         ]).text)
     } else {
       for rows in unclaimed { try TextOutput.standardOutput.line(rows.text) }
       for row in found { try TextOutput.standardOutput.line(row.text) }
+      if let text = status.unsentText { try TextOutput.standardOutput.line(text) }
       try TextOutput.standardOutput.line(verdict(found.count, isRepaired: side != nil))
     }
-    return found.isEmpty || side != nil ? .done : .failed
+    return found.isEmpty || side != nil ? status.exit : .failed
   }
 
   private static let remove = CommandSpec(
@@ -246,11 +256,13 @@ enum MirrorCommands {
 
   // MARK: Parts
 
-  static func runner(_ name: String, _ arguments: ParsedArguments) throws -> MirrorRunner {
+  static func runner(
+    _ name: String, _ arguments: ParsedArguments, _ gauges: MirrorGauges = MirrorGauges()
+  ) throws -> MirrorRunner {
     // The name is checked.
     _ = try folder(name, arguments)
     return MirrorRunner(
-      name: name, root: try root(arguments), log: try LogOptions.log(arguments))
+      name: name, root: try root(arguments), log: try LogOptions.log(arguments), gauges: gauges)
   }
 
   static func root(_ arguments: ParsedArguments) throws -> String {
@@ -305,6 +317,10 @@ enum MirrorCommands {
   ) async throws -> T {
     do {
       return try await body()
+    } catch let error as MirrorStopped {
+      throw CommandFailure(
+        "mirror \(name) has stopped itself", why: error.description, next: error.wayOut,
+        status: .needsUser, code: "mirror_stopped")
     } catch let error as MirrorFault {
       throw CommandFailure(
         "mirror \(name) cannot be used", why: error.description,

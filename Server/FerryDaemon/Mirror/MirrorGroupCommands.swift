@@ -41,7 +41,7 @@ extension MirrorCommands {
       return try await mirror.status()
     }
     progress.finish()
-    try report(results, failed, name, arguments)
+    try report(results, failed, [], name, arguments)
     if !arguments.flag("json") {
       try TextOutput.standardOutput.line("next: ferryd mirror run \(name)")
     }
@@ -94,25 +94,30 @@ extension MirrorCommands {
     _ group: MirrorGroup, _ arguments: ParsedArguments
   ) async throws -> ExitStatus {
     let name = group.configuration.name
-    let wanted = try await explained(name) { try await group.wanted() }
+    let (wanted, stops) = try await explained(name) {
+      (try await group.wanted(), try await group.stops())
+    }
     let results = try await each(group.mirrors(), of: group, isAlone: false) {
       try await $0.status()
     }
-    try report(results, wanted, name, arguments)
-    return results.allSatisfy(\.isDone) ? .done : .failed
+    try report(results, wanted, stops, name, arguments)
+    guard results.allSatisfy(\.isDone) else { return .failed }
+    let needsUser = results.contains { (try? $0.value.get())?.exit == .needsUser }
+    return stops.isEmpty && !needsUser ? .done : .needsUser
   }
 
   private static func report(
-    _ mirrors: [MirrorResult<Mirror.Status>], _ wanted: [WantedSpace], _ name: String,
-    _ arguments: ParsedArguments
+    _ mirrors: [MirrorResult<Mirror.Status>], _ wanted: [WantedSpace], _ stops: [MirrorStop],
+    _ name: String, _ arguments: ParsedArguments
   ) throws {
     let output = TextOutput.standardOutput
     if arguments.flag("json") {
       return try output.line(
         JSONText.object([
           ("group", .string(name)),
-          ("mirrors", .array(mirrors.map { mirror in mirror.json { $0.json(mirror.name) } })),
+          ("mirrors", .array(mirrors.map { mirror in mirror.json { $0.json } })),
           ("wanted", .array(wanted.map(\.json))),
+          ("stopped", .array(stops.map { .string($0.description) })),
         ]).text)
     }
     if !mirrors.isEmpty {
@@ -131,6 +136,14 @@ extension MirrorCommands {
     }
     for mirror in mirrors {
       if let error = mirror.error { try output.line("\(mirror.name): \(error)") }
+      for stop in (try? mirror.value.get())?.stops ?? [] {
+        try output.line("\(mirror.name): stopped: \(stop)")
+      }
+    }
+    for stop in stops {
+      try output.line(
+        "new values are not noted: \(stop); give the table its former names, and run "
+          + "`ferryd mirror adopt \(name)` with the same options")
     }
     for space in wanted { try output.line(space.text) }
     if mirrors.isEmpty, wanted.isEmpty {

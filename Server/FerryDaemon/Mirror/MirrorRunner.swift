@@ -7,25 +7,38 @@ struct MirrorRunner: Sendable {
   /// The folder of all mirrors.
   let root: String
   let log: ServiceLog
+  /// Shows the mirrors' figures to the server's metrics.
+  var gauges = MirrorGauges()
 
+  /// Runs it in a process with other work. A mirror that has stopped itself is tried again.
   func run() async {
-    await retrying(name) {
-      guard MirrorFolder(name, in: root).isGroup else {
-        return try await run(name, MirrorFolder(name, in: root), nil)
-      }
+    try? await retrying(name, endsWhenStopped: false) {
+      guard folder.isGroup else { return try await run(name, folder, nil) }
       let group = try MirrorGroup(name, in: root)
       log.write(.info, "a group of mirrors runs", detail: name)
       try await group.run(log: report(name)) { name, folder, database in
-        await retrying(name) { try await run(name, folder, database) }
+        try? await retrying(name, endsWhenStopped: false) {
+          try await run(name, folder, database)
+        }
       }
     }
   }
+
+  /// Runs it in a process of its own.
+  ///
+  /// - Throws: ``MirrorStopped`` if a mirror that is in no group has stopped itself.
+  func runUntilStopped() async throws {
+    if folder.isGroup { return await run() }
+    try await retrying(name, endsWhenStopped: true) { try await run(name, folder, nil) }
+  }
+
+  private var folder: MirrorFolder { MirrorFolder(name, in: root) }
 
   private func run(_ name: String, _ folder: MirrorFolder, _ shared: MirrorDatabase?) async throws {
     let mirror = try await Mirror.open(folder, sharing: shared, log: report(name))
     log.write(.info, "a mirror runs", detail: name)
     do {
-      try await mirror.run()
+      try await mirror.run { [gauges] in gauges.show($0, of: name) }
       await mirror.close()
     } catch {
       await mirror.close()
@@ -35,13 +48,18 @@ struct MirrorRunner: Sendable {
 
   private func report(_ name: String) -> Mirror.Log {
     { [log] event, detail in
-      let level: LogLevel = ["error", "role"].contains(event) ? .warning : .info
+      let level: LogLevel =
+        ["error", "role", "unsent", "stopped"].contains(event) ? .warning : .info
       log.write(level, "a mirror reports", detail: "\(name): \(event): \(detail)")
     }
   }
 
   /// Repeats `body` with growing pauses. One that ran for a while begins with a short pause again.
-  private func retrying(_ name: String, _ body: () async throws -> Void) async {
+  ///
+  /// - Throws: ``MirrorStopped`` only.
+  private func retrying(
+    _ name: String, endsWhenStopped: Bool, _ body: () async throws -> Void
+  ) async throws(MirrorStopped) {
     let clock = ContinuousClock()
     var pause = Duration.milliseconds(500)
     while !Task.isCancelled {
@@ -52,9 +70,20 @@ struct MirrorRunner: Sendable {
         if Task.isCancelled { return }
         if start.duration(to: clock.now) > .seconds(60) { pause = .milliseconds(500) }
         log.write(.error, "a mirror stopped", detail: "\(name): \(error)")
+        if endsWhenStopped, let stopped = error as? MirrorStopped { throw stopped }
         try? await Task.sleep(for: pause)
         pause = min(pause * 2, .seconds(30))
       }
     }
+  }
+}
+
+extension MirrorGauges {
+  /// Shows the figures of a mirror from now on.
+  func show(_ figures: Mirror.Figures, of name: String) {
+    show(
+      MirrorGauge(
+        unsent: figures.unsent, deferred: figures.deferred, isStopped: figures.isStopped),
+      of: name)
   }
 }

@@ -3,6 +3,21 @@ import FerryMirror
 
 /// A mirror's status for people and for programs.
 extension Mirror.Status {
+  /// A person has something to do if programs' writes do not reach the space.
+  var exit: ExitStatus {
+    stops.isEmpty && fault.isEmpty && unsentCount == 0 ? .done : .needsUser
+  }
+
+  /// The line of `verify` about unsent rows; `nil` if there are none.
+  var unsentText: String? {
+    if unsentCount == 0 { return nil }
+    return "\(unsentCount.counted("row")) unsent: see `ferryd mirror status \(name)`"
+  }
+
+  private var stopped: MirrorStopped? {
+    stops.isEmpty ? nil : MirrorStopped(name: name, stops: stops)
+  }
+
   var lines: [String] {
     var lines = [
       "space      \(space)",
@@ -10,6 +25,9 @@ extension Mirror.Status {
       "role       \(role.name)",
     ]
     if let warning = role.warning { lines.append("warning    \(warning)") }
+    lines += stops.map { "stopped    \($0)" }
+    if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
+    if !fault.isEmpty { lines.append("fault      \(fault)") }
     for table in adopted {
       let rows = table.isDone ? "\(table.rows)" : "\(table.rows) of about \(table.total)"
       lines.append("adopted    \(table.table): \(rows) rows")
@@ -17,18 +35,20 @@ extension Mirror.Status {
     lines.append("captured   \(captured) writes of programs are on their way to the space")
     lines.append("deferred   \(deferred.count) rows")
     lines += deferred.map(\.line)
-    guard !adopted.isEmpty else { return lines }
     lines.append(
-      "unsent     \(unsentCount.counted("row")) only in the tables, and not in the space")
+      "unsent     \(unsentCount.counted("row")) as in the tables, and not so in the space")
     return lines + unsent.map(\.line)
   }
 
-  func json(_ name: String) -> JSONText {
+  var json: JSONText {
     .object([
       ("mirror", .string(name)), ("space", .string(space)),
       ("applied", .string(String(applied))), ("head", .string(String(head))),
       ("captured", .string(String(captured))),
       ("role", .string(role.name)), ("warning", .string(orNull: role.warning)),
+      ("stopped", .array(stops.map { .string($0.description) })),
+      ("fault", .string(orNull: fault.isEmpty ? nil : fault)),
+      ("next", .string(orNull: stopped?.wayOut)),
       ("deferred", .array(deferred.map(\.json))),
       (
         "adopted",

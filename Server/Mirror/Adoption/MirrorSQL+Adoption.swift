@@ -47,8 +47,8 @@ extension MirrorSQL {
   /// A query that fails if the condition is wrong.
   var check: String { "SELECT FROM \(travelling) t LIMIT 1" }
 
-  /// A query that fails if the company's table cannot have the space's definition: an administrator of the
-  /// space may change it. The functions that capture would fail then, and with them the programs' writes.
+  /// A query that fails if the table cannot have the space's definition: an administrator of the space may
+  /// change it, and a company its table. The functions that capture would record no write then.
   var fits: String {
     """
     SELECT \(keyText("t.")), \(columnTexts("t.")), CASE \(faults("t.").joined(separator: " ")) END
@@ -58,68 +58,8 @@ extension MirrorSQL {
 
   // MARK: Capture
 
-  private var head: String {
-    "INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key, names, vals"
-  }
-  private var name: String { quoted(postgres: table.name.text) }
-  private var columnNames: String { list(table.columns.map { quoted(postgres: $0.name.text) }) }
-
-  private func columnTexts(_ row: String) -> String {
-    list(table.columns.map { $0.type.encoded(row + quoted($0.name)) })
-  }
-
-  /// The body of the trigger's function. No write of the company fails: a row that no device can hold is
-  /// captured as such.
-  var adoptedBody: String {
-    let keys = { (row: String) in
-      table.key.map { "\(row).\(quoted($0.name))" }.joined(separator: ", ")
-    }
-    let values = "VALUES (\(mirror), \(name),"
-    let delete = "\(head)) \(values) 'D', \(keyText("OLD.")), NULL, NULL);"
-    let unfit = "\(head)) \(values) 'X', \(keyText("NEW.")), '{}', ARRAY[fault]);"
-    let all = "\(keyText("NEW.")), \(columnNames), \(columnTexts("NEW."))"
-    return """
-      #variable_conflict use_column
-      DECLARE
-        names text[] := '{}'; vals text[] := '{}'; olds text[] := '{}'; fault text;
-        travelled boolean := false; travels boolean := false;
-      BEGIN
-        \(returnIfOwn)\(tellRow)
-        IF TG_OP = 'TRUNCATE' THEN
-          \(head)) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL FROM \(travelling) t;
-          RETURN NULL;
-        END IF;
-        IF TG_OP <> 'INSERT' THEN travelled := \(holds("OLD") ?? "true"); END IF;
-        IF TG_OP <> 'DELETE' THEN travels := \(holds("NEW") ?? "true"); END IF;
-        IF NOT travels THEN
-          IF travelled THEN \(delete) END IF;
-          RETURN NULL;
-        END IF;
-        fault := CASE \(faults("NEW.").joined(separator: " ")) END;
-        IF travelled AND ROW(\(keys("NEW"))) IS DISTINCT FROM ROW(\(keys("OLD"))) THEN
-          IF fault IS NULL THEN
-            \(head), olds) \(values) 'K', \(all), \(keyText("OLD.")));
-          ELSE
-            \(delete)
-            \(unfit)
-          END IF;
-        ELSIF fault IS NOT NULL THEN
-          \(unfit)
-        ELSIF \(isAdopting ? "true" : isNew) THEN
-          \(head)) \(values) 'I', \(all));
-        ELSE
-      \(changedColumns)
-          IF names <> '{}' THEN
-            \(head), olds) \(values) 'U', \(keyText("NEW.")), names, vals, olds);
-          END IF;
-        END IF;
-        RETURN NULL;
-      END
-      """
-  }
-
   /// Reports a captured write, if no trigger of the statement does.
-  private var tellRow: String {
+  var tellRow: String {
     if table.adoption?.space == nil { return "" }
     return "\n  PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');"
   }
@@ -137,11 +77,6 @@ extension MirrorSQL {
         "AFTER \(event) ON \(target) FOR EACH ROW WHEN (\(condition)) "
           + "EXECUTE FUNCTION \(function)()")
     }
-  }
-
-  /// The SQL of whether the space may lack other columns of an updated row.
-  private var isNew: String {
-    "NOT travelled OR (CASE \(faults("OLD.").joined(separator: " ")) END) IS NOT NULL"
   }
 
   // MARK: Slices
@@ -207,10 +142,10 @@ extension MirrorSQL {
   private func capture(from: String, where condition: String) -> String {
     let holds = holds("t").map { " AND \($0)" } ?? ""
     return """
-      \(head)) SELECT \(mirror), \(name),
+      \(head) SELECT \(mirror), \(name),
         CASE WHEN f.fault IS NULL THEN 'S'::"char" ELSE 'X'::"char" END, \(keyText("t.")),
         CASE WHEN f.fault IS NULL THEN \(columnNames) ELSE '{}' END,
-        CASE WHEN f.fault IS NULL THEN \(columnTexts("t.")) ELSE ARRAY[f.fault] END
+        CASE WHEN f.fault IS NULL THEN \(columnTexts("t.")) ELSE ARRAY[f.fault] END, NULL
       FROM \(from) CROSS JOIN LATERAL (
         SELECT CASE \(faults("t.").joined(separator: " ")) END AS fault) f
       WHERE \(condition)\(andIsOfSpace)\(holds) ORDER BY \(keyColumns) FOR SHARE OF t
@@ -222,11 +157,15 @@ extension MirrorSQL {
   /// The condition of rows that the space may change or delete. Rows that it does not have as they are,
   /// and rows that do not travel, are the company's alone.
   func isShared(_ key: String) -> String {
-    let holds = holds("t").map { " AND \($0)" } ?? ""
-    return """
-       AND NOT EXISTS (SELECT FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
-        AND u.tab = \(name) AND u.key = \(key))\(holds)
-      """
+    " AND NOT \(isUnsent(key))" + (holds("t").map { " AND \($0)" } ?? "")
+  }
+
+  /// The condition of rows that the space does not have as programs have written or deleted them.
+  func isUnsent(_ key: String) -> String {
+    """
+    EXISTS (SELECT FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
+      AND u.tab = \(name) AND u.key = \(key))
+    """
   }
 
   /// The key of a row of the parameters, as it is noted.
@@ -260,6 +199,7 @@ extension MirrorSQL {
     return """
       INSERT INTO \(target) (\(names.joined(separator: ", "))) OVERRIDING SYSTEM VALUE
       SELECT \(values.joined(separator: ", ")) FROM \(source(keysOnly: false))
+      WHERE NOT \(isUnsent(keyParameters))
       ON CONFLICT (\(quoted(list: table.key.map(\.name)))) DO NOTHING
       """
   }
@@ -269,18 +209,41 @@ extension MirrorSQL {
   var captureOutside: String? {
     guard let holds = holds("t") else { return nil }
     return """
-      \(head)) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL
+      \(head) SELECT \(mirror), \(name), 'D', \(keyText("t.")), NULL, NULL, NULL
       FROM \(target) t JOIN \(source(keysOnly: true)) ON \(matches) WHERE NOT \(holds) RETURNING 1
       """
   }
 }
 
 extension MirrorSQL {
-  /// Forgets rows of `unsent` that the table does not have.
+  /// Forgets rows of `unsent` that the table does not have, except those that programs have deleted.
   var forgetAbsent: String {
+    "DELETE FROM \(Self.ledger).unsent u WHERE NOT u.gone AND \(isAbsent)"
+  }
+
+  /// Forgets deleted rows of `unsent` that the space has deleted, too.
+  var forgetGone: String {
     """
-    DELETE FROM \(Self.ledger).unsent u WHERE u.mirror = \(mirror)
-      AND u.tab = \(quoted(postgres: table.name.text))
+    DELETE FROM \(Self.ledger).unsent u USING \(source(keysOnly: true))
+    WHERE u.mirror = \(mirror) AND u.tab = \(quoted(postgres: table.name.text)) AND u.gone
+      AND u.key = \(keyParameters)
+    """
+  }
+
+  /// Captures the delete of rows of `unsent` that programs have deleted and that may be tried again, the
+  /// longest noted ones first. The parameter is the most rows.
+  var captureGone: String {
+    """
+    INSERT INTO \(Self.ledger).captured(mirror, tab, kind, key)
+    SELECT u.mirror, u.tab, 'D', u.key FROM \(Self.ledger).unsent u
+    WHERE u.gone AND u.retry AND \(isAbsent) ORDER BY u.at LIMIT $1::bigint
+    """
+  }
+
+  /// The condition of rows `u` of `unsent` that the table does not have.
+  private var isAbsent: String {
+    """
+    u.mirror = \(mirror) AND u.tab = \(quoted(postgres: table.name.text))
       AND NOT EXISTS (SELECT FROM \(travelling) t WHERE ROW(\(keyColumns)) = \(row("u.key")))
     """
   }

@@ -132,6 +132,14 @@ package struct MirrorGroup: Sendable {
     try await PostgresPool.once(configuration.database) { try await wanted($0) }
   }
 
+  /// Returns the tables whose new values are not noted any more: their definitions have changed.
+  package func stops() async throws -> [MirrorStop] {
+    let name = configuration.name
+    return try await PostgresPool.once(configuration.database) { pool in
+      try await pool.run { try MirrorGroupTables(name, $0)?.stops($0) ?? [] }
+    }
+  }
+
   private func wanted(_ pool: PostgresPool) async throws -> [WantedSpace] {
     let name = configuration.name
     return try await pool.run { connection in

@@ -50,6 +50,14 @@ struct MirrorGroupTables: Sendable {
     self.number = number
   }
 
+  /// The number of the group's stops. Mirrors have positive ones.
+  private var stopNumber: Int64 { -number }
+
+  /// Returns the tables whose new values are not noted any more.
+  func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
+    try MirrorLedger(number: stopNumber).stops(connection)
+  }
+
   /// The payload of notifications on ``MirrorLedger/channel``.
   var payload: String { "group \(number)" }
 
@@ -70,6 +78,9 @@ struct MirrorGroupTables: Sendable {
       BEGIN
         \(noting(place, from: "written"));
         IF FOUND THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(payload)'); END IF;
+        RETURN NULL;
+      EXCEPTION WHEN OTHERS THEN
+        \(MirrorStop.note(of: stopNumber, Name(table)))
         RETURN NULL;
       END
       """
@@ -129,6 +140,7 @@ struct MirrorGroupTables: Sendable {
           END'
         """)
       try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
+      try MirrorLedger(number: stopNumber).resume(connection)
       try connection.execute(single: "DELETE FROM ferry_mirror.groups WHERE number = \(number)")
     }
   }
@@ -146,8 +158,9 @@ struct MirrorGroupTables: Sendable {
     ).map { WantedSpace(value: try $0.text(0), reason: try $0.ifPresent(1, as: String.self)) }
   }
 
-  /// Forgets the noted values; ``watch(_:column:in:_:)`` notes those that rows have.
+  /// Forgets the noted values and stops; ``watch(_:column:in:_:)`` notes the values that rows have.
   func forgetWanted(_ connection: PostgresConnection) throws {
+    try MirrorLedger(number: stopNumber).resume(connection)
     try connection.execute(single: "DELETE FROM ferry_mirror.wanted WHERE grp = \(number)")
   }
 

@@ -28,6 +28,8 @@ package final class SyncService: Sendable {
     package var addressStreamLimit: Int?
     /// `nil` if no spans are exported.
     package var tracer: Tracer?
+    /// The figures of mirrors that run in this process.
+    package var mirrors = MirrorGauges()
     /// Runs the service's own tasks; `nil` for the shared pool.
     package var executor: (any TaskExecutor)?
 
@@ -316,7 +318,7 @@ package final class SyncService: Sendable {
       startedAt: startedAt, load: load.withLock { $0 }(), streams: streams.counts,
       standbyPulls: parts.store.standbyPulls, workerRequests: parts.store.workerRequests,
       notifications: parts.store.notifications, signatures: parts.gate.signatureCounts,
-      tracing: parts.tracer.map(TraceCounts.init))
+      tracing: parts.tracer.map(TraceCounts.init), mirrors: parts.mirrors.all)
     return .text(page.text(), mediaType: PrometheusText.mediaType)
   }
 

@@ -82,6 +82,7 @@ package final class FerryServer: Sendable {
     parts.memory = MemoryBudget(limit: configuration.memoryBudget)
     parts.crossOrigin = CrossOriginRule(configuration.allowedOrigins)
     parts.tracer = configuration.tracer
+    parts.mirrors = configuration.mirrors
     parts.addressStreamLimit = configuration.addressStreamLimit
     parts.streamLimit = configuration.streamLimit ?? max(1, configuration.connectionLimit / 2)
     let service = SyncService(parts)

@@ -64,6 +64,8 @@ package struct FerryServerConfiguration: Sendable {
   package var log: ServiceLog
   /// Exports the spans of requests; `nil` for none.
   package var tracer: Tracer?
+  /// The figures of mirrors that run in this process.
+  package var mirrors = MirrorGauges()
 
   /// - Parameter log: The log of the server; see the properties for the rest.
   package init(listen: ListenAddress, store: StoreLocation, log: ServiceLog) {

@@ -1,0 +1,135 @@
+import FerryPostgres
+import FerryProtocol
+
+/// A table whose writes the mirror cannot record any more, because its definition has changed. The mirror then
+/// carries no row of any table: it could undo a write that it has not seen.
+package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
+  /// Empty if several tables may be the reason.
+  package var table: String
+  package var reason: String
+
+  package var description: String { (table.isEmpty ? "" : "table \(table): ") + reason }
+
+  /// The SQL that notes a stop in the transaction of the program's write. One note is enough.
+  static func note(of mirror: Int64, _ table: Name) -> String {
+    """
+    INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason)
+          SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM
+          WHERE NOT EXISTS (SELECT FROM \(MirrorSQL.ledger).stops s
+            WHERE s.mirror = \(mirror) AND s.tab = \(quoted(postgres: table.text)));
+        PERFORM pg_notify('\(MirrorLedger.channel)', '\(mirror)');
+    """
+  }
+}
+
+/// The error of a mirror that has stopped itself.
+package struct MirrorStopped: Error, CustomStringConvertible {
+  package let name: String
+  package let stops: [MirrorStop]
+
+  package init(name: String, stops: [MirrorStop]) { (self.name, self.stops) = (name, stops) }
+
+  package var description: String {
+    let shown = stops.map(\.description).joined(separator: "; ")
+    return "writes of programs are not recorded any more: \(shown)"
+  }
+
+  /// The next step of a user.
+  package var wayOut: String {
+    "give the tables their former names and types, and run "
+      + "`ferryd mirror verify \(name) --repair space`: the space gets the tables' rows; "
+      + "or remove the mirror, and adopt the tables as they are now"
+  }
+}
+
+/// Tables whose writes are not recorded. All calls block.
+extension MirrorLedger {
+  /// Returns the tables whose writes are not recorded: programs' writes have noted it, or the table, a column
+  /// or the triggers are gone.
+  func stops(_ connection: PostgresConnection) throws -> [MirrorStop] {
+    let rows = try connection.query(
+      PostgresStatement(
+        "mirror_stops",
+        """
+        SELECT tab, min(reason), bool_or(is_new) FROM (
+          SELECT tab, reason, false AS is_new FROM ferry_mirror.stops WHERE mirror = $1
+          UNION ALL
+          SELECT c.tab, CASE WHEN r.oid IS NULL THEN 'the table is gone'
+            WHEN l.names IS NOT NULL THEN 'column ' || l.names || ' is gone'
+            ELSE 'triggers of the mirror are gone or disabled' END,
+            r.oid IS NULL OR l.names IS NULL
+          FROM ferry_mirror.recorded c CROSS JOIN LATERAL (
+            SELECT to_regclass(c.target)::oid AS oid) r
+          CROSS JOIN LATERAL (
+            SELECT string_agg(n, ', ') AS names FROM unnest(c.columns) n
+            WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+              WHERE a.attrelid = r.oid AND a.attname = n AND NOT a.attisdropped)) l
+          WHERE c.mirror = $1 AND (r.oid IS NULL OR l.names IS NOT NULL
+            OR c.triggers > (SELECT count(*) FROM pg_catalog.pg_trigger g
+              WHERE g.tgrelid = r.oid AND g.tgfoid = to_regproc(c.function)
+                AND g.tgenabled <> 'D'))) s
+        GROUP BY tab ORDER BY tab
+        """), [.int8(number)])
+    // Nothing else records that writes may have been missed.
+    for row in rows where try row.bool(2) {
+      try note(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
+    }
+    return try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
+  }
+
+  /// Notes a stop until ``resume(_:)``.
+  func note(_ stop: MirrorStop, _ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once(
+        """
+        INSERT INTO ferry_mirror.stops(mirror, tab, reason) SELECT $1, $2, $3
+        WHERE NOT EXISTS (SELECT FROM ferry_mirror.stops WHERE mirror = $1 AND tab = $2)
+        """), [.int8(number), .text(stop.table), .text(stop.reason)])
+  }
+
+  /// Makes the next round make all functions and triggers again.
+  func forgetLayout(_ connection: PostgresConnection) throws {
+    try connection.execute(
+      single: "UPDATE ferry_mirror.mirrors SET layout = '' WHERE number = \(number)")
+  }
+
+  /// Ends the stops: both sides were compared.
+  func resume(_ connection: PostgresConnection) throws {
+    try connection.execute(single: "DELETE FROM ferry_mirror.stops WHERE mirror = \(number)")
+  }
+
+  /// Notes why the mirror cannot read or write its tables as they are; `nil` if it can.
+  func note(fault: String?, _ connection: PostgresConnection) throws {
+    _ = try connection.query(
+      .once("UPDATE ferry_mirror.mirrors SET fault = $2 WHERE number = $1 AND fault <> $2"),
+      [.int8(number), .text(fault ?? "")])
+  }
+
+  /// Enters the tables whose writes are recorded.
+  func enter(_ sql: [MirrorSQL], _ connection: PostgresConnection) throws {
+    try connection.execute(single: "DELETE FROM ferry_mirror.recorded WHERE mirror = \(number)")
+    for sql in sql {
+      let space = sql.table.adoption?.space.map { Name($0.name) }
+      let columns = sql.table.all.map(\.name).filter { $0 != space } + (space.map { [$0] } ?? [])
+      _ = try connection.query(
+        .once(
+          """
+          INSERT INTO ferry_mirror.recorded(mirror, tab, target, function, triggers, columns)
+          VALUES ($1, $2, $3, $4, $5, $6)
+          """),
+        [
+          .int8(number), .text(sql.table.name.text), .text(sql.target), .text(sql.function),
+          .int8(sql.table.adoption?.space == nil ? 2 : 4),
+          .array(PostgresArray(columns.map { Optional($0.text) })),
+        ])
+    }
+  }
+}
+
+extension PostgresError {
+  /// Whether a definition is the reason: a name is gone, or a type has changed. An error in a trigger concerns
+  /// its row, and a right may be given meanwhile.
+  var isAboutDefinition: Bool {
+    kind == .server && sqlState?.begins(with: "42") == true && sqlState != "42501" && !isAboutRow
+  }
+}

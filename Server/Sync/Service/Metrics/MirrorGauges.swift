@@ -1,0 +1,30 @@
+import Synchronization
+
+/// The figures of a mirror that this process runs.
+package struct MirrorGauge: Sendable, Equatable {
+  /// Rows that the space does not have as programs have written them.
+  package var unsent: Int64
+  /// Rows of the space that the tables cannot hold.
+  package var deferred: Int64
+  /// Whether it has stopped itself.
+  package var isStopped: Bool
+
+  package init(unsent: Int64, deferred: Int64, isStopped: Bool) {
+    (self.unsent, self.deferred, self.isStopped) = (unsent, deferred, isStopped)
+  }
+}
+
+/// The figures of all mirrors that this process runs, by their names, for `GET /metrics`.
+package final class MirrorGauges: Sendable {
+  private let gauges = Mutex<[String: MirrorGauge]>([:])
+
+  package init() {}
+
+  /// The figures after the last round of each mirror.
+  package var all: [String: MirrorGauge] { gauges.withLock { $0 } }
+
+  /// Replaces the figures of a mirror.
+  package func show(_ gauge: MirrorGauge, of name: String) {
+    gauges.withLock { $0[name] = gauge }
+  }
+}
