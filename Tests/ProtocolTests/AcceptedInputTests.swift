@@ -93,6 +93,42 @@ struct AcceptedInputTests {
     #expect(throws: MalformedMessage.self) { try read("b", "a", "b") }
   }
 
+  @Test(
+    "a state that would be stored as another one is refused",
+    arguments: [
+      [#""kind":"delete","data":{"a":1}"#],
+      [#""kind":"delete","data":{}"#],
+      [#""kind":"delete","shared":"2""#],
+      [#""kind":"insert","shared":"2","data":{"a":1}"#],
+      [#""kind":"insert","data":{"a":1}"#, #""kind":"delete""#],
+      [#""kind":"delete""#, #""kind":"insert","shared":"2","data":{"a":1}"#],
+      [#""data":{"a":1}"#, #""kind":"delete","shared":"2""#],
+      [#""data":{"a":1}"#, #""data":{"b":1}"#],
+      [#""kind":"insert","data":{}"#, #""origin":"4","kind":"insert","data":{}"#],
+      [#""kind":"delete""#, #""origin":"4","kind":"delete""#],
+      [#""origin":"4","data":{"a":1}"#, #""data":{"b":1}"#],
+    ])
+  func otherState(_ writes: [String]) {
+    let head = #"{"sequence":"3","time":"0199c82cc0010000","device":"\#(Self.device)","#
+    let json = "[" + writes.map { head + $0 + "}" }.joined(separator: ",") + "]"
+    #expect(throws: MalformedMessage.self) {
+      try Array(json.utf8).withUnsafeBytes { try RecordState(decoding: $0, limits: .standard) }
+    }
+  }
+
+  @Test("a change with a delete beside other writes is refused")
+  func deleteWithOthers() throws {
+    let page = try ProjectFiles.text("Protocol/fixtures/pages/tombstone.json")
+    #expect(try FixtureTests.page(Array(page.utf8)).1.count == 1)
+    let write = #"{"sequence":"11","time":"0199c82cc3840000","device":"\#(Self.device)","data":{}}"#
+    let insert = write.replacing(#""data""#, with: #""kind":"insert","data""#)
+    let column = write.replacing("{}", with: #"{"a":1}"#)
+    for other in [insert, column] {
+      let crowded = page.replacing(#""writes":["#, with: #""writes":["# + other + ",")
+      #expect(throws: MalformedMessage.self) { try FixtureTests.page(Array(crowded.utf8)) }
+    }
+  }
+
   @Test("unknown members of answers, pages and infos are ignored")
   func laterServers() throws {
     let added = #"{"later":[{"x":"\u0041"}],"#

@@ -270,6 +270,9 @@ extension JSONReader {
     guard let sequence, let table, let record else {
       throw malformed("a change without sequence, table or record")
     }
+    guard state.deleted == nil || state.inserted == nil && state.columns.isEmpty else {
+      throw malformed("a delete is not the only write of its record")
+    }
     return Change(
       sequence: sequence, key: RecordKey(table: table, record: record), state: state)
   }

@@ -137,8 +137,13 @@ extension JSONReader {
   package mutating func recordState(limits: Limits) throws(MalformedMessage) -> RecordState {
     var state = RecordState()
     var count = 0
+    var last: WriteKey?
     try array { (reader) throws(MalformedMessage) in
-      try reader.write(into: &state, limits: limits)
+      let key = try reader.write(into: &state, limits: limits)
+      if let last, !(last < key) {
+        throw reader.malformed("a record's writes are not in the order of sequence and stamp")
+      }
+      last = key
       count += 1
     }
     // A single write has been looked at.
@@ -149,15 +154,20 @@ extension JSONReader {
     return state
   }
 
+  /// Reads a write. Refuses one that ``RecordState`` cannot hold as it is: the state would be stored
+  /// and sent as another one.
+  ///
+  /// - Returns: Its place.
   private mutating func write(
     into state: inout RecordState, limits: Limits
-  ) throws(MalformedMessage) {
+  ) throws(MalformedMessage) -> WriteKey {
     var sequence: SequenceNumber?
     var time: HybridTimestamp?
     var device: DeviceID?
     var origin: SequenceNumber?
     var shared: SequenceNumber = 0
     var kind: OperationKind = .update
+    var hasData = false
     let first = state.columns.count
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
@@ -168,6 +178,7 @@ extension JSONReader {
       case "shared": shared = try reader.sequence()
       case "kind": kind = OperationKind(try reader.word()) ?? .update
       case "data":
+        hasData = true
         if first == 0 { state.columns.reserveCapacity(reader.recent?.count ?? 0) }
         state.columns.removeSubrange(first...)
         // Stamp and sequence may come behind the data; they are filled in below.
@@ -188,9 +199,17 @@ extension JSONReader {
     let stamp = Stamp(time: time, device: device)
     let sequenced = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
     switch kind {
-    case .insert: state.inserted = sequenced
-    case .delete: state.deleted = sequenced
+    case .insert:
+      guard state.inserted == nil else { throw malformed("a record has two inserts") }
+      state.inserted = sequenced
+    case .delete:
+      guard state.deleted == nil else { throw malformed("a record has two deletes") }
+      guard !hasData else { throw malformed("a delete has no data") }
+      state.deleted = sequenced
     case .update, .batch: break
+    }
+    guard shared == 0 || kind == .update || kind == .batch else {
+      throw malformed("an insert or a delete is not shared by several devices")
     }
     for index in first..<state.columns.count {
       state.columns[index].stamp = stamp
@@ -198,6 +217,8 @@ extension JSONReader {
       state.columns[index].origin = sequenced.origin
       state.columns[index].shared = shared
     }
+    return WriteKey(
+      sequence: sequence, stamp: stamp, origin: sequenced.origin, shared: shared)
   }
 }
 

@@ -126,7 +126,7 @@ extension FuzzTarget {
   private static let problem = FuzzTarget(name: "problem", fixtures: ["problems"]) { bytes in
     guard let problem = Problem(decoding: bytes) else { return "refused" }
     let written = problem.encoded()
-    guard Problem(decoding: written)?.encoded() == written else {
+    guard let same = Problem(decoding: written), same == problem, same.encoded() == written else {
       throw FuzzFinding("the written problem is not read back")
     }
     return "read \(problem.code.rawValue)"
