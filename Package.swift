@@ -105,11 +105,11 @@ let package = Package(
     library("FerryPlatform", "Ground/Platform"),
     library("FerryExecutors", "Ground/Executors"),
     library("FerrySQLite", "Ground/SQLite", needs: ["CFerrySQLite", "FerryPlatform"]),
-    library("FerryTracing", "Ground/Tracing", needs: ["FerryProtocol"]),
+    library("FerryTracing", "Ground/Tracing", needs: ["FerryProtocol", "FerryPlatform"]),
     library("FerryStoredValues", "Ground/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
     library(
       "FerryCompression", "Ground/Compression",
-      needs: [optional("CFerryZstd", trait: "Zstd"), "CFerryZlib"]),
+      needs: [optional("CFerryZstd", trait: "Zstd"), "CFerryZlib", "FerryPlatform"]),
     library(
       "FerryCryptography", "Ground/Cryptography",
       needs: [.target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))]),
@@ -136,12 +136,14 @@ let package = Package(
       ]),
     library(
       "FerryPersistence", "Client/Persistence",
-      needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors"]),
+      needs: [
+        "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors", "FerryPlatform",
+      ]),
     library(
       "FerrySyncClient", "Client/Sync",
       needs: [
         "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
-        "FerryCompression", "FerryExecutors", "FerryTracing",
+        "FerryCompression", "FerryExecutors", "FerryTracing", "FerryPlatform",
       ]),
     library(
       "FerryFiles", "Client/Files",
@@ -161,7 +163,7 @@ let package = Package(
       "Ferry", "Client/Ferry",
       needs: [
         "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryFiles",
-        "FerryNetworking", "FerryPatches", "FerryProtocol",
+        "FerryNetworking", "FerryPatches", "FerryProtocol", "FerryPlatform",
       ]),
     // Pages of a web app over the client: its bundle, its bridge, and the services that it may call.
     library(
@@ -173,8 +175,8 @@ let package = Package(
       resources: [.embedInCode("Bridge/ferry.js"), .embedInCode("Bridge/ferry.d.ts")]),
     library(
       "FerrySQLiteExtension", "Client/SQLiteExtension",
-      needs: ["FerrySyncClient", "FerrySQLite"]),
-    library("FerryTableImport", "Client/Import", needs: ["FerryProtocol"]),
+      needs: ["FerrySyncClient", "FerrySQLite", "FerryPlatform"]),
+    library("FerryTableImport", "Client/Import", needs: ["FerryProtocol", "FerryPlatform"]),
     command(
       "FerryCommand", "Client/FerryCommand",
       needs: [
@@ -187,17 +189,22 @@ let package = Package(
     command("FerryCourses", "Examples/Courses", needs: ["Ferry"]),
 
     // Server.
-    library("FerryHTTPServer", "Server/HTTP", needs: ["CFerryMicroHTTPD", "FerryCompression"]),
+    library(
+      "FerryHTTPServer", "Server/HTTP",
+      needs: ["CFerryMicroHTTPD", "FerryCompression", "FerryPlatform"]),
     library(
       "FerryPostgres", "Server/Postgres",
-      needs: ["CFerryPostgres", "FerryProtocol", "FerryExecutors"]),
+      needs: ["CFerryPostgres", "FerryProtocol", "FerryExecutors", "FerryPlatform"]),
     library(
       "FerryMissionServer", "Server/Missions",
       needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
     // Missions' content in an S3-compatible store, whose client it is.
     library(
       "FerryObjectStore", "Server/ObjectStore",
-      needs: ["FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTransport"]),
+      needs: [
+        "FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTransport",
+        "FerryPlatform",
+      ]),
     library(
       "FerryConsole", "Server/Console",
       resources: consolePage.map { .embedInCode("Page/\($0)") }),
@@ -207,7 +214,7 @@ let package = Package(
         "FerryConsole",
         "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryHTTPServer",
         "FerryCryptography",
-        "FerryExecutors", "FerryMissionServer", "FerryTracing",
+        "FerryExecutors", "FerryMissionServer", "FerryTracing", "FerryPlatform",
       ]),
     // A device of a space whose tables are in PostgreSQL.
     library(

@@ -24,14 +24,12 @@ OWN_SQL = {
     "Proving/FerryBench": "the benchmarks write SQL of their own tables",
     "Tests": "tests write their own SQL",
 }
-# Folders whose texts are cut by bytes. Others read the command line, the environment or files of this user.
-STRICT = [
-    "Server/Mirror", "Server/Missions/FolderListing.swift", "Server/Missions/MediaType.swift",
-    "Client/Shell/Bundle/BundlePath.swift", "Client/Shell/Services/Service.swift",
-    "Client/Shell/Access", "Client/Persistence/StatementGuard.swift",
-    "Client/FerryCommand/CommandHint.swift", "Client/FerryCommand/WaitingTables.swift",
-    "Protocol/FerryProtocol/Identifiers", "Protocol/FerryProtocol/Schema", "Ground/Platform",
-]
+# Folders whose texts are the project's own: figures, reports and samples of programs that no user runs.
+OWN_TEXT = {
+    "Proving": "the instruments read output of their own programs",
+    "Examples": "samples read their own command line",
+    "Tests": "tests compare texts that they make",
+}
 # The only files that double quotes.
 QUOTING = {
     "Protocol/FerryProtocol/Identifiers/SQLQuoting.swift", "Ground/Platform/ShellQuoting.swift",
@@ -59,11 +57,26 @@ DOUBLING = re.compile(
     r"""(separator|with): ("''"|"\\"\\""|"'\\\\''")|"'" \+|\+ "'"|"\\"" \+ (?!")|\+ "\\"" ?\+?$"""
 )
 CHARACTERS = re.compile(
-    r"\.(components\(separatedBy:|split\((separator: \"|whereSeparator:|maxSplits:)|contains\(\"|hasPrefix\b|"
+    r"\.(components\(|split\(($|separator: \"|whereSeparator:|maxSplits:)|contains\(\"|hasPrefix\b|"
     r"hasSuffix\b|(firstIndex|lastIndex)\(of: \"|replacingOccurrences|replacing\(\"|trimmingCharacters|"
     r"range\(of: \"|lowercased\(\)|uppercased\(\)|caseInsensitiveCompare)"
+    r"|\[\"[^\]]*\]\.contains\(where: \w+\.contains\)"
+    # Closures and operators over one character.
+    r"|\b(prefix|drop|filter|split|allSatisfy|firstIndex|lastIndex|count)"
+    r"(\(while:|\(where:)? ?\(?\{ ?\$0 [!=]= \"(\\?.)\""
+    r"|\.(first|last)\??\)? [!=]= \"\\?.\""
+    r"|(\$0|[( ]\\)\.(isWhitespace|isNewline|isLetter|isHexDigit)\b"
 )
-OF_BYTES = re.compile(r"\butf8\b|\bbytes\b")
+# Text that a value of the program's own makes: the name of a case, or a UUID.
+OWN_VALUE = re.compile(r"\b(rawValue|uuidString)\b")
+# A regular expression with a class that reads characters, or digits and letters of all scripts.
+BY_CHARACTER = re.compile(r"(?<![\w)])/[^/\s](\\/|[^/])*(\\[dswDSW]|\[\^)(\\/|[^/])*/")
+# The content of a text in the source.
+STRING = re.compile(r'"(\\.|[^"\\])*"')
+OF_SCALARS = re.compile(r"matchingSemantics\(\.unicodeScalar\)")
+OF_BYTES = re.compile(r"\butf8\b|\b[bB]ytes\b|\bunicodeScalars\b|UInt8\(ascii")
+# They read characters also beside bytes.
+ALWAYS = re.compile(r"\.(lowercased\(\)|uppercased\(\)|hasPrefix\(|hasSuffix\()")
 MARKER = re.compile(r"// text: \S+ \S+")
 
 
@@ -173,12 +186,18 @@ def check(path, source):
         places += sql_findings(source)
     lines = source.split("\n")
     offset = 0
-    strict = within(path, STRICT)
-    for line in lines:
+    strict = not within(path, OWN_TEXT)
+    for index, line in enumerate(lines):
         code = re.sub(r"(^|\s)//.*", "", line)
         if path not in QUOTING and not within(path, OWN_SQL) and DOUBLING.search(code):
             places.append((offset, "quotes by hand: write quoted(…) or shellQuoted"))
-        if strict and CHARACTERS.search(code) and not OF_BYTES.search(code):
+        if strict and BY_CHARACTER.search(code) and not OF_SCALARS.search(code):
+            places.append((offset, "matches characters: add .matchingSemantics(.unicodeScalar)"))
+        plain = STRING.sub('""', code)
+        if plain.endswith(".split("):
+            plain += STRING.sub('""', " ".join(lines[index + 1:index + 2]))
+        is_text = strict and not OWN_VALUE.search(code)
+        if is_text and (ALWAYS.search(plain) or CHARACTERS.search(code) and not OF_BYTES.search(plain)):
             places.append((offset, "cuts or compares characters: use ByteText or utf8"))
         offset += len(line) + 1
     findings = []

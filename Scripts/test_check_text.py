@@ -81,7 +81,7 @@ class SQL(unittest.TestCase):
 
 
 class Characters(unittest.TestCase):
-    def test_each_function_of_characters_is_found_in_strict_folders(self):
+    def test_each_function_of_characters_is_found_in_the_product(self):
         for call in [
             'split(separator: "/")', 'split(whereSeparator: \\.isWhitespace)', 'hasPrefix("-")', 'hasSuffix(".x")',
             'components(separatedBy: "/")', 'contains("..")', 'firstIndex(of: ":")', 'replacing("a", with: "b")',
@@ -89,6 +89,21 @@ class Characters(unittest.TestCase):
         ]:
             self.assertEqual(lines(f"let parts = text.{call}"), [1], call)
             self.assertEqual(lines(f"let parts = text.{call}", "Proving/Else.swift"), [], call)
+
+    def test_closures_over_characters_and_classes_of_all_scripts_are_found(self):
+        for code in [
+            'text.prefix { $0 != ";" }', 'text.drop(while: { $0 == " " })', 'text.filter { $0 != "\\t" }',
+            'text.allSatisfy(\\.isWhitespace)', 'text.last == "\\n"', 'text.split(',
+            'text.hasPrefix("bytes=")', "host.lowercased().utf8", '["INT", "CHAR"].contains(where: type.contains)',
+            r"text.wholeMatch(of: /[+-]?\d+/)", "text.firstMatch(of: /<title[^>]*>/)",
+        ]:
+            self.assertEqual(lines(f"let a = {code}"), [1], code)
+        for code in [
+            'text.utf8.prefix { $0 != 0x3B }', 'text.until(";")', "kind.rawValue.uppercased()",
+            "UUID().uuidString.lowercased()", "text.wholeMatch(of: /[0-9]+/)",
+            r"text.wholeMatch(of: /\s*/.matchingSemantics(.unicodeScalar))", "values.filter { $0 != 7 }",
+        ]:
+            self.assertEqual(lines(f"let a = {code}"), [], code)
 
     def test_functions_of_bytes_pass(self):
         for code in ['text.utf8.split(separator: 0x2F)', 'text.parts(at: "/")', 'text.begins(with: "-")']:
@@ -114,7 +129,7 @@ class Programs(unittest.TestCase):
 
     def test_folders_with_exceptions_exist(self):
         root = SCRIPT.parent.parent
-        for place in [*check_text.OWN_SQL, *check_text.STRICT, *check_text.QUOTING]:
+        for place in [*check_text.OWN_SQL, *check_text.OWN_TEXT, *check_text.QUOTING]:
             self.assertTrue(root.joinpath(place).exists(), place)
 
 

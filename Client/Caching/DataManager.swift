@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 import Foundation
 
 /// The source of an application's data: missions, caches and the network behind one interface.
@@ -139,7 +140,7 @@ public struct DataManager: Sendable {
       base = request.base
       path = request.path
       query = request.query
-      fields = request.headers.fields.map { $0.name.lowercased() + ":" + $0.value }
+      fields = request.headers.fields.map { $0.name.lowercasedASCII + ":" + $0.value }
       rule = String(describing: request.cache)
       limits = [
         String(describing: request.timeout), String(describing: request.connectTimeout),

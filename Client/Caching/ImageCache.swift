@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// Images by their address, from the first source that has them: a mission, the cache, or the
 /// network.
@@ -150,9 +151,9 @@ enum ImageKind {
   /// Returns the media type that the server names. If it names none, or only
   /// `application/octet-stream`, the first bytes decide. `nil` if the answer is not an image.
   static func mediaType(of response: NetworkResponse) -> String? {
-    let named = (response.headers["Content-Type"] ?? "").prefix { $0 != ";" && $0 != "," }
-    let type = FieldList.trimmed(named).lowercased()
-    if type.hasPrefix("image/") { return type }
+    let named = (response.headers["Content-Type"] ?? "").until(";", ",")
+    let type = FieldList.trimmed(named).lowercasedASCII
+    if type.begins(with: "image/") { return type }
     guard type.isEmpty || type == "application/octet-stream" || type == "binary/octet-stream" else {
       return nil
     }

@@ -1,4 +1,5 @@
 import CFerryCurl
+import FerryPlatform
 
 /// The reason why TLS failed, as far as the user can act on it.
 enum HandshakeFault: Equatable {
@@ -81,6 +82,6 @@ enum HandshakeFault: Equatable {
   /// network may be the reason, and another attempt may succeed. A failure of TLS itself has one of
   /// OpenSSL's error numbers.
   static func isBreak(_ text: String) -> Bool {
-    !text.contains("error:") || text.contains("unexpected eof")
+    !text.has("error:") || text.has("unexpected eof")
   }
 }

@@ -1,6 +1,7 @@
 import FerryCaching
 import FerryMissions
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerrySyncClient
 
@@ -71,7 +72,7 @@ extension Replica {
         throw TransportError(.other, String(describing: error))
       }
       let address = server.address
-      let url = address.url.hasSuffix("/") ? String(address.url.dropLast()) : address.url
+      let url = address.url.ends(with: "/") ? String(address.url.dropLast()) : address.url
       var base = BaseURL(url)
       if let token { base.headers["Authorization"] = "Bearer \(token)" }
       // A client is a small value around the transport, and the transport keeps the connections.

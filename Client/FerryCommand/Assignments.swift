@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import FerryProtocol
 
 /// The values of `--set COLUMN=VALUE`.
@@ -16,7 +17,7 @@ enum Assignments {
   static func read(_ assignments: [String]) throws -> [Column] {
     var columns: [Column] = []
     for assignment in assignments {
-      let parts = assignment.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let parts = assignment.parts(at: "=", most: 2)
       guard parts.count == 2, !parts[0].isEmpty else {
         throw UsageError(
           .invalidValue, "--set \(assignment) sets nothing", why: "there is no COLUMN= in it",

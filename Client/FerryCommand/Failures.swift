@@ -157,7 +157,7 @@ extension Problem: CommandFailureConvertible {
       default: "see `ferry log` and `ferry status`"
       }
     return CommandFailure(
-      code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
+      code.title.prefix(1).lowercasedASCII + code.title.dropFirst(), why: detail, next: next,
       status: status, code: code.rawValue)
   }
 }

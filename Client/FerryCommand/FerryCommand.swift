@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 
 /// The command `ferry`: a device on the command line.
 enum FerryCommand {
@@ -96,7 +97,7 @@ enum FerryCommand {
   static func authorities(_ arguments: ParsedArguments) throws -> String? {
     guard let path = arguments.stringIfPresent("ca"), !path.isEmpty else { return nil }
     let text = String(decoding: try FileAccess.contents(of: path), as: UTF8.self)
-    guard text.contains("-----BEGIN CERTIFICATE-----") else {
+    guard text.has("-----BEGIN CERTIFICATE-----") else {
       throw CommandFailure(
         "\(path) contains no certificate", why: "--ca and FERRY_CA name a PEM file",
         next: "`openssl x509 -in FILE -out FILE.pem` converts a file to PEM", status: .usage,

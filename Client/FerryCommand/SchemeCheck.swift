@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import Foundation
 
 /// Finds out after a failure whether the server's address has the wrong scheme: `https` for a
@@ -103,7 +104,7 @@ struct SchemeAddress: Equatable {
   /// Reads an absolute address; `nil` for anything else. Leaves out its query and its user.
   init?(_ url: String) {
     guard var parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
-      let scheme = parts.scheme?.lowercased(), scheme == "http" || scheme == "https"
+      let scheme = parts.scheme?.lowercasedASCII, scheme == "http" || scheme == "https"
     else { return nil }
     isSecure = scheme == "https"
     parts.port = parts.port ?? (isSecure ? 443 : 80)

@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 
 extension FerryCommand {
   static let initialise = CommandSpec(
@@ -35,7 +36,7 @@ extension FerryCommand {
     ]
   ) { arguments in
     let url = try arguments.string("server")
-    guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
+    guard url.begins(with: "http://") || url.begins(with: "https://") else {
       throw CommandFailure(
         "--server is not a web address", why: "'\(url)' has no http:// or https://",
         next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")
@@ -305,7 +306,7 @@ extension FerryCommand {
     let replica = try await open(arguments)
     let table = Name(try arguments.string("TABLE"))
     let tracked = try await replica.trackedLocals()
-    guard tracked.contains(where: { $0.text.lowercased() == table.text.lowercased() }) else {
+    guard tracked.contains(where: { $0.text.lowercasedASCII == table.text.lowercasedASCII }) else {
       throw CommandFailure(
         "table \(table) is not tracked in this space",
         why: "tracked are: \(BoundedList.names(tracked.map(\.text)))",

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The character between the fields of a CSV file: one of ASCII that is no letter, digit, quote or
 /// line end.
 ///
@@ -14,7 +16,7 @@ package struct CSVSeparator: Sendable, Equatable {
 
   /// Reads one character, or the word `tab`; `nil` for anything else.
   package init?(_ text: String) {
-    if text.lowercased() == "tab" {
+    if text.lowercasedASCII == "tab" {
       self = .tab
       return
     }
@@ -26,7 +28,7 @@ package struct CSVSeparator: Sendable, Equatable {
 
   /// Returns the usual separator of a file with this name: a tab for `.tsv`.
   package static func guess(path: String) -> CSVSeparator {
-    path.lowercased().hasSuffix(".tsv") ? .tab : .comma
+    path.lowercasedASCII.ends(with: ".tsv") ? .tab : .comma
   }
 
   private static func isUsable(_ byte: UInt8) -> Bool {

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The format of a file's rows.
@@ -11,10 +12,10 @@ package enum ImportFormat: String, Sendable, CaseIterable {
 
   /// Returns the format by the file's name or, if that is unknown, by the first byte.
   package static func guess(path: String, firstByte: UInt8?) -> ImportFormat {
-    let name = path.lowercased()
-    if name.hasSuffix(".csv") || name.hasSuffix(".tsv") { return .csv }
-    if name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") { return .jsonl }
-    if name.hasSuffix(".json") { return .json }
+    let name = path.lowercasedASCII
+    if name.ends(with: ".csv") || name.ends(with: ".tsv") { return .csv }
+    if name.ends(with: ".jsonl") || name.ends(with: ".ndjson") { return .jsonl }
+    if name.ends(with: ".json") { return .json }
     return firstByte == 0x5B || firstByte == 0x7B ? .json : .csv
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Dates in HTTP header fields (RFC 9110 §5.6.7).
 package enum HTTPDate {
   private static let months = [
@@ -41,7 +43,7 @@ package enum HTTPDate {
   private static func seconds(
     year: Int64, month: Substring, day: Substring, time: Substring
   ) -> Int64? {
-    let clock = time.split(separator: ":", omittingEmptySubsequences: false)
+    let clock = time.parts(at: ":")
       .compactMap { number($0, digits: 2) }
     guard let month = months.firstIndex(of: String(month)), let day = number(day, digits: 2),
       1...31 ~= day, clock.count == 3, clock[0] < 24, clock[1] < 60, clock[2] <= 60

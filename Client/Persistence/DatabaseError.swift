@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerrySQLite
 
 /// SQLite rejected a statement.
@@ -24,7 +25,7 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
 
   package init(_ error: SQLiteError) {
     // Triggers of a tracked table call functions that only a replica's connection has.
-    let isReplica = error.message.hasPrefix("no such function: ferry_")
+    let isReplica = error.message.begins(with: "no such function: ferry_")
     self.init(
       isReplica
         ? "this file is a replica, and the table is tracked: the write would not be recorded. Open "

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerrySQLite
 import FerrySyncClient
 
@@ -32,7 +33,7 @@ public func loadFerryIntoSQLite(
   } catch {
     // An earlier load's function has put the name before its message.
     let reason = error.description
-    message?.pointee = host.copy(of: reason.hasPrefix("ferry: ") ? reason : "ferry: " + reason)
+    message?.pointee = host.copy(of: reason.begins(with: "ferry: ") ? reason : "ferry: " + reason)
     return SQLiteHost.failed
   }
 }

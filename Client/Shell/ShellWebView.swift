@@ -1,3 +1,5 @@
+import FerryPlatform
+
 #if canImport(WebKit)
   import Foundation
   import WebKit
@@ -46,7 +48,7 @@
     public func webView(
       _ webView: WKWebView, decidePolicyFor action: WKNavigationAction
     ) async -> WKNavigationActionPolicy {
-      action.request.url?.absoluteString.hasPrefix(origin) == true ? .allow : .cancel
+      action.request.url?.absoluteString.begins(with: origin) == true ? .allow : .cancel
     }
 
     /// Reports a page whose process has ended, and loads the last good version.

@@ -41,7 +41,7 @@ public enum DestinationRule: Sendable, Equatable {
     if let literal = NetworkAddress(literal: destination.host) {
       return literal.isPublic ? nil : Self.refusal(of: destination)
     }
-    let name = destination.host.lowercased().utf8
+    let name = destination.host.lowercasedASCII.utf8
     let isLocal = ["localhost", ".localhost", ".local", ".internal"].contains { suffix in
       name.elementsEqual(suffix.utf8)
         || suffix.utf8.first == UInt8(ascii: ".")
@@ -58,6 +58,6 @@ public enum DestinationRule: Sendable, Equatable {
   }
 
   private static func areEqual(_ left: String, _ right: String) -> Bool {
-    left.lowercased().utf8.elementsEqual(right.lowercased().utf8)
+    left.lowercasedASCII.utf8.elementsEqual(right.lowercasedASCII.utf8)
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The parts of an address that the transport itself needs; curl reads the rest.
 package struct RequestAddress: Equatable {
   /// Whether the scheme is https.
@@ -12,7 +14,8 @@ package struct RequestAddress: Equatable {
 
   /// Whether both have the same scheme, host and port (RFC 6454 §5).
   package func hasSameOrigin(as other: RequestAddress) -> Bool {
-    isSecure == other.isSecure && port == other.port && host.lowercased() == other.host.lowercased()
+    isSecure == other.isSecure && port == other.port
+      && host.lowercasedASCII == other.host.lowercasedASCII
   }
 
   /// Reads an absolute address; throws kind `badAddress`.
@@ -26,7 +29,7 @@ package struct RequestAddress: Equatable {
     guard bytes[colon...].starts(with: "://".utf8) else {
       throw TransportError(.badAddress, "“\(url)” is not an address: it needs http:// or https://")
     }
-    let scheme = url[..<colon].lowercased()
+    let scheme = url[..<colon].lowercasedASCII
     guard scheme == "http" || scheme == "https" else {
       throw TransportError(.badAddress, "“\(scheme)” addresses are not supported")
     }

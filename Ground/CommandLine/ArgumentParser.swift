@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The request of a command line.
 package enum ParsedCommand: Sendable, Equatable {
   /// Run the command at `path`.
@@ -52,9 +54,9 @@ struct ArgumentParser {
         return .help(trail[0].trail(along: pathAhead).map(\.name))
       } else if word == "--version", trail[0].version != nil {
         return .version
-      } else if word.hasPrefix("--") {
+      } else if word.begins(with: "--") {
         try takeLong(word)
-      } else if word.hasPrefix("-"), word != "-", !isNegativeNumber(word) {
+      } else if word.begins(with: "-"), word != "-", !isNegativeNumber(word) {
         try takeShort(word)
       } else if let help = try takePlain(word) {
         return help
@@ -65,7 +67,7 @@ struct ArgumentParser {
 
   /// The names on the trail and the words still to come that may be commands.
   private var pathAhead: [String] {
-    trail.dropFirst().map(\.name) + words.filter { !$0.hasPrefix("-") }
+    trail.dropFirst().map(\.name) + words.filter { !$0.begins(with: "-") }
   }
 
   // MARK: Words
@@ -87,7 +89,7 @@ struct ArgumentParser {
   }
 
   private func helpPath() throws(UsageError) -> [String] {
-    let names = words.filter { !$0.hasPrefix("-") }
+    let names = words.filter { !$0.begins(with: "-") }
     let target = command.trail(along: names)
     if target.count <= names.count, let end = target.last {
       let above = (trail.dropLast() + target).map(\.name).joined(separator: " ")
@@ -98,18 +100,18 @@ struct ArgumentParser {
   }
 
   private mutating func takeLong(_ word: String) throws(UsageError) {
-    let parts = word.dropFirst(2).split(
-      separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = Substring(word.utf8.dropFirst(2)).parts(at: "=", most: 2)
     let name = String(parts[0])
     let attached = parts.count == 2 ? String(parts[1]) : nil
     if let option = option(named: name) {
       try add(attached, to: option, written: "--\(name)")
       return
     }
-    let isNegation = name.hasPrefix("no-")
     if let flag = flag(named: name) {
       flags[flag.name, default: 0] += 1
-    } else if isNegation, let flag = flag(named: String(name.dropFirst(3))), flag.isNegatable {
+    } else if let negated = name.rest(after: "no-"), let flag = flag(named: String(negated)),
+      flag.isNegatable
+    {
       flags[flag.name] = 0
     } else {
       throw unknownOption("--\(name)")
@@ -123,7 +125,7 @@ struct ArgumentParser {
     var letters = word.dropFirst()
     while let letter = letters.popFirst() {
       if let option = trail.lastValue(of: { $0.options.first { $0.short == letter } }) {
-        if letters.first == "=" { letters = letters.dropFirst() }
+        if let value = letters.rest(after: "=") { letters = value }
         let attached = letters.isEmpty ? nil : String(letters)
         try add(attached, to: option, written: "-\(letter)")
         return
@@ -141,7 +143,7 @@ struct ArgumentParser {
     guard let next = words.first else {
       throw .missingValue(written, option: option, follower: nil)
     }
-    if next.hasPrefix("-"), next != "-", !isNegativeNumber(next) {
+    if next.begins(with: "-"), next != "-", !isNegativeNumber(next) {
       throw .missingValue(written, option: option, follower: next)
     }
     return words.removeFirst()
@@ -162,8 +164,7 @@ struct ArgumentParser {
   }
 
   private func isNegativeNumber(_ word: String) -> Bool {
-    guard word.hasPrefix("-"), let digit = word.dropFirst().first else { return false }
-    return digit.isASCII && digit.isNumber
+    word.rest(after: "-")?.utf8.first.map { (0x30...0x39).contains($0) } ?? false
   }
 
   // MARK: Declarations in sight
@@ -200,7 +201,8 @@ struct ArgumentParser {
     }
     for (argument, words) in try assignPositionals() {
       let entry = ParsedArguments.Entry(
-        label: argument.name.uppercased(), values: words, source: words.isEmpty ? nil : .commandLine
+        label: argument.name.uppercasedASCII, values: words,
+        source: words.isEmpty ? nil : .commandLine
       )
       try check(entry, argument.kind)
       entries[argument.name] = entry
@@ -219,7 +221,7 @@ struct ArgumentParser {
       return ParsedArguments.Entry(label: label, values: given, source: .commandLine)
     }
     if let variable = option.environment, let text = environment[variable], !text.isEmpty {
-      let parts = option.isRepeated ? text.split(separator: ",").map(String.init) : [text]
+      let parts = option.isRepeated ? text.words(at: ",").map(String.init) : [text]
       return ParsedArguments.Entry(label: label, values: parts, source: .environment(variable))
     }
     return ParsedArguments.Entry(
@@ -289,7 +291,7 @@ extension FlagSpec {
   /// Returns whether its variable switches it on.
   func isOn(in environment: [String: String]) throws(UsageError) -> Bool {
     guard let variable = self.environment, let text = environment[variable] else { return false }
-    switch text.lowercased() {
+    switch text.lowercasedASCII {
     case "1", "true", "yes", "on": return true
     case "", "0", "false", "no", "off": return false
     default:

@@ -132,6 +132,7 @@ struct BashCompletion {
   /// before it is quoted.
   private func words(_ words: [String], _ function: String) -> String {
     let escaped = words.map { word in
+      // text: words of the program's own specification
       word.map { $0.isLetter || $0.isNumber || $0 == "-" ? "\($0)" : "\\\($0)" }.joined()
     }
     return "\(function)_words \(escaped.joined(separator: " ").shellQuoted) \"$cur\""

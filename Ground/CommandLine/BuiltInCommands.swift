@@ -59,6 +59,7 @@ extension CommandSpec {
 
   /// The shell function's name: `_ferry_bench` for `ferry-bench`.
   var completionFunction: String {
+    // text: the name of this program
     "_" + String(name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A failure as the user of a command reads it: an event, its cause, and the next step.
 package struct CommandFailure: Error, Sendable, Equatable {
   /// The failure, in a few words without a full stop.
@@ -45,7 +47,7 @@ package struct CommandFailure: Error, Sendable, Equatable {
   }
 
   private static func oneLine(_ text: String) -> String {
-    text.split(whereSeparator: \.isNewline).joined(separator: " ").escapedForTerminal
+    text.lines.joined(separator: " ").escapedForTerminal
   }
 }
 

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 extension CommandSpec {
   /// Returns mistakes in the declaration, for a test to expect none.
   ///
@@ -47,7 +49,7 @@ extension CommandSpec {
   private func shapeProblems(path: String) -> [String] {
     var found: [String] = []
     if run == nil, subcommands.isEmpty { found.append("\(path): does nothing") }
-    if !summary.hasSuffix(".") { found.append("\(path): the summary is not a sentence") }
+    if !summary.ends(with: ".") { found.append("\(path): the summary is not a sentence") }
     if Set(subcommands.map(\.name)).count < subcommands.count {
       found.append("\(path): a subcommand is declared twice")
     }

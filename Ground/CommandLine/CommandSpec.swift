@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A command declared as a value: the source of the parser, the help text and the shell completion.
 /// An option declared on a command is also accepted by every subcommand below it.
 package struct CommandSpec: Sendable {
@@ -181,7 +183,7 @@ package struct ArgumentSpec: Sendable, Equatable {
 
   /// `TABLE`, `[FILE]`, `TABLE…`, `[TABLE…]`.
   var usage: String {
-    let word = name.uppercased() + (isRepeated ? "…" : "")
+    let word = name.uppercasedASCII + (isRepeated ? "…" : "")
     return isRequired ? word : "[\(word)]"
   }
 }

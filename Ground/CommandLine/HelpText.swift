@@ -1,3 +1,5 @@
+import FerryPlatform
+
 extension CommandSpec {
   /// Returns the help of the command at `path` (names below this one), without a final newline.
   ///
@@ -139,7 +141,7 @@ extension String {
       paragraph = []
     }
     for line in split(separator: "\n", omittingEmptySubsequences: false) {
-      if line.isEmpty || line.hasPrefix(" ") {
+      if line.isEmpty || line.begins(with: " ") {
         flush()
         lines.append(String(line))
       } else {
@@ -154,9 +156,9 @@ extension String {
   private var unbreakableWords: [String] {
     var words: [String] = []
     var depth = 0
-    for word in split(separator: " ") {
+    for word in self.words() {
       if depth > 0 { words[words.count - 1] += " " + word } else { words.append(String(word)) }
-      depth += word.count { $0 == "[" } - word.count { $0 == "]" }
+      depth += word.utf8.count { $0 == 0x5B } - word.utf8.count { $0 == 0x5D }
     }
     return words
   }

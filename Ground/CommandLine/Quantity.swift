@@ -1,6 +1,8 @@
 // Amounts as people write them on a command line and read them in a terminal. Integer arithmetic
 // only: 1.1GB is exactly 1 100 000 000 bytes.
 
+import FerryPlatform
+
 extension Duration {
   private static let units: [(name: String, nanoseconds: Int64)] = [
     ("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000),
@@ -60,7 +62,7 @@ package struct ByteSize: Sendable, Equatable, Comparable {
   /// Reads `65536`, `512KiB`, `1.5MiB`, `10MB` (decimal), in any case, at most `Int.max` bytes.
   /// `nil` for anything else; `4M` is refused because it could mean either.
   package init?(commandLine text: String) {
-    var rest = text.lowercased()[...]
+    var rest = text.lowercasedASCII[...]
     guard let number = ExactNumber(prefixOf: &rest),
       let scale = Self.units.first(where: { $0.name == rest })?.scale,
       let bytes = number.times(scale)
@@ -115,8 +117,8 @@ private struct ExactNumber {
     let whole = text.prefix(while: \.isASCIIDigit)
     text = text.dropFirst(whole.count)
     var fraction: Substring = ""
-    if text.first == "." {
-      fraction = text.dropFirst().prefix(while: \.isASCIIDigit)
+    if let decimals = text.rest(after: ".") {
+      fraction = decimals.prefix(while: \.isASCIIDigit)
       guard !fraction.isEmpty, fraction.count <= 9 else { return nil }
       text = text.dropFirst(1 + fraction.count)
     }

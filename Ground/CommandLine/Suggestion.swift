@@ -1,5 +1,7 @@
 // The word that a user who mistyped probably meant.
 
+import FerryPlatform
+
 extension String {
   /// Returns the distance in insertions, deletions, replacements and swaps of neighbours (optimal
   /// string alignment), over characters.
@@ -26,7 +28,7 @@ extension String {
   /// Returns the candidate that was probably meant. It is the only one that this word begins, or
   /// the nearest one within a third of its length. Ties go to the first.
   func nearest(in candidates: [String]) -> String? {
-    let completions = candidates.filter { count >= 2 && $0.hasPrefix(self) }
+    let completions = candidates.filter { count >= 2 && $0.begins(with: self) }
     if completions.count == 1 { return completions[0] }
     let distances = candidates.map { (candidate: $0, distance: editDistance(to: $0)) }
     guard let best = distances.min(by: { $0.distance < $1.distance }) else { return nil }

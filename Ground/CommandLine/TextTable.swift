@@ -106,7 +106,7 @@ package struct TextTable: Sendable, Equatable {
 extension String {
   fileprivate var trimmingTrailingSpaces: String {
     var text = self[...]
-    while text.last == " " { text = text.dropLast() }
+    while let start = text.start(before: " ") { text = start }
     return String(text)
   }
 

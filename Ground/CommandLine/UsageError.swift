@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A command line that makes no sense, explained.
 package struct UsageError: CommandFailureConvertible, Sendable, Equatable {
   /// The rule that was broken; the raw value is the stable code in `--json` output.
@@ -83,7 +85,7 @@ extension UsageError {
   }
 
   static func missingArgument(_ argument: ArgumentSpec, command: String) -> UsageError {
-    let name = argument.name.uppercased()
+    let name = argument.name.uppercasedASCII
     return UsageError(
       .missingArgument, "\(name) is missing", why: "`\(command)` needs it",
       next: "add it; see `\(command) --help`")

@@ -103,7 +103,7 @@ struct ZshCompletion {
   }
 
   private func functionName(_ path: String) -> String {
-    let names = path.split(separator: " ").dropFirst().map { "__\($0)" }
+    let names = path.words().dropFirst().map { "__\($0)" }
     return root.completionFunction + names.joined()
   }
 }

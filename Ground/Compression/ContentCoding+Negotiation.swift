@@ -1,3 +1,5 @@
+import FerryPlatform
+
 extension ContentCoding {
   /// Returns the coding of a response, or nil for none, from a request's `Accept-Encoding`.
   ///
@@ -9,7 +11,7 @@ extension ContentCoding {
     var weights: [ContentCoding: Int] = [:]
     var wildcard = 0
     var identity = 0
-    for element in acceptEncoding.split(separator: ",") {
+    for element in acceptEncoding.words(at: ",") {
       guard let (token, weight) = weighted(element) else { continue }
       switch token {
       case "*": wildcard = weight
@@ -29,13 +31,14 @@ extension ContentCoding {
 
   /// Reads one list element: the coding in lower case and its weight in thousandths.
   private static func weighted(_ element: Substring) -> (token: String, weight: Int)? {
-    let parts = element.split(separator: ";", omittingEmptySubsequences: false)
-    let token = trimmed(parts[0]).lowercased()
+    let parts = element.parts(at: ";")
+    let token = parts[0].trimmedBlanks.lowercasedASCII
     guard !token.isEmpty, parts.count <= 2 else { return nil }
     guard parts.count == 2 else { return (token, 1000) }
-    let parameter = trimmed(parts[1])
-    guard parameter.hasPrefix("q=") || parameter.hasPrefix("Q=") else { return nil }
-    guard let weight = thousandths(parameter.dropFirst(2)) else { return nil }
+    let parameter = parts[1].trimmedBlanks
+    guard let quality = parameter.rest(after: "q=") ?? parameter.rest(after: "Q="),
+      let weight = thousandths(quality)
+    else { return nil }
     return (token, weight)
   }
 
@@ -54,12 +57,5 @@ extension ContentCoding {
       scale /= 10
     }
     return value <= 1000 ? value : nil
-  }
-
-  private static func trimmed(_ text: Substring) -> Substring {
-    let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-    var rest = text.drop(while: blank)
-    while let last = rest.last, blank(last) { rest.removeLast() }
-    return rest
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A compression that HTTP can name in `Content-Encoding` (RFC 9110 §8.4.1, RFC 8878).
 package enum ContentCoding: String, Sendable, CaseIterable {
   #if Zstd && !canImport(Darwin)
@@ -14,7 +16,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// Creates the coding that a `Content-Encoding` token names, without regard to case; `x-gzip` is
   /// gzip (RFC 9110 §8.4.1.3).
   package init?(token: some StringProtocol) {
-    switch token.lowercased() {
+    switch token.lowercasedASCII {
     #if Zstd && !canImport(Darwin)
       case "zstd": self = .zstd
     #endif

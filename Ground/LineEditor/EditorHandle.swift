@@ -65,9 +65,8 @@ final class EditorHandle {
     }
     guard let line, count >= 0 else { return .end }
     let bytes = UnsafeRawBufferPointer(start: line, count: Int(count))
-    var content = String(decoding: bytes, as: UTF8.self)
-    if content.last == "\n" { content.removeLast() }
-    return .line(content)
+    let content = String(decoding: bytes, as: UTF8.self)
+    return .line(content.start(before: "\n").map(String.init) ?? content)
   }
 
   func remember(_ entry: String) { ferry_history_enter(history, entry) }

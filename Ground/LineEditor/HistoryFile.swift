@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// A file with the statements that a user typed, readable by its owner only (mode 0600). Several
@@ -23,8 +24,8 @@ package struct HistoryFile: Sendable {
     named name: String, environment: [String: String] = ProcessInfo.processInfo.environment
   ) -> HistoryFile? {
     let state = environment["XDG_STATE_HOME"] ?? ""
-    if state.hasPrefix("/") { return HistoryFile(path: "\(state)/ferry/\(name)") }
-    guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+    if state.begins(with: "/") { return HistoryFile(path: "\(state)/ferry/\(name)") }
+    guard let home = environment["HOME"], home.begins(with: "/") else { return nil }
     return HistoryFile(path: "\(home)/.local/state/ferry/\(name)")
   }
 

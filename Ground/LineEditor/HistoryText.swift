@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The text of a history file; pure. Each entry is one line. In an entry, `\n` is a line break and
 /// `\\` a backslash.
 package enum HistoryText {
@@ -6,7 +8,7 @@ package enum HistoryText {
 
   /// Returns the line for an entry with its end; `nil` if the entry is empty or too long.
   package static func line(_ entry: String) -> String? {
-    let isBlank = entry.allSatisfy(\.isWhitespace)
+    let isBlank = entry.trimmedASCII.isEmpty
     guard !isBlank, entry.utf8.count <= entryBytesMax else { return nil }
     var line = ""
     for scalar in entry.unicodeScalars {
@@ -23,7 +25,7 @@ package enum HistoryText {
   /// Returns the last `count` entries of a file, oldest first. Skips lines that are not entries, such as
   /// a line that a killed process has not finished.
   package static func entries(_ text: String, last count: Int) -> [String] {
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    let lines = text.parts(at: "\n")
     return lines.dropLast().suffix(count).compactMap(entry)
   }
 

@@ -46,14 +46,59 @@ extension StringProtocol {
     ).map { self[$0.startIndex..<$0.endIndex] }
   }
 
+  /// Returns the parts between occurrences of a text, empty ones included.
+  package func parts(between separator: String) -> [SubSequence] {
+    var parts: [SubSequence] = []
+    var rest = self[...]
+    while let found = rest.utf8.firstRange(of: separator.utf8) {
+      parts.append(rest[..<found.lowerBound])
+      rest = rest[found.upperBound...]
+    }
+    return parts + [rest]
+  }
+
   /// Returns the parts between marks of ASCII without empty ones.
   package func words(at mark: Unicode.Scalar = " ") -> [SubSequence] {
     utf8.split(separator: UInt8(ascii: mark)).map { self[$0.startIndex..<$0.endIndex] }
   }
 
+  /// The parts between blanks of ASCII: spaces, tabs and line ends. Empty ones are left out.
+  package var fields: [SubSequence] {
+    utf8.split { $0 == 0x20 || (0x09...0x0D).contains($0) }
+      .map { self[$0.startIndex..<$0.endIndex] }
+  }
+
+  /// The parts between line ends of ASCII, without empty ones.
+  package var lines: [SubSequence] {
+    utf8.split { (0x0A...0x0D).contains($0) }.map { self[$0.startIndex..<$0.endIndex] }
+  }
+
+  /// Returns the text behind its first bytes; `nil` if these are others.
+  package func rest(after beginning: some StringProtocol) -> SubSequence? {
+    guard begins(with: beginning) else { return nil }
+    return self[utf8.index(startIndex, offsetBy: beginning.utf8.count)...]
+  }
+
+  /// Returns the text without its last bytes; `nil` if these are others.
+  package func start(before end: some StringProtocol) -> SubSequence? {
+    guard ends(with: end) else { return nil }
+    return self[..<utf8.index(endIndex, offsetBy: -end.utf8.count)]
+  }
+
+  /// Returns the text up to the first of some marks of ASCII, or all of it.
+  package func until(_ marks: Unicode.Scalar...) -> SubSequence {
+    self[..<(utf8.firstIndex { byte in marks.contains { UInt8(ascii: $0) == byte } } ?? endIndex)]
+  }
+
+  /// The text without spaces and tabs around it (`OWS` of RFC 9110 §5.6.3).
+  package var trimmedBlanks: SubSequence {
+    trimmed { $0 == 0x20 || $0 == 0x09 }
+  }
+
   /// The text without spaces, tabs and line ends of ASCII around it.
-  package var trimmedASCII: SubSequence {
-    let isBlank = { (byte: UInt8) in byte == 0x20 || (0x09...0x0D).contains(byte) }
+  package var trimmedASCII: SubSequence { trimmed { $0 == 0x20 || (0x09...0x0D).contains($0) } }
+
+  private func trimmed(_ isBlank: (UInt8) -> Bool) -> SubSequence {
     guard let start = utf8.firstIndex(where: { !isBlank($0) }) else { return self[endIndex...] }
     var end = start
     for place in utf8.indices where place >= start && !isBlank(utf8[place]) {
@@ -66,6 +111,12 @@ extension StringProtocol {
   package var lowercasedASCII: String {
     String(
       decoding: utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+  }
+
+  /// The text with the letters of ASCII in upper case, and all others as they are.
+  package var uppercasedASCII: String {
+    String(
+      decoding: utf8.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }, as: UTF8.self)
   }
 }
 

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Puts a number into a program's own names in SQL, so that one file holds several sets of its tables and
 /// one connection several sets of its functions.
 ///
@@ -21,8 +23,8 @@ package struct SQLNamespace: Sendable, Hashable {
 
   /// Returns a name in the set. A name without the prefix is returned as it is.
   package func name(_ name: String) -> String {
-    guard number != 1, name.hasPrefix(prefix) else { return name }
-    return ownPrefix + name.dropFirst(prefix.count)
+    guard number != 1, let rest = name.rest(after: prefix) else { return name }
+    return ownPrefix + rest
   }
 
   /// Returns SQL with the set's names. Texts, quoted names and comments stay as they are: they may

@@ -1,4 +1,5 @@
 import CFerrySQLite
+import FerryPlatform
 import Foundation
 
 /// The changes of a connection to the main database, some of them perhaps rolled back.
@@ -77,9 +78,12 @@ package struct SQLiteRowImage: Sendable, Equatable {
 final class SQLiteChangeLog {
   /// The changed rows of a table.
   private final class Entry {
+    let table: String
     /// `nil`: any.
     var images: [SQLiteRowImage]?
-    init(_ images: [SQLiteRowImage]?) { self.images = images }
+    init(_ table: String, _ images: [SQLiteRowImage]?) {
+      (self.table, self.images) = (table, images)
+    }
   }
 
   private let keepsRows: (String) -> Bool
@@ -111,7 +115,9 @@ final class SQLiteChangeLog {
     if let newer = last.newer, strcmp(table, newer.name) == 0 { return newer.entry }
     if let older = last.older, strcmp(table, older.name) == 0 { return older.entry }
     let name = String(cString: table)
-    let entry = entries[name] ?? Entry(isComplete && keepsRows(name) ? [] : nil)
+    let entry = entries[name] ?? Entry(name, isComplete && keepsRows(name) ? [] : nil)
+    // Names that String takes for the same share an entry, and their tables differ in their columns.
+    if !entry.table.isSame(as: name) { entry.images = nil }
     entries[name] = entry
     let bytes = Array(UnsafeBufferPointer(start: table, count: strlen(table) + 1))
     last = ((bytes, entry), last.newer)

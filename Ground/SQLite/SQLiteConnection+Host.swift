@@ -1,4 +1,5 @@
 import CFerrySQLite
+import FerryPlatform
 
 /// The state of a connection, as an extension of another program needs it.
 extension SQLiteConnection {
@@ -30,9 +31,11 @@ extension SQLiteConnection {
 
   /// Whether a statement begins with a word, after white space, empty statements and comments.
   static func begins(_ sql: String, with word: String) -> Bool {
-    let ignored = /(\s|;|\u{FEFF}|--[^\n]*\n|\/\*(?s:.*?)\*\/)*/
+    // A mark behind `--` or `*/` is one Character with it, and SQLite reads bytes.
+    let ignored = /(\s|;|\u{FEFF}|--[^\n]*\n|\/\*(?s:.*?)\*\/)*/.matchingSemantics(.unicodeScalar)
     let start = sql.prefixMatch(of: ignored)?.range.upperBound
-    return sql[(start ?? sql.startIndex)...].prefix(word.count).lowercased() == word
+    let rest = sql[(start ?? sql.startIndex)...].utf8.prefix(word.utf8.count)
+    return Substring(rest).lowercasedASCII == word
   }
 
   /// Whether the open transaction has unresolved foreign key violations, with which a commit fails.

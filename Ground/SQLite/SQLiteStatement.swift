@@ -1,4 +1,5 @@
 import CFerrySQLite
+import FerryPlatform
 
 /// The storage class of a column or argument.
 package enum SQLiteType: Sendable {
@@ -150,18 +151,26 @@ package final class SQLiteStatement {
 
   private var firstWord: String {
     guard let sql = sqlite3_sql(handle) else { return "" }
-    let words = String(cString: sql).drop { $0.isWhitespace || $0 == ";" }
-    return words.prefix { $0.isLetter }.uppercased()
+    let text = String(cString: sql).utf8.drop { Self.isBetweenWords($0) }
+    return Substring(text.prefix { (0x61...0x7A).contains($0 | 0x20) }).uppercasedASCII
   }
 
   /// Whether the statement is an ALTER TABLE … ADD COLUMN for sure: one with a table's name in
   /// quotes or with a comment is not looked into.
   package var addsColumn: Bool {
     guard let sql = sqlite3_sql(handle) else { return false }
-    let words = String(cString: sql).split(maxSplits: 4) { $0.isWhitespace || $0 == ";" }
-    return words.count > 3 && words[0].uppercased() == "ALTER" && words[1].uppercased() == "TABLE"
-      && words[2].allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." }
-      && words[3].uppercased() == "ADD"
+    let words = String(cString: sql).utf8.split(maxSplits: 4) { Self.isBetweenWords($0) }
+      .map { Substring($0).uppercasedASCII }
+    return words.count > 3 && words[0] == "ALTER" && words[1] == "TABLE" && words[3] == "ADD"
+      && words[2].utf8.allSatisfy { byte in
+        (0x41...0x5A).contains(byte) || (0x30...0x39).contains(byte) || byte >= 0x80
+          || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
+      }
+  }
+
+  /// Whether SQLite ignores a byte between words: its white space, or a semicolon.
+  private static func isBetweenWords(_ byte: UInt8) -> Bool {
+    byte == 0x20 || (0x09...0x0D).contains(byte) || byte == UInt8(ascii: ";")
   }
 
   /// The number of times that SQLite prepared it again, because the schema or a setting had

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The share of traces that are exported.
 package struct TraceRatio: Sendable, Equatable {
   package static let whole = 1_000_000
@@ -7,7 +9,7 @@ package struct TraceRatio: Sendable, Equatable {
 
   /// Reads a number between 0 and 1 with at most six digits after the point; `nil` for others.
   package init?(_ text: String) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.parts(at: ".")
     guard (1...2).contains(parts.count), parts.allSatisfy({ !$0.isEmpty }),
       text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E }),
       let units = Int(parts[0]), units <= 1, parts.count == 1 || parts[1].utf8.count <= 6

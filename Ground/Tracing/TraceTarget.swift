@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The destination of spans, by an option and by OpenTelemetry's variables of the environment; pure.
@@ -27,7 +28,7 @@ package struct TraceTarget: Sendable, Equatable {
     func variable(_ name: String) -> String? {
       environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
-    if variable("OTEL_SDK_DISABLED")?.lowercased() == "true", option == nil { return nil }
+    if variable("OTEL_SDK_DISABLED")?.lowercasedASCII == "true", option == nil { return nil }
     let (traces, all) = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
     if let option {
       url = try Self.url(option, from: "--trace-endpoint", adding: .ifWithoutPath)
@@ -44,7 +45,7 @@ package struct TraceTarget: Sendable, Equatable {
         guard Self.isField(key, value) else {
           throw Fault(name: name, reason: "\"\(key)\" is not a header field with a value")
         }
-        headers[key.lowercased()] = value
+        headers[key.lowercasedASCII] = value
       }
     }
     let resource = "OTEL_RESOURCE_ATTRIBUTES"
@@ -68,7 +69,7 @@ package struct TraceTarget: Sendable, Equatable {
     else { throw Fault(name: name, reason: "\"\(text)\" is not a http:// or https:// URL") }
     let isRoot = parts.path.isEmpty || parts.path == "/"
     if path == .always || path == .ifWithoutPath && isRoot {
-      if parts.path.hasSuffix("/") { parts.path.removeLast() }
+      if parts.path.ends(with: "/") { parts.path.removeLast() }
       parts.path += Self.path
     }
     return parts.string ?? text
@@ -79,13 +80,13 @@ package struct TraceTarget: Sendable, Equatable {
     _ text: String, from name: String
   ) throws(Fault) -> [(key: String, value: String)] {
     var pairs: [(key: String, value: String)] = []
-    for part in text.split(separator: ",") {
-      let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let key = sides[0].trimmingCharacters(in: .whitespaces)
+    for part in text.words(at: ",") {
+      let sides = part.parts(at: "=", most: 2)
+      let key = sides[0].trimmedASCII
       guard sides.count == 2, !key.isEmpty,
-        let value = sides[1].trimmingCharacters(in: .whitespaces).removingPercentEncoding
+        let value = sides[1].trimmedASCII.removingPercentEncoding
       else { throw Fault(name: name, reason: "it is not a list such as key=value,key=value") }
-      pairs.append((key, value))
+      pairs.append((String(key), value))
     }
     return pairs
   }

@@ -1,4 +1,5 @@
 import FerryCommandLine
+import FerryPlatform
 import Foundation
 
 /// One GET over a plain socket; only the status of the answer counts.
@@ -14,7 +15,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
       let host = parts.host, !host.isEmpty
     else { return nil }
     description = text
-    self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    self.host = host.rest(after: "[")?.start(before: "]").map(String.init) ?? host
     port = String(parts.port ?? 80)
     target =
       (parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath)
@@ -25,7 +26,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
   func status(within limit: Duration) throws -> Int {
     let descriptor = try connected(within: limit)
     defer { close(descriptor) }
-    let authority = host.contains(":") ? "[\(host)]" : host
+    let authority = host.has(":") ? "[\(host)]" : host
     let request = Array(
       """
       GET \(target) HTTP/1.1\r
@@ -74,7 +75,7 @@ struct HTTPProbe: Sendable, CustomStringConvertible {
       line += buffer.prefix(count)
     }
     let text = String(decoding: line, as: UTF8.self)
-    guard text.hasPrefix("HTTP/1."), let status = Int(text.suffix(3)) else {
+    guard text.begins(with: "HTTP/1."), let status = Int(Substring(text.utf8.suffix(3))) else {
       throw failure("the answer is not HTTP")
     }
     return status

@@ -1,4 +1,5 @@
 import CFerryMicroHTTPD
+import FerryPlatform
 import Glibc
 import Synchronization
 
@@ -122,7 +123,7 @@ final class Exchange: @unchecked Sendable {
     let answered =
       status ?? Int(exactly: ferry_mhd_status(connection)).flatMap { $0 > 0 ? $0 : nil }
     let exchange = HTTPExchange(
-      method: method, path: String(target.text.prefix { $0 != "?" }), status: answered,
+      method: method, path: String(target.text.until("?")), status: answered,
       requestBytes: ferry_mhd_header_size(connection) + contentBytes,
       responseBytes: isComplete || isRefused ? responseBytes : cutOffBytes(),
       duration: core.configuration.clock() - started,

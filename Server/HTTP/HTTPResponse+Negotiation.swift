@@ -1,4 +1,5 @@
 import FerryCompression
+import FerryPlatform
 
 extension HTTPResponse {
   /// Content below this many bytes is sent as it is: a frame's overhead would eat the gain.
@@ -21,13 +22,13 @@ extension HTTPResponse {
     response.body = .bytes(coded)
     response.headers["Content-Encoding"] = coding.rawValue
     // A strong tag promises the same bytes, which another coding is not.
-    if let tag = headers["ETag"], tag.hasPrefix("\"") { response.headers["ETag"] = "W/" + tag }
+    if let tag = headers["ETag"], tag.begins(with: "\"") { response.headers["ETag"] = "W/" + tag }
     return response
   }
 
   private static func varying(_ list: String?) -> String {
     guard let list, !list.isEmpty else { return "Accept-Encoding" }
-    let named = list.lowercased()
-    return named.contains("accept-encoding") || named == "*" ? list : list + ", Accept-Encoding"
+    let named = list.lowercasedASCII
+    return named.has("accept-encoding") || named == "*" ? list : list + ", Accept-Encoding"
   }
 }

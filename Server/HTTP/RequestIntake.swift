@@ -1,4 +1,5 @@
 import FerryCompression
+import FerryPlatform
 
 /// The intake of one request, which decides when it is refused. Pure: no socket, no clock.
 struct RequestIntake {
@@ -140,8 +141,8 @@ struct RequestIntake {
   /// Returns the one coding that was applied, or `nil` for none.
   private static func coding(of list: String?) throws(HTTPFailure) -> ContentCoding? {
     guard let list else { return nil }
-    let tokens = list.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
-      .filter { !$0.isEmpty && $0.lowercased() != "identity" }
+    let tokens = list.words(at: ",").map { String($0.trimmedBlanks) }
+      .filter { !$0.isEmpty && $0.lowercasedASCII != "identity" }
     guard let token = tokens.first else { return nil }
     guard tokens.count == 1, let coding = ContentCoding(token: token) else {
       throw .unsupportedCoding(list)

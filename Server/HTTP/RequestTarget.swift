@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The parts of a request target (RFC 9112 §3.2), decoded.
 package struct RequestTarget: Equatable {
   package let path: String
@@ -32,9 +34,9 @@ package struct RequestTarget: Equatable {
   /// `http://host/path` as authority and path.
   private static func originForm(_ target: Substring) -> (authority: String?, path: Substring) {
     guard target.utf8.first != UInt8(ascii: "/"),
-      let scheme = ["http://", "https://"].first(where: { target.lowercased().hasPrefix($0) })
+      let scheme = ["http://", "https://"].first(where: { target.lowercasedASCII.begins(with: $0) })
     else { return (nil, target) }
-    let rest = target.dropFirst(scheme.count)
+    let rest = Substring(target.utf8.dropFirst(scheme.utf8.count))
     let end =
       rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
     let authority = String(rest[..<end])

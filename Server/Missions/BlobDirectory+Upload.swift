@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -78,7 +79,7 @@ extension BlobDirectory {
   /// Returns the bytes of all unfinished uploads of an owner.
   package func unfinishedBytes(of owner: String) throws(BlobError) -> Int64 {
     var bytes: Int64 = 0
-    for name in try Self.names(in: incoming) where name.hasPrefix("part-\(owner)-") {
+    for name in try Self.names(in: incoming) where name.begins(with: "part-\(owner)-") {
       bytes += try Self.size(ofFile: "\(incoming)/\(name)") ?? 0
     }
     return bytes

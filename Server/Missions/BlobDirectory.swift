@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -15,7 +16,7 @@ package struct BlobDirectory: Sendable {
 
   /// Makes the directory if it is absent, for this user and group only.
   package init(_ path: String) throws(BlobError) {
-    self.path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    self.path = path.utf8.count > 1 ? String(path.start(before: "/") ?? path[...]) : path
     try Self.makeFolder(self.path, withParents: true)
     try Self.makeFolder(incoming)
     guard access(self.path, W_OK | X_OK) == 0 else { throw BlobError(self.path, code: errno) }
@@ -197,7 +198,7 @@ package struct BlobDirectory: Sendable {
       guard status.st_mode & S_IFMT == S_IFDIR else { throw BlobError(path, code: ENOTDIR) }
       return false
     }
-    if code == ENOENT, withParents, let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+    if code == ENOENT, withParents, let slash = path.last("/"), slash > path.startIndex {
       try makeFolder(String(path[..<slash]), withParents: true)
       return try makeFolder(path)
     }

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -126,8 +127,8 @@ enum PrivateKeyPEM {
   /// Reads a key; `nil` for anything but one such key; text around it is passed over.
   static func decode(_ bytes: [UInt8]) -> Ed25519.SecretKey? {
     let text = String(decoding: bytes, as: UTF8.self)
-    let parts = text.components(separatedBy: begin)
-    guard parts.count == 2, let stop = parts[1].range(of: end) else { return nil }
+    let parts = text.parts(between: begin)
+    guard parts.count == 2, let stop = parts[1].utf8.firstRange(of: end.utf8) else { return nil }
     let body = Array(parts[1][..<stop.lowerBound].utf8.filter { $0 > 0x20 })
     guard let der = body.withUnsafeBufferPointer({ Base64.decode($0) }),
       der.count == head.count + Ed25519.keyBytes, der.starts(with: head)

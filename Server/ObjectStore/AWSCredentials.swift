@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// A key of an S3-compatible store.
@@ -24,14 +25,14 @@ package struct AWSCredentials: Sendable, Equatable {
   package init?(file text: String) {
     var values: [String: String] = [:]
     var isDefault = true
-    for line in text.split(whereSeparator: \.isNewline) {
-      let line = line.trimmingCharacters(in: .whitespaces)
-      if line.hasPrefix("#") || line.hasPrefix(";") { continue }
-      if line.hasPrefix("[") {
+    for line in text.lines {
+      let line = line.trimmedASCII
+      if line.begins(with: "#") || line.begins(with: ";") { continue }
+      if line.begins(with: "[") {
         isDefault = line == "[default]"
-      } else if isDefault, let sign = line.firstIndex(of: "=") {
-        let name = line[..<sign].trimmingCharacters(in: .whitespaces).lowercased()
-        values[name] = line[line.index(after: sign)...].trimmingCharacters(in: .whitespaces)
+      } else if isDefault, let sign = line.first("=") {
+        let name = line[..<sign].trimmedASCII.lowercasedASCII
+        values[name] = String(line[line.utf8.index(after: sign)...].trimmedASCII)
       }
     }
     self.init(

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import Foundation
 
 /// Signatures of requests (AWS Signature Version 4); pure.
@@ -110,7 +111,7 @@ package struct AWSSignature: Sendable {
   private static func canonical(
     _ request: Request, payloadHash: String
   ) -> (names: String, text: String) {
-    let fields = request.headers.map { ($0.name.lowercased(), trimmed($0.value)) }
+    let fields = request.headers.map { ($0.name.lowercasedASCII, trimmed($0.value)) }
       .sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
     let names = fields.map(\.0).joined(separator: ";")
     let lines = fields.map { "\($0.0):\($0.1)\n" }.joined()
@@ -138,7 +139,7 @@ package struct AWSSignature: Sendable {
         UInt8(ascii: "_"), UInt8(ascii: "~"):
         encoded.unicodeScalars.append(Unicode.Scalar(byte))
       case UInt8(ascii: "/") where keepsSlashes: encoded += "/"
-      default: encoded += "%" + Hexadecimal.text([byte]).uppercased()
+      default: encoded += "%" + Hexadecimal.text([byte]).uppercasedASCII
       }
     }
     return encoded
@@ -146,7 +147,7 @@ package struct AWSSignature: Sendable {
 
   /// Removes outer blanks, and makes one blank of several.
   private static func trimmed(_ value: String) -> String {
-    value.split(separator: " ").joined(separator: " ")
+    value.words().joined(separator: " ")
   }
 
   /// A time as signatures have it: `20130524T000000Z`.

@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryMissionServer
+import FerryPlatform
 import FerryProtocol
 import FerryTransport
 import Foundation
@@ -48,7 +49,7 @@ package final class ObjectContent: ContentStore {
 
   /// Returns the content of a key; `nil` for objects that are not content.
   func hash(ofKey key: String) -> ContentHash? {
-    guard let hash = key.split(separator: "/").last.flatMap({ ContentHash(String($0)) }) else {
+    guard let hash = key.words(at: "/").last.flatMap({ ContentHash(String($0)) }) else {
       return nil
     }
     return self.key(of: hash) == key ? hash : nil

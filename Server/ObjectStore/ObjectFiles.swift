@@ -1,4 +1,5 @@
 import FerryMissionServer
+import FerryPlatform
 import FerryProtocol
 import FerryTransport
 
@@ -87,7 +88,7 @@ package struct ObjectFiles: Sendable {
 
   /// Returns an entry of a list; `nil` for one that was not asked for.
   private func listed(_ entry: ObjectStoreClient.Entry, below beginning: String) -> Listed? {
-    guard entry.key.hasPrefix(key(beginning)) else { return nil }
+    guard entry.key.begins(with: key(beginning)) else { return nil }
     let name = String(entry.key.dropFirst(client.settings.prefix.count))
     return Listed(name: name, size: entry.size, modifiedAt: entry.modifiedAt)
   }

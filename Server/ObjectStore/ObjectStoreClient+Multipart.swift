@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryTransport
 import Foundation
 
@@ -55,7 +56,7 @@ extension ObjectStoreClient {
   ) async throws(ObjectStoreError) {
     var document = "<CompleteMultipartUpload>"
     for (index, tag) in tags.enumerated() {
-      let text = tag.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
+      let text = tag.replacing(bytes: "&", with: "&amp;").replacing(bytes: "<", with: "&lt;")
       document += "<Part><PartNumber>\(index + 1)</PartNumber><ETag>\(text)</ETag></Part>"
     }
     var request = ObjectStoreRequest(.post, key, query: [("uploadId", upload)])

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryTransport
 import Foundation
 
@@ -130,7 +131,8 @@ extension ObjectStoreClient {
         let modified = item.text(of: "LastModified").flatMap(Self.seconds)
       else { throw .malformed("an entry of the store's list cannot be read") }
       let isEncoded = list.text(of: "EncodingType") == "url"
-      let key = isEncoded ? text.replacing("+", with: " ").removingPercentEncoding ?? text : text
+      let key =
+        isEncoded ? text.replacing(bytes: "+", with: " ").removingPercentEncoding ?? text : text
       entries.append(Entry(key: key, size: size, modifiedAt: modified))
       if last.map({ $0.utf8.lexicographicallyPrecedes(key.utf8) }) ?? true { last = key }
     }

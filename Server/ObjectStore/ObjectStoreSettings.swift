@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryTransport
 
 /// The place of content in an S3-compatible store: `s3://BUCKET/PREFIX` at an endpoint.
@@ -17,10 +18,10 @@ package struct ObjectStoreSettings: Sendable, Equatable, CustomStringConvertible
   package init(
     _ url: String, endpoint: String?, region: String
   ) throws(ObjectStoreError) {
-    guard url.hasPrefix("s3://") else {
+    guard let path = url.rest(after: "s3://") else {
       throw .configuration("“\(url)” does not name a bucket: write s3://BUCKET/PREFIX")
     }
-    let parts = url.dropFirst(5).split(separator: "/", omittingEmptySubsequences: false)
+    let parts = path.parts(at: "/")
     bucket = parts.first.map(String.init) ?? ""
     guard (3...63).contains(bucket.utf8.count),
       bucket.wholeMatch(of: /[a-z0-9][a-z0-9.-]*[a-z0-9]/) != nil
@@ -40,15 +41,15 @@ package struct ObjectStoreSettings: Sendable, Equatable, CustomStringConvertible
     }
     self.region = region
     var base = endpoint ?? "https://s3.\(region).amazonaws.com"
-    if base.hasSuffix("/") { base.removeLast() }
+    if base.ends(with: "/") { base.removeLast() }
     let address: RequestAddress
     do { address = try RequestAddress(base) } catch { throw .configuration(error.message) }
     let ownPort = address.isSecure ? 443 : 80
     host = address.port == ownPort ? address.host : "\(address.host):\(address.port)"
     let scheme = address.isSecure ? "https" : "http"
     self.endpoint = "\(scheme)://\(host)"
-    let authority = base.split(separator: "://", maxSplits: 1).last ?? ""
-    guard !authority.contains(where: { "/?#@".contains($0) }) else {
+    let authority = base.parts(between: "://").dropFirst().joined()
+    guard !authority.utf8.contains(where: { "/?#@".utf8.contains($0) }) else {
       throw .configuration("the endpoint “\(base)” may have a scheme, a host and a port only")
     }
   }

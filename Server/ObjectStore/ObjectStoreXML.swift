@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// An element of a document in XML, as S3-compatible stores answer: elements and text. Attributes
 /// are ignored. Documents with types of their own (DTD) are rejected.
 struct ObjectStoreXML: Sendable, Equatable {
@@ -102,14 +104,14 @@ struct ObjectStoreXML: Sendable, Equatable {
       guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
       var result = ""
       var rest = text[...]
-      while let sign = rest.firstIndex(of: "&") {
+      while let sign = rest.first("&") {
         result += rest[..<sign]
-        rest = rest[rest.index(after: sign)...]
-        guard let end = rest.firstIndex(of: ";"), let scalar = scalar(rest[..<end]) else {
+        rest = rest[rest.utf8.index(after: sign)...]
+        guard let end = rest.first(";"), let scalar = scalar(rest[..<end]) else {
           return nil
         }
         result.unicodeScalars.append(scalar)
-        rest = rest[rest.index(after: end)...]
+        rest = rest[rest.utf8.index(after: end)...]
       }
       return result + rest
     }
@@ -121,10 +123,12 @@ struct ObjectStoreXML: Sendable, Equatable {
       case "amp": "&"
       case "quot": "\""
       case "apos": "'"
-      case _ where name.hasPrefix("#x"):
-        UInt32(name.dropFirst(2), radix: 16).flatMap(Unicode.Scalar.init)
-      case _ where name.hasPrefix("#"): UInt32(name.dropFirst()).flatMap(Unicode.Scalar.init)
-      default: nil
+      default:
+        if let digits = name.rest(after: "#x") {
+          UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init)
+        } else {
+          name.rest(after: "#").flatMap { UInt32($0) }.flatMap(Unicode.Scalar.init)
+        }
       }
     }
   }

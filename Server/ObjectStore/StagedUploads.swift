@@ -1,4 +1,5 @@
 import FerryMissionServer
+import FerryPlatform
 import FerryProtocol
 import Synchronization
 
@@ -91,7 +92,7 @@ final class StagedUploads: Sendable {
     let own = name(upload)
     var use = StagedUse()
     try await files.forEach(below: "\(Self.folder)\(upload.owner)-") {
-      use.add($0.size, isOwn: $0.name.hasPrefix(own))
+      use.add($0.size, isOwn: $0.name.begins(with: own))
     }
     guard !use.exceeds(upload.quota, total: upload.total) else {
       throw .overQuota(used: use.others, total: upload.total, quota: upload.quota)
@@ -214,7 +215,7 @@ final class StagedUploads: Sendable {
 
     /// Fails for names that are no part's.
     init?(_ name: String) {
-      let folders = name.split(separator: "/", omittingEmptySubsequences: false)
+      let folders = name.parts(at: "/")
       guard folders.count == 3, let end = Int64(folders[2]), end > 0 else { return nil }
       (upload, self.end) = (folders[1], end)
     }

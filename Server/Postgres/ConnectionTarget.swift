@@ -1,4 +1,5 @@
 import CFerryPostgres
+import FerryPlatform
 
 /// The server to connect to, checked for syntax, with the defaults of every connection here.
 struct ConnectionTarget: Sendable {
@@ -41,7 +42,7 @@ struct ConnectionTarget: Sendable {
     while let keyword = option.pointee.keyword {
       let name = String(cString: keyword)
       if ["host", "hostaddr", "port"].contains(name), let value = option.pointee.val {
-        lists[name] = String(cString: value).split(separator: ",", omittingEmptySubsequences: false)
+        lists[name] = String(cString: value).parts(at: ",")
           .map(String.init)
       }
       option += 1
@@ -101,11 +102,11 @@ struct ConnectionTarget: Sendable {
 
   /// Removes quotations from libpq's message that are of the URL's part with the password.
   private static func redacted(_ reason: String, url: String) -> String {
-    let secret = url.contains("://") ? url[..<(url.lastIndex(of: "@") ?? url.startIndex)] : url[...]
-    let parts = reason.split(separator: "\"", omittingEmptySubsequences: false)
+    let secret = url.has("://") ? url[..<(url.last("@") ?? url.startIndex)] : url[...]
+    let parts = reason.parts(at: "\"")
     return parts.enumerated().map { place, part in
-      let isQuoted = place % 2 == 1 && part.count > 1
-      return isQuoted && (secret.contains(part) || part.contains(secret)) ? "…" : part
+      let isQuoted = place % 2 == 1 && part.utf8.count > 1
+      return isQuoted && (secret.has(part) || part.has(secret)) ? "…" : part
     }.joined(separator: "\"")
   }
 

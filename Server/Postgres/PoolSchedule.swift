@@ -26,9 +26,9 @@ package struct PoolShares: Sendable, Equatable {
   /// All lanes wait in one line, for as long as it takes.
   package static let none = PoolShares(reserved: [:], waitingMax: .max, patience: nil)
 
-  /// Returns the shares of a server's pool. A quarter at least belongs to all, so that no lane
-  /// stands still; below four connections nothing is reserved for authentication, and one user may
-  /// use all.
+  /// Returns the shares of a server's pool. At least a quarter belongs to all lanes, so that each one
+  /// makes progress. A pool with fewer than four connections reserves none for authentication, and one
+  /// user may use all of them.
   package static func standard(connections: Int) -> PoolShares {
     PoolShares(
       reserved: [

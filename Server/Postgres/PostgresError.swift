@@ -1,4 +1,5 @@
 import CFerryPostgres
+import FerryPlatform
 
 /// An error between this process and PostgreSQL.
 package struct PostgresError: Error, Equatable, CustomStringConvertible {
@@ -102,7 +103,7 @@ extension PostgresError {
 func oneLine(_ message: UnsafePointer<CChar>?) -> String {
   guard let message else { return "" }
   return String(cString: message)
-    .split(whereSeparator: \.isNewline)
-    .map { line in line.drop { $0 == "\t" || $0 == " " } }
+    .lines
+    .map { line in line.trimmedBlanks }
     .joined(separator: " ")
 }

@@ -1,7 +1,8 @@
 import CFerrySQLite
-import FerrySQLite
 import FerryTestSupport
 import Testing
+
+@testable import FerrySQLite
 
 @Suite("An extension of another program", .hangLimit)
 struct HostTests {
@@ -13,6 +14,18 @@ struct HostTests {
     withUnsafePointer(to: &routines) { #expect(SQLiteHost(routines: $0).isShared) }
     routines.step = { _ in SQLITE_MISUSE }
     withUnsafePointer(to: &routines) { #expect(!SQLiteHost(routines: $0).isShared) }
+  }
+
+  @Test(
+    "a statement's first word is read by bytes, as SQLite does",
+    arguments: [
+      "DROP TABLE t", " ;\u{FEFF}\n drop TABLE t", "-- a line\r\nDROP TABLE t",
+      "--\u{301} a mark\nDROP TABLE t", "/* a mark *\u{301}/ */DROP TABLE t",
+      "/* a mark */\u{FEFF}DROP TABLE t",
+    ])
+  func firstWord(_ sql: String) {
+    #expect(SQLiteConnection.begins(sql, with: "drop"))
+    #expect(!SQLiteConnection.begins(sql, with: "alter"))
   }
 
   @Test("joined transactions are reported at their end, and others are not")

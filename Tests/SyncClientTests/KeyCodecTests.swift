@@ -1,4 +1,5 @@
 import FerryProtocol
+import FerrySQLite
 import FerryTestSupport
 import Testing
 
@@ -24,6 +25,17 @@ struct KeyCodecTests {
   func identifier(key: [Value], record: String) {
     #expect(KeyCodec.record(for: key) == record)
     #expect(KeyCodec.key(of: record, columns: key.count) == key)
+  }
+
+  @Test(
+    "a numeric column keeps a text as it is unless SQLite takes it for a number",
+    arguments: ["7", " 7\r\n", "7\n\r\n", "-1.5e3", "٧", "7\u{301}", "7a", "", "\u{A0}7"])
+  func numericTexts(_ text: String) throws {
+    let connection = try SQLiteConnection.inMemory()
+    try connection.execute("CREATE TABLE t(k NUMERIC)")
+    try connection.run("INSERT INTO t VALUES (?)", text)
+    let kept = try connection.first("SELECT typeof(k) FROM t") { $0.text(0) }
+    #expect(KeyAffinity.numeric.keeps(.text(text)) == (kept == "text"))
   }
 
   @Test(

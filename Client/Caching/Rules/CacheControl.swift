@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// The directives of `Cache-Control` (RFC 9111 §5.2), of requests and of responses.
 package struct CacheControl: Sendable, Equatable {
@@ -10,7 +11,7 @@ package struct CacheControl: Sendable, Equatable {
     for value in headers.values(of: "Cache-Control") {
       for part in FieldList.members(of: value) { add(part) }
     }
-    if directives.isEmpty, headers["Pragma"]?.lowercased().contains("no-cache") == true {
+    if directives.isEmpty, headers["Pragma"]?.lowercasedASCII.has("no-cache") == true {
       directives["no-cache"] = .some(nil)
     }
   }
@@ -34,8 +35,8 @@ package struct CacheControl: Sendable, Equatable {
   }
 
   private mutating func add(_ part: String) {
-    let halves = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    let name = FieldList.trimmed(halves[0]).lowercased()
+    let halves = part.parts(at: "=", most: 2)
+    let name = FieldList.trimmed(halves[0]).lowercasedASCII
     guard !name.isEmpty, directives[name] == nil else { return }
     let argument = halves.count > 1 ? FieldList.unquoted(FieldList.trimmed(halves[1])) : nil
     directives[name] = .some(argument)
@@ -87,7 +88,7 @@ package enum FieldList {
 
   /// Returns the content of a quoted string; other text unchanged (RFC 9110 §5.6.4).
   package static func unquoted(_ text: String) -> String {
-    guard text.utf8.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
+    guard text.utf8.count >= 2, text.begins(with: "\""), text.ends(with: "\"") else { return text }
     var plain: [UInt8] = []
     var isEscaped = false
     for byte in text.utf8.dropFirst().dropLast() {

@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 extension CacheableRequest {
   /// The address as it travels, with all parameters.
@@ -7,6 +8,6 @@ extension CacheableRequest {
     let items = query.map {
       PercentEncoding.encode($0.name) + "=" + PercentEncoding.encode($0.value)
     }
-    return endpoint + (endpoint.contains("?") ? "&" : "?") + items.joined(separator: "&")
+    return endpoint + (endpoint.has("?") ? "&" : "?") + items.joined(separator: "&")
   }
 }

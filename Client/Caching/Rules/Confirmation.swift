@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// The effect of a 304 on kept answers (RFC 9111 §4.3.4).
 package enum Confirmation {
@@ -31,7 +32,7 @@ package enum Confirmation {
     var renewed = head
     (renewed.requested, renewed.received) = (requested, received)
     let fields = Storability.kept(response.headers).fields
-      .filter { !bodyFields.contains($0.name.lowercased()) }
+      .filter { !bodyFields.contains($0.name.lowercasedASCII) }
     // Without these fields of its own, the 304's age counts from its arrival, not from the former
     // answer.
     for name in ["Date", "Age"] + fields.map(\.name) { renewed.headers[name] = nil }
@@ -42,10 +43,10 @@ package enum Confirmation {
   /// Whether validators match: a strong one only an equal one, a weak one an equivalent one (RFC
   /// 9110 §8.8.3.2).
   private static func isSame(_ kept: String, _ given: String) -> Bool {
-    given.hasPrefix("W/") ? opaque(kept) == opaque(given) : kept == given
+    given.begins(with: "W/") ? opaque(kept).isSame(as: opaque(given)) : kept.isSame(as: given)
   }
 
   private static func opaque(_ tag: String) -> Substring {
-    tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...]
+    tag.rest(after: "W/") ?? tag[...]
   }
 }

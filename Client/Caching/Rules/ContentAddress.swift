@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Addresses in one canonical form for comparison (RFC 3986 §6.2).
 public enum ContentAddress {
   /// Returns the address in canonical form: scheme and host in lower case, no default port, no
@@ -14,7 +16,7 @@ public enum ContentAddress {
     let rest = whole[schemeEnd.upperBound...]
     let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
     let tail = rest[authority.endIndex...]
-    let scheme = Substring(whole[..<schemeEnd.lowerBound]).lowercased()
+    let scheme = Substring(whole[..<schemeEnd.lowerBound]).lowercasedASCII
     let path = tail.first == UInt8(ascii: "/") ? encoded(tail) : "/" + encoded(tail)
     return scheme + "://" + host(authority, scheme: scheme) + path
   }
@@ -47,7 +49,7 @@ public enum ContentAddress {
     let parts = authority.split(
       separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
     let user = parts.count == 2 ? String(Substring(parts[0])) + "@" : ""
-    var host = Array(Substring(parts.last ?? authority).lowercased().utf8)
+    var host = Array(Substring(parts.last ?? authority).lowercasedASCII.utf8)
     let ordinary = scheme == "https" ? ":443" : scheme == "http" ? ":80" : ":"
     for ending in [ordinary, ":"] where host.reversed().starts(with: ending.utf8.reversed()) {
       host.removeLast(ending.utf8.count)

@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// The kept answers that a changing request invalidates (RFC 9111 §4.4).
 package enum Invalidation {
@@ -18,6 +19,6 @@ package enum Invalidation {
     }
     let origin = ContentAddress.origin(of: endpoint)
     let changed = [endpoint] + named.filter { ContentAddress.origin(of: $0) == origin }
-    return Set(changed + changed.map { String($0.prefix { $0 != "?" }) }).sorted()
+    return Set(changed + changed.map { String($0.until("?")) }).sorted()
   }
 }

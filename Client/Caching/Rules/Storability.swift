@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// Decides which answers, and which of their fields, may be kept by a private cache (RFC 9111 §3).
 /// `private` and `Authorization` prevent nothing, because the key separates users.
@@ -35,10 +36,12 @@ package enum Storability {
 
   /// Returns the fields to keep.
   package static func kept(_ headers: TransportHeaders) -> TransportHeaders {
-    let named = headers.values(of: "Connection").flatMap(FieldList.members).map { $0.lowercased() }
+    let named = headers.values(of: "Connection").flatMap(FieldList.members).map {
+      $0.lowercasedASCII
+    }
     let dropped = connectionFields.union(named)
     var kept = TransportHeaders()
-    for field in headers.fields where !dropped.contains(field.name.lowercased()) {
+    for field in headers.fields where !dropped.contains(field.name.lowercasedASCII) {
       kept.add(field.name, field.value)
     }
     return kept

@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryNetworking
+import FerryPlatform
 
 /// The requests with the same key to which an answer applies: `Vary` (RFC 9111 §4.1).
 ///
@@ -21,8 +22,8 @@ package struct Variant: Sendable, Equatable {
 
   /// Creates the variant of an answer to a request; `nil` for `Vary: *`, which no request matches.
   package init?(of response: TransportHeaders, for request: TransportHeaders) {
-    let named = response.values(of: "Vary").flatMap(FieldList.members).map { $0.lowercased() }
-    guard !named.contains("*") else { return nil }
+    let named = response.values(of: "Vary").flatMap(FieldList.members).map { $0.lowercasedASCII }
+    guard !named.contains(where: { $0 == "*" }) else { return nil }
     names = Set(named).sorted()
     digest = Self.digest(of: names, in: request)
   }

@@ -62,7 +62,7 @@ struct BodyFiles {
   func sweep(now: Int64, isNeeded: ([UInt8]) throws -> Bool) rethrows {
     for name in Self.names(in: folder) {
       let path = folder + "/" + name
-      guard name.hasPrefix("new-") else {
+      guard name.begins(with: "new-") else {
         for file in Self.names(in: path) {
           if let hash = Self.hash(file), try isNeeded(hash) { continue }
           unlink(path + "/" + file)
@@ -78,14 +78,14 @@ struct BodyFiles {
     for name in Self.names(in: folder) {
       let path = folder + "/" + name
       for file in Self.names(in: path) { unlink(path + "/" + file) }
-      if name.hasPrefix("new-") { unlink(path) }
+      if name.begins(with: "new-") { unlink(path) }
     }
   }
 
   /// Creates a folder for this user alone, with its parents.
   static func makeFolder(_ path: String) throws(FileFailure) {
     if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+    guard errno == ENOENT, let slash = path.last("/"), slash > path.startIndex else {
       throw FileFailure(path)
     }
     try makeFolder(String(path[..<slash]))

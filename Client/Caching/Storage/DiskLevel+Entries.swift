@@ -1,5 +1,6 @@
 import FerryCryptography
 import FerryNetworking
+import FerryPlatform
 import FerrySQLite
 
 extension DiskLevel {
@@ -11,7 +12,7 @@ extension DiskLevel {
       WHERE key = ? ORDER BY id
       """, key.digest
     ) { row in
-      let names = row.text(5).split(separator: ",").map(String.init)
+      let names = row.text(5).words(at: ",").map(String.init)
       return CachedHead(
         id: row.int64(0), status: Int(row.int64(1)), headers: FieldText.headers(row.text(2)),
         requested: row.int64(3), received: row.int64(4),

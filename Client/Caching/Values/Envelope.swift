@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 import Foundation
 
 /// The object around each value in a server's responses, such as `{"code": 0, "data": …}`.
@@ -75,8 +76,8 @@ struct EnvelopeFilter: ResponseFilter {
   static func isJSON(_ response: NetworkResponse) -> Bool {
     guard !response.body.isEmpty else { return false }
     guard let type = response.headers.values(of: "Content-Type").first else { return true }
-    let name = FieldList.trimmed(type.prefix { $0 != ";" }).lowercased()
-    return name == "application/json" || name == "text/json" || name.hasSuffix("+json")
+    let name = FieldList.trimmed(type.until(";")).lowercasedASCII
+    return name == "application/json" || name == "text/json" || name.ends(with: "+json")
   }
 }
 

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A JSON object whose members are found by paths.
 struct JSONObject {
   private let root: KeyedDecodingContainer<MemberName>
@@ -39,7 +41,7 @@ struct JSONObject {
   private func member(
     _ path: String
   ) throws -> (KeyedDecodingContainer<MemberName>, MemberName) {
-    let names = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    let names = path.parts(at: ".").map(String.init)
     var object = root
     for name in names.dropLast() {
       object = try object.nestedContainer(
@@ -61,10 +63,10 @@ private struct MemberName: CodingKey {
 
   init(_ name: String, in object: KeyedDecodingContainer<MemberName>) {
     let plain = MemberName(stringValue: name)
-    let words = name.split(separator: "_")
+    let words = name.words(at: "_")
     let camel = MemberName(
       stringValue: (words.first.map(String.init) ?? "")
-        + words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined())
+        + words.dropFirst().map { $0.prefix(1).uppercasedASCII + $0.dropFirst() }.joined())
     self = !object.contains(plain) && object.contains(camel) ? camel : plain
   }
 }

@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import Foundation
 
 extension FerryCommand {
@@ -187,7 +188,7 @@ extension FerryCommand {
 
   private static func expectedHash(_ arguments: ParsedArguments) throws -> ContentHash? {
     guard let text = arguments.stringIfPresent("sha256") else { return nil }
-    guard let hash = ContentHash(text.lowercased()) else {
+    guard let hash = ContentHash(text.lowercasedASCII) else {
       throw UsageError(
         .invalidValue, "“\(text)” is no checksum", why: "a SHA-256 has 64 hexadecimal digits",
         next: "`sha256sum FILE` prints the checksum of a file")

@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import FerryTransport
 import Foundation
 
@@ -108,7 +109,7 @@ private struct DownloadTask {
     self.arguments = arguments
     let url = try arguments.string("URL")
     self.url = url
-    let isWeb = ["http://", "https://"].contains { url.lowercased().hasPrefix($0) }
+    let isWeb = ["http://", "https://"].contains { url.lowercasedASCII.begins(with: $0) }
     guard isWeb else {
       throw UsageError(
         .invalidValue, "“\(url)” is not a web address", why: "it has no http:// or https://",
@@ -120,7 +121,7 @@ private struct DownloadTask {
         next: "give the whole address, with blanks as %20")
     }
     if let text = arguments.stringIfPresent("sha256") {
-      guard let hash = ContentHash(text.lowercased()) else {
+      guard let hash = ContentHash(text.lowercasedASCII) else {
         throw UsageError(
           .invalidValue, "“\(text)” is not a SHA-256", why: "it has 64 hexadecimal digits",
           next: "give the checksum that the file's publisher names")
@@ -137,14 +138,14 @@ private struct DownloadTask {
     let given = given ?? "."
     var isFolder: ObjCBool = false
     let exists = FileManager.default.fileExists(atPath: given, isDirectory: &isFolder)
-    let isNamed = !given.hasSuffix("/") && !(exists && isFolder.boolValue)
+    let isNamed = !given.ends(with: "/") && !(exists && isFolder.boolValue)
     return FileAccess.wholePath(isNamed ? given : "\(given)/\(fileName(url))")
   }
 
   /// Returns the last part of the address's path, as a name of a file.
   private static func fileName(_ url: String) -> String {
-    let rest = url.drop { $0 != ":" }.dropFirst(3).prefix { $0 != "?" && $0 != "#" }
-    let parts = rest.split(separator: "/", omittingEmptySubsequences: true).dropFirst()
+    // The first two parts are the scheme and the host.
+    let parts = url.until("?", "#").words(at: "/").dropFirst(2)
     let name = parts.last.map { String($0).removingPercentEncoding ?? String($0) } ?? ""
     let isUsable =
       !name.isEmpty && name != "." && name != ".." && name.utf8.count <= 200

@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import Synchronization
 
 /// Shows a mission manager's events: bars on a terminal, or lines of JSON on request.
@@ -98,7 +99,7 @@ extension MissionProgress {
 extension ItemProgress {
   /// The path, or the end of a long one, which distinguishes items of one folder.
   fileprivate var shortPath: String {
-    guard path.displayWidth > 40, let name = path.split(separator: "/").last else { return path }
+    guard path.displayWidth > 40, let name = path.words(at: "/").last else { return path }
     return "…/\(name)"
   }
 }

@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import Foundation
 
 /// The file that `--key-file` names.
@@ -33,9 +34,8 @@ enum MissionKeyFile {
   static func key(in content: [UInt8]) -> [UInt8]? {
     if content.count == ContentHash.byteCount, !isDigits(content) { return content }
     guard content.count <= bytesMax else { return nil }
-    let text = String(decoding: content, as: UTF8.self).trimmingCharacters(
-      in: .whitespacesAndNewlines)
-    return ContentHash(text.lowercased())?.bytes
+    let text = String(decoding: content, as: UTF8.self).trimmedASCII
+    return ContentHash(text.lowercasedASCII)?.bytes
   }
 
   private static func isDigits(_ bytes: [UInt8]) -> Bool {

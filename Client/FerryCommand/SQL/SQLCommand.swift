@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 
 extension FerryCommand {
   static let sql = CommandSpec(
@@ -47,7 +48,8 @@ extension FerryCommand {
 extension Replica {
   /// Runs the statements in one transaction, without the writers' lock if they only read.
   func results(of sql: String) async throws -> [StatementResult] {
-    let first = sql.drop { $0.isWhitespace }.prefix { $0.isLetter }.uppercased()
+    let first = Substring(sql.trimmedASCII.utf8.prefix { (0x61...0x7A).contains($0 | 0x20) })
+      .uppercasedASCII
     if ["SELECT", "VALUES", "EXPLAIN"].contains(first) {
       do {
         return try await read { try $0.results(sql) }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The input of `ferry sql` on a terminal, line by line: a statement until its semicolon, or a
 /// command that begins with a full stop; pure.
 struct SQLInput: Equatable {
@@ -35,9 +37,9 @@ struct SQLInput: Equatable {
   ///   body of a trigger.
   mutating func take(_ line: String, isComplete: (String) -> Bool) -> Step {
     if pending.isEmpty {
-      let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+      let words = line.fields.map(String.init)
       guard let first = words.first else { return .read }
-      if first.hasPrefix(".") { return Self.command(first, Array(words.dropFirst())) }
+      if first.begins(with: ".") { return Self.command(first, Array(words.dropFirst())) }
     }
     let text = pending + line
     guard isComplete(text) else {
@@ -75,14 +77,15 @@ struct SQLInput: Equatable {
 
   private static func trimmed(_ word: String) -> String {
     var word = word
-    while word.last == ";" { word.removeLast() }
+    while let start = word.start(before: ";") { word = String(start) }
     return word
   }
 
   private static func unquoted(_ name: String) -> String {
-    guard name.count > 1, let quote = name.first, quote == name.last, "\"'`".contains(quote) else {
-      return name
-    }
-    return String(name.dropFirst().dropLast())
+    let bytes = name.utf8
+    guard bytes.count > 1, let quote = bytes.first, quote == bytes.last,
+      "\"'`".utf8.contains(quote)
+    else { return name }
+    return String(Substring(bytes.dropFirst().dropLast()))
   }
 }

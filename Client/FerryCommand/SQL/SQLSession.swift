@@ -1,6 +1,7 @@
 import Ferry
 import FerryCommandLine
 import FerryLineEditor
+import FerryPlatform
 
 /// `ferry sql` on a terminal: reads lines, runs statements and prints their results.
 struct SQLSession {
@@ -92,7 +93,7 @@ struct SQLSession {
     try TextOutput.standardOutput.lines(
       entries.compactMap { entry in
         entry.sql.map { sql in
-          sql.split(separator: "\n", omittingEmptySubsequences: false)
+          sql.parts(at: "\n")
             .map { String($0).escapedForTerminal }.joined(separator: "\n") + ";"
         }
       })

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The places of programs that the shell starts.
@@ -7,7 +8,7 @@ enum ProgramPath {
   /// - Parameter isBeside: whether a program in the folder of this one comes first.
   static func find(_ name: String, isBeside: Bool = false) -> URL? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    var folders = path.split(separator: ":").filter { $0.hasPrefix("/") }.map(String.init)
+    var folders = path.words(at: ":").filter { $0.begins(with: "/") }.map(String.init)
     if isBeside, let own = Bundle.main.executableURL?.deletingLastPathComponent().path {
       folders.insert(own, at: 0)
     }

@@ -1,4 +1,5 @@
 import FerryCommandLine
+import FerryPlatform
 import FerryShell
 import Foundation
 
@@ -40,8 +41,8 @@ struct ShellWindow {
     let id = process.processIdentifier
     await withTaskCancellationHandler {
       for await line in Self.lines(of: output.fileHandleForReading) {
-        guard line.hasPrefix("crashed ") else { continue }
-        await shell.noteCrash(String(line.dropFirst(8)))
+        guard let reason = line.rest(after: "crashed ") else { continue }
+        await shell.noteCrash(String(reason))
         crashes += 1
         // A page that always crashes must not keep the machine busy.
         if crashes <= Self.crashesMax { Self.send(shell.makeAddress(), to: input) }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// An open folder whose entries are reached by name alone, never through a symbolic link. So no
@@ -40,7 +41,7 @@ package struct Directory: ~Copyable {
   /// names to the disk.
   package static func makeAll(_ path: String, _ system: any FileCalls) throws(FileStoreError) {
     if system.mkdir(path, 0o700) != 0, errno != EEXIST {
-      guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+      guard errno == ENOENT, let slash = path.last("/"), slash > path.startIndex else {
         throw FileStoreError(errno: errno, "\(path) cannot be created")
       }
       try makeAll(String(path[..<slash]), system)
@@ -56,7 +57,7 @@ package struct Directory: ~Copyable {
   package static func syncName(
     of path: String, _ system: any FileCalls
   ) throws(FileStoreError) {
-    let slash = path.lastIndex(of: "/")
+    let slash = path.last("/")
     let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
     let descriptor = system.open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
     guard descriptor >= 0 else { return }

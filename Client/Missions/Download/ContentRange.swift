@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A `Content-Range` field in bytes (RFC 9110 §14.4): the place of a part in the whole.
 struct ContentRange: Equatable {
   /// The bytes of the part; `nil` if the server could satisfy no range.
@@ -7,9 +9,9 @@ struct ContentRange: Equatable {
 
   /// Reads `bytes 0-9/100`, `bytes 0-9/*` and `bytes */100`; `nil` for any other text.
   init?(_ field: String) {
-    let words = field.split(separator: " ", omittingEmptySubsequences: true)
-    guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
-    let halves = words[1].split(separator: "/", omittingEmptySubsequences: false)
+    let words = field.words(at: " ")
+    guard words.count == 2, words[0].lowercasedASCII == "bytes" else { return nil }
+    let halves = words[1].parts(at: "/")
     guard halves.count == 2 else { return nil }
     total = Self.number(halves[1])
     if total == nil && halves[1] != "*" { return nil }
@@ -18,7 +20,7 @@ struct ContentRange: Equatable {
       bytes = nil
       return
     }
-    let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
+    let ends = halves[0].parts(at: "-")
     guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]),
       first <= last, last < total ?? .max
     else { return nil }

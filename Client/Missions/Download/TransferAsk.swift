@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// The content of one request, and the known facts about its file.
 struct TransferAsk: Equatable, Sendable {
@@ -37,7 +38,7 @@ struct AnswerHead: Equatable, Sendable {
 
   /// Whether the body differs from the file's own bytes.
   var isEncoded: Bool {
-    guard let encoding = headers["Content-Encoding"]?.lowercased() else { return false }
+    guard let encoding = headers["Content-Encoding"]?.lowercasedASCII else { return false }
     return !encoding.isEmpty && encoding != "identity"
   }
 
@@ -54,8 +55,8 @@ struct AnswerHead: Equatable, Sendable {
 
   private var lengths: [Int64?] {
     headers.values(of: "Content-Length").flatMap { field in
-      field.split(separator: ",", omittingEmptySubsequences: false).map {
-        ContentRange.number($0.trimmed)
+      field.parts(at: ",").map {
+        ContentRange.number($0.trimmedBlanks)
       }
     }
   }
@@ -63,16 +64,6 @@ struct AnswerHead: Equatable, Sendable {
   var contentRange: ContentRange? { headers["Content-Range"].flatMap { ContentRange($0) } }
 
   var isMultipart: Bool {
-    headers["Content-Type"]?.lowercased().hasPrefix("multipart/") ?? false
-  }
-}
-
-extension Substring {
-  /// The text without spaces and tabs around it (OWS, RFC 9110 §5.6.3).
-  fileprivate var trimmed: Substring {
-    let isSpace = { (character: Character) in character == " " || character == "\t" }
-    var text = drop(while: isSpace)
-    while let last = text.last, isSpace(last) { text.removeLast() }
-    return text
+    headers["Content-Type"]?.lowercasedASCII.begins(with: "multipart/") ?? false
   }
 }

@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 
 /// Distinguishes versions of a file byte for byte (RFC 9110 §8.8.1): a strong entity tag, or a date
 /// of last change that is old enough.
@@ -30,7 +31,7 @@ struct TransferValidator: Equatable, Sendable {
 
   /// Whether an answer confirms exactly this version.
   func isConfirmed(by headers: TransportHeaders) -> Bool {
-    headers[text.first == "\"" ? "ETag" : "Last-Modified"] == text
+    headers[text.begins(with: "\"") ? "ETag" : "Last-Modified"]?.isSame(as: text) ?? false
   }
 
   /// Whether the text is one tag in quotes (RFC 9110 §8.8.3), without the mark of a weak one.

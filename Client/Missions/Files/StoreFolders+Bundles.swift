@@ -1,4 +1,5 @@
 import FerryFiles
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -214,7 +215,7 @@ extension StoreFolders {
     for name in try folder("partial").names() {
       if let hash = ContentHash(name) {
         found.partials.append(hash)
-      } else if name.hasSuffix(Self.sealingSuffix),
+      } else if name.ends(with: Self.sealingSuffix),
         let hash = ContentHash(name.dropLast(Self.sealingSuffix.count))
       {
         found.sealing.append(hash)
@@ -226,7 +227,7 @@ extension StoreFolders {
       for version in try mission.names() {
         if let number = VersionName.name(ofFolder: version) {
           found.bundles.append(MissionVersion(id, number))
-        } else if version.hasPrefix(Self.buildingPrefix),
+        } else if version.begins(with: Self.buildingPrefix),
           let number = VersionName.name(
             ofFolder: version.dropFirst(Self.buildingPrefix.count))
         {

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The name of a version on this device.
@@ -21,7 +22,7 @@ enum VersionName {
 
   /// Returns the name that a folder belongs to; `nil` for other folders.
   static func name(ofFolder folder: some StringProtocol) -> Int64? {
-    let number = folder.hasPrefix("again") ? Int64(folder.dropFirst(5)) : Int64(folder)
+    let number = Int64(folder.rest(after: "again") ?? folder[...])
     guard let number, Self.folder(number) == folder else { return nil }
     return number
   }

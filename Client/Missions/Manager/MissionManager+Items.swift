@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import Synchronization
 
@@ -209,8 +210,8 @@ extension MissionError {
       case .blob, .request, nil: nil
       }
     if let url = address, case .server = error.kind {
-      let authority = url.split(separator: "/", maxSplits: 2).dropFirst().first
-      let host = authority?.split(separator: "@").last ?? "elsewhere"
+      let authority = url.words(at: "/").dropFirst().first
+      let host = authority?.words(at: "@").last ?? "elsewhere"
       message = "\(host): \(message)"
     }
     self.init(kind, message)

@@ -1,5 +1,6 @@
 import FerryExecutors
 import FerryFiles
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import Foundation
@@ -296,7 +297,7 @@ extension DownloadError.Kind {
       .offline, .wrongContent(chunk: nil), .diskFull, .file, .cancelled, .changed, .waiting,
       .dependency, .busy,
     ]
-    let status = code.hasPrefix("server_") ? Int(code.dropFirst(7)) : nil
+    let status = code.rest(after: "server_").flatMap { Int($0) }
     self = status.map { .server($0) } ?? plain.first { $0.code == code } ?? .wrongAnswer
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Makes a transport request from a request and the defaults: a pure rule.
 struct RequestAssembly: Sendable {
   let configuration: NetworkConfiguration
@@ -93,7 +95,7 @@ struct RequestAssembly: Sendable {
         throw NetworkError(.badAddress, "an absolute address takes no path: \(request.path)")
       }
       // A fragment belongs to the caller (RFC 9110 §4.2.5).
-      return (String(url.prefix { $0 != "#" }), [:])
+      return (String(url.until("#")), [:])
     }
     guard !base.url.utf8.contains(where: { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") })
     else {
@@ -121,7 +123,7 @@ struct RequestAssembly: Sendable {
   /// Whether a segment is `.` or `..`, percent-encoded or not. Longer segments are not decoded.
   private static func isDotSegment(_ segment: Substring.UTF8View) -> Bool {
     guard segment.count <= "%2e%2e".utf8.count else { return false }
-    let plain = Substring(segment).lowercased().replacing("%2e", with: ".")
+    let plain = Substring(segment).lowercasedASCII.replacing(bytes: "%2e", with: ".")
     return plain == "." || plain == ".."
   }
 
@@ -158,7 +160,7 @@ extension AssembledRequest {
     transport.headers.values(of: "Cache-Control").contains { value in
       value.utf8.split(separator: UInt8(ascii: ",")).contains { part in
         let word = part.filter { $0 != 0x20 && $0 != 0x09 }
-        return String(decoding: word, as: UTF8.self).lowercased() == "only-if-cached"
+        return String(decoding: word, as: UTF8.self).lowercasedASCII == "only-if-cached"
       }
     }
   }
@@ -167,6 +169,6 @@ extension AssembledRequest {
 extension RequestAddress {
   /// The host without the brackets of an IPv6 literal.
   fileprivate var name: String {
-    host.first == "[" ? String(host.dropFirst().dropLast()) : host
+    host.begins(with: "[") ? String(host.dropFirst().dropLast()) : host
   }
 }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// Decides when a host is certainly unreachable: a pure rule.
 ///
 /// It errs on one side only. A failed attempt costs little, since without a network it fails at
@@ -67,8 +69,8 @@ struct ConnectivityRule {
   }
 
   private static func normalised(_ host: String) -> String {
-    let name = host.lowercased()
-    return name.hasSuffix(".") ? String(name.dropLast()) : name
+    let name = host.lowercasedASCII
+    return name.start(before: ".").map(String.init) ?? name
   }
 }
 

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// Facts that follow from a host's text alone.
@@ -15,7 +16,7 @@ enum HostName {
       let isMapped = bytes[..<10].allSatisfy { $0 == 0 } && bytes[10] == 255 && bytes[11] == 255
       return isMapped ? bytes[12] == 127 : bytes == [UInt8](repeating: 0, count: 15) + [1]
     }
-    return host == "localhost" || host.hasSuffix(".localhost")
+    return host == "localhost" || host.ends(with: ".localhost")
   }
 
   /// Returns the four bytes of an IPv4 address in its usual form.
@@ -28,7 +29,7 @@ enum HostName {
   /// Returns the sixteen bytes of an IPv6 address, without its zone.
   static func words(_ host: String) -> [UInt8]? {
     var address = in6_addr()
-    guard inet_pton(AF_INET6, String(host.prefix { $0 != "%" }), &address) == 1 else { return nil }
+    guard inet_pton(AF_INET6, String(host.until("%")), &address) == 1 else { return nil }
     return withUnsafeBytes(of: &address) { Array($0) }
   }
 }

@@ -89,7 +89,8 @@ enum SystemFiles {
   /// Returns the addresses of `name` in lines of `/etc/hosts`.
   static func addresses(of name: String, inHosts text: String) -> [String] {
     lines(text).compactMap { words in
-      guard words.count > 1, words.dropFirst().contains(where: { $0.lowercased() == name }) else {
+      guard words.count > 1, words.dropFirst().contains(where: { $0.lowercasedASCII == name })
+      else {
         return nil
       }
       return String(words[0])
@@ -109,18 +110,16 @@ enum SystemFiles {
     let addresses = proxy.map { [$0] } ?? names.compactMap { environment[$0] }
     return addresses.compactMap { address in
       let start = address.firstRange(of: "://")?.upperBound ?? address.startIndex
-      let authority = address[start...].prefix { !"/?#".contains($0) }
-      let host = authority.split(separator: "@").last ?? ""
+      let authority = address[start...].until("/", "?", "#")
+      let host = authority.words(at: "@").last ?? ""
       let name =
-        host.first == "[" ? host.dropFirst().prefix { $0 != "]" } : host.prefix { $0 != ":" }
+        host.rest(after: "[")?.until("]") ?? host.until(":")
       return name.isEmpty ? nil : String(name)
     }
   }
 
   /// Returns the words of each line, without comments.
   private static func lines(_ text: String) -> [[Substring]] {
-    text.split(whereSeparator: \.isNewline).map { line in
-      line.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace)
-    }
+    text.lines.map { $0.until("#").fields }
   }
 }

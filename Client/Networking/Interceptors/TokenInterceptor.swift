@@ -1,3 +1,4 @@
+import FerryPlatform
 import Synchronization
 
 /// Adds a token to requests, and gets another one when the server rejects it.
@@ -72,7 +73,9 @@ public final class TokenInterceptor: RequestInterceptor {
 
   private func token(of request: TransportRequest) -> String? {
     let prefix = scheme + " "
-    guard let value = request.headers["Authorization"], value.hasPrefix(prefix) else { return nil }
+    guard let value = request.headers["Authorization"], value.begins(with: prefix) else {
+      return nil
+    }
     return String(value.dropFirst(prefix.count))
   }
 

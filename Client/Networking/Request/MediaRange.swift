@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A set of media types, such as `application/json`, `image/*` or `*/*` (RFC 9110 §12.5.1).
 public struct MediaRange: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
   /// The text as it is sent in `Accept`, parameters such as `q=0.5` included.
@@ -9,7 +11,7 @@ public struct MediaRange: Sendable, Hashable, ExpressibleByStringLiteral, Custom
   public init?(_ text: String) {
     guard text.utf8.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: ",") }) else { return nil }
     let names = Self.names(text)
-    guard names.count == 2, names.allSatisfy({ !$0.isEmpty && !$0.contains(" ") }),
+    guard names.count == 2, names.allSatisfy({ !$0.isEmpty && !$0.has(" ") }),
       names[0] != "*" || names[1] == "*"
     else { return nil }
     (description, type, subtype) = (text, names[0], names[1])
@@ -33,11 +35,7 @@ public struct MediaRange: Sendable, Hashable, ExpressibleByStringLiteral, Custom
 
   /// Returns type and subtype in lower case, without parameters and the blanks around both.
   private static func names(_ text: String) -> [String] {
-    var both = Substring(text.prefix { $0 != ";" }.lowercased()).utf8[...]
-    while both.last == 0x20 || both.last == 0x09 { both.removeLast() }
-    while both.first == 0x20 || both.first == 0x09 { both.removeFirst() }
-    return both.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
-      .map { String(Substring($0)) }
+    text.until(";").trimmedBlanks.lowercasedASCII.parts(at: "/", most: 2).map(String.init)
   }
 }
 

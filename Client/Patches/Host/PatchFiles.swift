@@ -65,7 +65,7 @@ enum PatchFolder {
     } catch {
       throw .folder(path: folder, reason: "it cannot be read")
     }
-    let patches = names.filter { $0.hasSuffix(suffix) }.sorted()
+    let patches = names.filter { $0.ends(with: suffix) }.sorted()
     guard patches.count <= filesMax else {
       throw .folder(path: folder, reason: "it has more than \(filesMax) patches")
     }

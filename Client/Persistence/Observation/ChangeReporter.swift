@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerrySQLite
 
 /// Reports to live queries what a writing connection changes.
@@ -10,7 +11,8 @@ package final class ChangeReporter {
     /// Tables that may change without a report by SQLite: each of them counts as changed whenever
     /// another one does.
     let silent: Set<String>
-    var shapes: [String: TableShape?] = [:]
+    /// By the bytes of their names.
+    var shapes: [[UInt8]: TableShape?] = [:]
   }
 
   /// The live queries of the file.
@@ -65,7 +67,7 @@ package final class ChangeReporter {
       "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main'"
     ) { (name: $0.text(0), type: $0.text(1), isRowless: $0.int64(2) != 0) }
     let silent = tables.filter {
-      $0.type == "virtual" || $0.name.hasPrefix("sqlite_") || ($0.isRowless && !isComplete)
+      $0.type == "virtual" || $0.name.begins(with: "sqlite_") || ($0.isRowless && !isComplete)
     }.map(\.name)
     let stored = tables.filter { $0.type == "table" || $0.type == "shadow" }.map(\.name)
     let schema = Schema(
@@ -75,9 +77,10 @@ package final class ChangeReporter {
   }
 
   private func shape(of table: String) throws -> TableShape? {
-    if let shape = known?.shapes[table] { return shape }
+    let key = Array(table.utf8)
+    if let shape = known?.shapes[key] { return shape }
     let shape = try TableShape.read(table, from: connection)
-    known?.shapes[table] = .some(shape)
+    known?.shapes[key] = .some(shape)
     return shape
   }
 }

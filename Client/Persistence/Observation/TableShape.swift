@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
@@ -14,15 +15,17 @@ package struct TableShape: Sendable, Equatable {
     case number
 
     init(of type: String) {
-      let type = type.uppercased()
+      let type = type.uppercasedASCII
       self =
-        if type.contains("INT") {
+        if type.has("INT") {
           .number
-        } else if ["CHAR", "CLOB", "TEXT"].contains(where: type.contains) {
+        } else if ["CHAR", "CLOB", "TEXT"].contains(where: { type.has($0) }) {
           .text
-        } else if type.isEmpty || type.contains("BLOB") {
+        } else if type.isEmpty || type.has("BLOB") {
           .none
-        } else if ["REAL", "FLOA", "DOUB"].contains(where: type.contains) { .real } else { .number }
+        } else if ["REAL", "FLOA", "DOUB"].contains(where: { type.has($0) }) { .real } else {
+          .number
+        }
     }
   }
 
@@ -57,7 +60,8 @@ package struct TableShape: Sendable, Equatable {
       rows.map { name, type, hasDefault, _ in
         Column(
           name: Name(name), affinity: Affinity(of: type),
-          isBinary: isUTF8 && connection.collation(of: name, in: table)?.uppercased() == "BINARY",
+          isBinary: isUTF8
+            && connection.collation(of: name, in: table)?.uppercasedASCII == "BINARY",
           hasDefault: hasDefault)
       })
   }

@@ -80,7 +80,7 @@ struct RequestGate: Sendable {
       throw Refusal(status: 404, reason: "no page")
     }
     let rest = parts.dropFirst(2)
-    return rest.first == "-" && rest.count > 1
+    return rest.first?.isSame(as: "-") == true && rest.count > 1
       ? try own(page, Array(rest.dropFirst()), head)
       : try file(page, rest, head)
   }
@@ -179,7 +179,7 @@ struct RequestGate: Sendable {
 
   private static func number(_ text: Substring) -> Int? {
     guard 1...9 ~= text.utf8.count, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
-      text.first != "0"
+      !text.begins(with: "0")
     else { return nil }
     return Int(text)
   }

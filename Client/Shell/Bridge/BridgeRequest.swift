@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// A message of `ferry.js`, checked for its form.
@@ -58,8 +59,8 @@ enum BridgeRequest {
   }
 
   private static func isOfExtension(_ address: String) -> Bool {
-    address.contains("extension:") || address.contains("extension://")
-      || address.hasSuffix("-extension")
+    address.has("extension:") || address.has("extension://")
+      || address.ends(with: "-extension")
   }
 
   private static let number = ValueSchema.integer(1...9_007_199_254_740_991)

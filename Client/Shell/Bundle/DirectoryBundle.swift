@@ -178,7 +178,8 @@ public actor DirectoryBundle: BundleSource {
       guard let values = try? url.resourceValues(forKeys: keys), values.isRegularFile == true,
         values.isSymbolicLink != true
       else { continue }
-      let relative = url.path.dropFirst(root.utf8.count + (root.hasSuffix("/") ? 0 : 1))
+      let folder = root.utf8.count + (root.ends(with: "/") ? 0 : 1)
+      let relative = Substring(url.path.utf8.dropFirst(folder))
       guard let path = BundlePath(relative) else {
         throw fault("\(relative) is no path that a page can use")
       }

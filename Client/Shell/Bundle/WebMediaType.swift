@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The media types of the files of a web app, by the ends of their names.
 enum WebMediaType {
   /// Returns the media type; files of an unknown kind are bytes, which no browser runs.
@@ -14,14 +16,14 @@ enum WebMediaType {
   /// Only the type and the subtype are sent. Of a list, browsers take the last type (Fetch, "extract
   /// a MIME type"), so a list is no type here.
   static func passive(_ type: String) -> String {
-    let words = type.prefix { $0 != ";" }.split { $0 == " " || $0 == "\t" }
+    let words = type.until(";").fields
     guard words.count == 1 else { return opaque }
-    let essence = words[0].lowercased()
-    let names = essence.split(separator: "/", omittingEmptySubsequences: false)
+    let essence = words[0].lowercasedASCII
+    let names = essence.parts(at: "/")
     guard names.count == 2, names.allSatisfy({ isToken($0) }) else { return opaque }
     let isPassive =
       switch names[0] {
-      case "image": !names[1].hasPrefix("svg")
+      case "image": !names[1].begins(with: "svg")
       case "audio", "video", "font": true
       default: ["text/plain", "application/pdf", "application/json"].contains(essence)
       }

@@ -50,7 +50,7 @@ final class LoopbackConnection: Sendable {
       parser.readBody()
       guard let body = readBody(&parser) else { return }
       guard let response = answer(head, body) else { return }
-      let closes = !response.keepsConnection || head["connection"]?.lowercased() == "close"
+      let closes = !response.keepsConnection || head["connection"]?.lowercasedASCII == "close"
       guard send(response, to: head, closes: closes), !closes else { return }
     }
   }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The part of content that a request asks for (RFC 9110 §14).
 enum ByteRange: Equatable {
   case all
@@ -7,11 +9,11 @@ enum ByteRange: Equatable {
   /// Reads the field `Range`. Several ranges, other units and malformed ranges count as none, so
   /// that the answer has all bytes.
   init(_ field: String?, size: Int64) {
-    guard let field, field.hasPrefix("bytes=") else {
+    guard let spans = field?.rest(after: "bytes=") else {
       self = .all
       return
     }
-    let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+    let ends = spans.parts(at: "-")
     guard ends.count == 2, !ends[0].isEmpty || !ends[1].isEmpty,
       let first = Self.number(ends[0]), let last = Self.number(ends[1])
     else {

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import Synchronization
 
 /// Large data of one page: content under addresses that nobody can guess, valid until the page ends.
@@ -85,8 +86,8 @@ public final class PageFiles: Sendable {
 
   /// Returns content by its address, such as that of an upload; `nil` if it is unknown.
   public func content(at address: String) -> ServedContent? {
-    guard address.hasPrefix(prefix) else { return nil }
-    return content(link: String(address.dropFirst(prefix.count)))
+    guard let link = address.rest(after: prefix) else { return nil }
+    return content(link: String(link))
   }
 
   func content(link: String) -> ServedContent? { state.withLock { $0.links[link]?.content } }

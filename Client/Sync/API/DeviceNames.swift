@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The names of devices, as far as this replica knows them: its own, and those of the devices in its
@@ -54,6 +55,7 @@ public struct DeviceNames: Sendable, Equatable {
 
   /// Returns the name without the differences that readers overlook: case, and kinds of spaces.
   private static func folded(_ name: DeviceName) -> String {
+    // text: readers overlook the case of all scripts, and all kinds of spaces
     name.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").lowercased()
   }
 }

@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 
 /// An answer that no Ferry server gave: the page of a proxy, a portal or another program.
@@ -39,7 +40,7 @@ extension ForeignAnswer {
 
   /// Whether an answer is a web page, whatever its status.
   static func isWebPage(_ response: NetworkResponse) -> Bool {
-    response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") ?? false
+    response.headers["Content-Type"]?.lowercasedASCII.begins(with: "text/html") ?? false
   }
 
   /// The number of bytes of a page that are searched.
@@ -48,13 +49,16 @@ extension ForeignAnswer {
   /// Returns the title of an HTML page.
   private static func title(in body: [UInt8]) -> String? {
     let text = String(decoding: body.prefix(lookedAt), as: UTF8.self)
-    guard let match = text.firstMatch(of: /(?is)<title[^>]*>\s*([^<]{1,100})/) else { return nil }
-    let title = match.output.1.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    guard
+      let match = text.firstMatch(
+        of: /(?is)<title[^>]*>\s*([^<]{1,100})/.matchingSemantics(.unicodeScalar))
+    else { return nil }
+    let title = match.output.1.fields.joined(separator: " ")
     return title.isEmpty ? nil : title
   }
 
   private static func beginning(of body: [UInt8]) -> String {
     let text = String(decoding: body.prefix(200), as: UTF8.self)
-    return text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    return text.fields.joined(separator: " ")
   }
 }

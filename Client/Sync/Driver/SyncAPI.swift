@@ -1,5 +1,6 @@
 import FerryCompression
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerryTracing
 import Synchronization
@@ -54,7 +55,7 @@ struct SyncAPI: Sendable {
     _ address: ServerAddress, _ limits: Limits
   ) -> NetworkConfiguration {
     var base = BaseURL(address.url)
-    while base.url.hasSuffix("/") { base.url.removeLast() }
+    while base.url.ends(with: "/") { base.url.removeLast() }
     base.url += "/v1/spaces/\(address.space)"
     base.headers.add(ProtocolVersion.header, "\(ProtocolVersion.current)")
     var configuration = NetworkConfiguration(base)

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The type that SQLite converts values of a key's column to. A value that it would convert is no value
@@ -24,7 +25,8 @@ enum KeyAffinity: Int64 {
   /// Whether SQLite takes a text for a number: with white space around it, and with a sign, a
   /// fraction and an exponent.
   private static func looksNumeric(_ text: String) -> Bool {
-    text.wholeMatch(of: /[ \t\n\v\f\r]*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[ \t\n\v\f\r]*/)
-      != nil
+    // A line end of two characters is one Character, and \d has digits of all scripts.
+    let number = /[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?/
+    return text.trimmedASCII.wholeMatch(of: number.matchingSemantics(.unicodeScalar)) != nil
   }
 }

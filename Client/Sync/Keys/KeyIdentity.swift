@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// How a tracked table's own key and the identifier that travels belong together (SPEC.md §27).
@@ -58,15 +59,15 @@ extension KeyProposal {
 
 extension KeyColumn {
   /// Whether SQLite stores texts in it (https://sqlite.org/datatype3.html §3.1).
-  var isText: Bool { !isInteger && ["TEXT", "CHAR", "CLOB"].contains(where: type.contains) }
-  var isInteger: Bool { type.contains("INT") }
+  var isText: Bool { !isInteger && ["TEXT", "CHAR", "CLOB"].contains(where: { type.has($0) }) }
+  var isInteger: Bool { type.has("INT") }
 
   /// The type that SQLite converts values of the column to, by its rules
   /// (https://sqlite.org/datatype3.html §3.1).
   var affinity: KeyAffinity {
     if isInteger { return .numeric }
     if isText { return .text }
-    if type.isEmpty || type.contains("BLOB") { return .none }
-    return ["REAL", "FLOA", "DOUB"].contains(where: type.contains) ? .real : .numeric
+    if type.isEmpty || type.has("BLOB") { return .none }
+    return ["REAL", "FLOA", "DOUB"].contains(where: { type.has($0) }) ? .real : .numeric
   }
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The conversion of values stored in a column (https://sqlite.org/datatype3.html §3).
@@ -10,14 +11,14 @@ enum ColumnAffinity: Sendable, Equatable {
 
   /// Derives the affinity from the declared type, as SQLite does.
   init(declared type: String) {
-    let type = type.uppercased()
-    if type.contains("INT") {
+    let type = type.uppercasedASCII
+    if type.has("INT") {
       self = .numeric
-    } else if ["CHAR", "CLOB", "TEXT"].contains(where: type.contains) {
+    } else if ["CHAR", "CLOB", "TEXT"].contains(where: { type.has($0) }) {
       self = .text
-    } else if type.isEmpty || type.contains("BLOB") {
+    } else if type.isEmpty || type.has("BLOB") {
       self = .none
-    } else if ["REAL", "FLOA", "DOUB"].contains(where: type.contains) {
+    } else if ["REAL", "FLOA", "DOUB"].contains(where: { type.has($0) }) {
       self = .real
     } else {
       self = .numeric
@@ -49,7 +50,7 @@ enum ColumnAffinity: Sendable, Equatable {
   }
 
   private static func number(_ text: String) -> Double? {
-    Double(String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed()))
+    Double(text.trimmedASCII)
   }
 }
 

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
@@ -69,7 +70,7 @@ enum CaptureTriggers {
     return sides.map { kind, rows in
       """
       CREATE TRIGGER \(quoted(triggerName("limit_\(kind)", table.name, space)))
-      BEFORE \(kind.uppercased()) ON \(quoted(table.local))
+      BEFORE \(kind.uppercasedASCII) ON \(quoted(table.local))
       WHEN NOT (\(rows.map(share.isOwn).joined(separator: " AND ")))
         AND ferry_applying(\(quoted(literal: table.name.text)), \(table.record(of: rows[0])))
       BEGIN SELECT RAISE(ABORT, 'the row belongs to another space of this file'); END
@@ -103,7 +104,7 @@ enum CaptureTriggers {
     [("insert", "NEW"), ("update", "OLD"), ("delete", "OLD")].map { kind, side in
       """
       CREATE TRIGGER \(quoted(triggerName("nested_\(kind)", table.name, space)))
-      BEFORE \(kind.uppercased()) ON \(quoted(table.local))
+      BEFORE \(kind.uppercasedASCII) ON \(quoted(table.local))
       WHEN \(ownRow(table, side, nested(table, side)))
       BEGIN SELECT RAISE(IGNORE); END
       """
@@ -157,7 +158,7 @@ enum CaptureTriggers {
   ) -> String {
     """
     CREATE TRIGGER \(quoted(triggerName(kind, table.name, space)))
-    AFTER \(kind.uppercased()) ON \(quoted(table.local))
+    AFTER \(kind.uppercasedASCII) ON \(quoted(table.local))
     WHEN \(when)
     BEGIN SELECT RAISE(ABORT, 'ferry: not recorded'); END
     """

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
@@ -200,7 +201,7 @@ package struct TableSchema: Sendable, Equatable {
     }
     let text = Name(sql)
     if let schema = known[text] { return schema }
-    guard type == "table", !sql.uppercased().hasPrefix("CREATE VIRTUAL") else {
+    guard type == "table", !sql.uppercasedASCII.begins(with: "CREATE VIRTUAL") else {
       throw ReplicaError.cannotTrack(table: table, "it is a view or a virtual table")
     }
     let schema = try readColumns(of: name, from: connection, sql: sql)
@@ -219,7 +220,7 @@ package struct TableSchema: Sendable, Equatable {
     ) { row in
       let name = row.name(0)
       if row.int64(4) > 0 {
-        keys.append((row.int64(4), KeyColumn(local: name, type: row.text(1).uppercased())))
+        keys.append((row.int64(4), KeyColumn(local: name, type: row.text(1).uppercasedASCII)))
       } else if row.int64(5) == 0 {
         columns.append(
           ColumnInfo(
@@ -231,7 +232,7 @@ package struct TableSchema: Sendable, Equatable {
       throw ReplicaError.cannotTrack(table: table, "it has no primary key; give it one")
     }
     let key = keys.sorted { $0.place < $1.place }.map(\.column)
-    if sql.uppercased().contains("COLLATE") { try checkCollation(of: table, connection) }
+    if sql.uppercasedASCII.has("COLLATE") { try checkCollation(of: table, connection) }
     for name in key.map(\.local) + columns.map(\.name) {
       if let fault = NameRule.fault(in: name, limits: .standard) {
         throw ReplicaError.cannotTrack(table: table, fault)
@@ -242,7 +243,7 @@ package struct TableSchema: Sendable, Equatable {
         table: table, "it has more than \(Limits.standard.columns) columns")
     }
     var schema = TableSchema(name: table, keys: key, columns: columns)
-    if sql.uppercased().contains("REFERENCES") {
+    if sql.uppercasedASCII.has("REFERENCES") {
       schema.references = try references(of: table, connection)
     }
     return schema

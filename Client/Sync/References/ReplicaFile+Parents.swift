@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
@@ -36,7 +37,8 @@ extension ReplicaFile {
     }
     // As in `needsGuards`.
     let databases = try connection.rows("PRAGMA database_list") { $0.text(1) }
-    return try isIn("sqlite_schema") || (databases.contains("temp") && isIn("sqlite_temp_schema"))
+    return try isIn("sqlite_schema")
+      || (databases.contains(where: { $0 == "temp" }) && isIn("sqlite_temp_schema"))
   }
 
   /// Returns the records to which a row refers, among those that are here.

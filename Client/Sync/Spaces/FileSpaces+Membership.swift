@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
@@ -168,7 +169,7 @@ extension ReplicaFile {
       prefix.utf8.count, prefix
     ) { (type: $0.text(0), name: $0.name(1)) }
     for item in own.sorted(by: { $0.type > $1.type }) {
-      try connection.execute(single: "DROP \(item.type.uppercased()) main.\(quoted(item.name))")
+      try connection.execute(single: "DROP \(item.type.uppercasedASCII) main.\(quoted(item.name))")
     }
   }
 }

@@ -1,4 +1,5 @@
 import FerryPersistence
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
@@ -142,14 +143,14 @@ extension DeclaredColumn.Affinity {
     case .none: self = .blob
     case .text: self = .text
     case .real: self = .real
-    case .numeric: self = type.uppercased().contains("INT") ? .integer : .numeric
+    case .numeric: self = type.uppercasedASCII.has("INT") ? .integer : .numeric
     }
   }
 }
 
 extension DeclaredReference.Action {
   fileprivate init(sql: String) {
-    self = Self.allCases.first { $0.sql == sql.uppercased() } ?? .none
+    self = Self.allCases.first { $0.sql == sql.uppercasedASCII } ?? .none
   }
 
   fileprivate var sql: String {

@@ -122,7 +122,7 @@ struct OperationTable {
     try reader.array { (reader) throws(MalformedMessage) in
       let mark = try reader.string().unicodeScalars
       let name = Name(String(mark.dropFirst()))
-      if mark.first != "+" {
+      if mark.first != Unicode.Scalar("+") {
         texts.append(name)
       } else {
         operation.increments.insert(name)

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
@@ -190,7 +191,7 @@ extension ReplicaFile {
     if try isIn("sqlite_schema") { return true }
     // Queried only if the schema exists: the query would create it.
     let databases = try connection.rows("PRAGMA database_list") { $0.text(1) }
-    return try databases.contains("temp") && isIn("sqlite_temp_schema")
+    return try databases.contains(where: { $0 == "temp" }) && isIn("sqlite_temp_schema")
   }
 
   func signature(of name: Name) throws -> String? {

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
@@ -162,8 +163,9 @@ extension ColumnDefault {
       self = .null
       return
     }
-    let isText = sql.first == "'" && sql.dropFirst().firstIndex(of: "'") == sql.indices.last
-    let mayVary = !isText && (sql.contains("(") || sql.uppercased().hasPrefix("CURRENT_"))
+    let isText =
+      sql.begins(with: "'") && sql.utf8.dropFirst().firstIndex(of: 0x27) == sql.utf8.indices.last
+    let mayVary = !isText && (sql.has("(") || sql.uppercasedASCII.begins(with: "CURRENT_"))
     let value = mayVary ? nil : try? connection.prepare("SELECT \(sql)").first { $0.value(0) }
     guard let value else {
       self = .varying

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -52,7 +53,7 @@ enum SessionFailure {
   /// Returns the kind of an error by its text: Foundation for Linux has one code for most of
   /// curl's errors, and curl's text.
   static func kind(text: String) -> TransportError.Kind {
-    let text = text.lowercased()
+    let text = text.lowercasedASCII
     func contains(_ words: String...) -> Bool { words.contains { text.contains($0) } }
     if contains("ssl", "tls", "certificate") { return .secureConnectionFailed }
     if contains("transfer closed", "recv failure", "send failure", "empty reply", "reset") {

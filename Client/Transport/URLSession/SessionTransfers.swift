@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 import Synchronization
 
@@ -89,9 +90,10 @@ final class SessionTransfers: NSObject, URLSessionDataDelegate, Sendable {
     /// Returns the certificates of a file; none if it cannot be read.
     static func read(_ path: String) -> [SecCertificate] {
       guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
-      return text.components(separatedBy: "-----BEGIN CERTIFICATE-----").dropFirst().compactMap {
-        let base64 = $0.components(separatedBy: "-----END CERTIFICATE-----")[0]
-        let data = Data(base64Encoded: base64, options: .ignoreUnknownCharacters)
+      let parts = text.parts(between: "-----BEGIN CERTIFICATE-----")
+      return parts.dropFirst().compactMap {
+        let base64 = $0.parts(between: "-----END CERTIFICATE-----")[0]
+        let data = Data(base64Encoded: String(base64), options: .ignoreUnknownCharacters)
         return data.flatMap { SecCertificateCreateWithData(nil, $0 as CFData) }
       }
     }

@@ -74,7 +74,9 @@ public struct BundleDeclaration: Sendable, Equatable {
       return "its entry has \(page.size) bytes; \(limits.entryBytes) are allowed"
     }
     let names = MissionPath.names(in: page.path)
-    if names.first == "-" { return "its entry is in the folder “-”, which is the shell's own" }
+    if names.first?.isSame(as: "-") == true {
+      return "its entry is in the folder “-”, which is the shell's own"
+    }
     if names.contains(where: { $0.utf8.first == UInt8(ascii: ".") }) {
       return "a name in the path of its entry begins with a dot"
     }

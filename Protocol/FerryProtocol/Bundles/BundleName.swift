@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The name of a bundle in its space: 1 to 64 characters of `a–z 0–9 _ -`, the first one a letter or
 /// digit.
 public struct BundleName: Hashable, Sendable, Comparable, CustomStringConvertible {
@@ -94,10 +96,9 @@ public struct BundleID: Hashable, Sendable, Comparable, CustomStringConvertible 
 
   /// Reads the name of a mission; `nil` if it is not that of a bundle.
   public init?(mission: MissionID) {
-    guard mission.value.hasPrefix(Self.prefix) else { return nil }
-    let rest = mission.value.dropFirst(Self.prefix.count)
-    guard let dot = rest.firstIndex(of: "."), let name = BundleName(String(rest[..<dot])),
-      let version = BundleVersion(String(rest[dot...].dropFirst()))
+    guard let rest = mission.value.rest(after: Self.prefix), let dot = rest.first("."),
+      let name = BundleName(String(rest[..<dot])),
+      let version = BundleVersion(String(rest[rest.utf8.index(after: dot)...]))
     else { return nil }
     self.init(name, version)
   }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The reason why bytes are not a message, and its place.
 public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConvertible {
   /// The reason, with the offending name or number.
@@ -8,7 +10,7 @@ public struct MalformedMessage: Error, Sendable, Equatable, CustomStringConverti
   public var description: String { "\(reason) (at byte \(offset))" }
 
   /// The description for the author of a file.
-  package var aboutFile: String { description.replacing("the message", with: "the file") }
+  package var aboutFile: String { description.replacing(bytes: "the message", with: "the file") }
 }
 
 /// A strict pull parser for JSON (RFC 8259) over bytes that outlive it. Numbers keep all their

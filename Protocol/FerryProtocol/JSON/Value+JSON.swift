@@ -3,6 +3,8 @@
 // others as {"real": "…"}; a blob as {"blob": base64}. So every value survives JSON readers that
 // know only doubles, and integer 1 stays apart from real 1.0.
 
+import FerryPlatform
+
 /// Integers outside of this are sent in a string.
 package let exactIntegers: ClosedRange<Int64> = -9_007_199_254_740_991...9_007_199_254_740_991
 
@@ -30,7 +32,7 @@ extension JSONWriter {
     let text = real.description
     if real.isFinite && real != real.rounded() {
       raw(text.utf8)
-    } else if real.isFinite && abs(real) >= 1e16 && text.contains("e") {
+    } else if real.isFinite && abs(real) >= 1e16 && text.has("e") {
       raw(text.utf8)
     } else {
       object { $0.member("real", text) }

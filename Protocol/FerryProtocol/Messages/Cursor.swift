@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The progress of a device, which is opaque to clients: they keep it and send it again (SPEC.md
 /// §5).
 public struct Cursor: Hashable, Sendable, CustomStringConvertible {
@@ -56,7 +58,7 @@ public struct Cursor: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses the wire form.
   public init?(_ text: String) {
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = text.parts(at: ".")
     guard [3, 6, 7, 8].contains(parts.count), let epoch = Epoch(parts[0]),
       let applied = Self.place(parts[1]), let received = Self.place(parts[2]),
       received >= applied

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 extension MissionManifest {
   /// Returns the reason why this cannot be published or downloaded, or `nil` if it can.
   ///
@@ -75,7 +77,8 @@ extension MissionManifest {
     if item.after.count > limits.after { return "it waits for more than \(limits.after) items" }
     guard let url = item.url else { return item.isHosted ? nil : "it has neither content nor url" }
     if url.utf8.count > limits.urlBytes { return "its url has more than \(limits.urlBytes) bytes" }
-    let isWeb = url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://")
+    let isWeb =
+      url.lowercasedASCII.begins(with: "http://") || url.lowercasedASCII.begins(with: "https://")
     guard isWeb, url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
       return "“\(url)” is no http or https address"
     }

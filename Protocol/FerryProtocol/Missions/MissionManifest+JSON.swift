@@ -1,3 +1,5 @@
+import FerryPlatform
+
 extension MissionManifest {
   /// Returns the document in its canonical form: equal manifests give equal bytes.
   package func encoded() -> [UInt8] {
@@ -196,8 +198,8 @@ extension JSONReader {
   package mutating func contentHash() throws(MalformedMessage) -> ContentHash {
     let text = try string()
     guard let hash = ContentHash(text) else {
-      if ContentHash(text.lowercased()) != nil {
-        throw malformed("a SHA-256 is written in lower case: “\(text.lowercased())”")
+      if ContentHash(text.lowercasedASCII) != nil {
+        throw malformed("a SHA-256 is written in lower case: “\(text.lowercasedASCII)”")
       }
       throw malformed("not a SHA-256 of 64 lower-case hexadecimal digits")
     }

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The rule for paths of items in a bundle. It is strict enough for every file system that a device
 /// may have: nothing in a manifest can leave the store or overwrite another item.
 public enum MissionPath {
@@ -39,7 +41,10 @@ public enum MissionPath {
   /// Returns the path without case, which two items of one bundle may not share: file systems may
   /// take their paths for the same. Strings compare by their visible form (Unicode's canonical
   /// equivalence), so composed and decomposed letters are the same, too.
-  public static func folded(_ path: String) -> String { path.lowercased() }
+  public static func folded(_ path: String) -> String {
+    // text: file systems fold the case of all scripts
+    path.lowercased()
+  }
 
   /// Returns whether it is one of Unicode's bidirectional controls (UAX #9 §2).
   private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
@@ -64,9 +69,11 @@ public enum MissionPath {
       return "“\(mark)” is not allowed in a name"
     }
     if bytes.last == 0x2E || bytes.last == 0x20 { return "a name ends in a dot or a blank" }
-    let stem = String(name.unicodeScalars.prefix { $0 != "." }).lowercased()
-    let isPort = stem.count == 4 && (stem.hasPrefix("com") || stem.hasPrefix("lpt"))
-    if ["con", "prn", "aux", "nul"].contains(stem) || isPort && stem.last?.isNumber == true {
+    let stem = String(name.unicodeScalars.prefix { $0 != "." }).lowercasedASCII
+    let isPort = stem.count == 4 && (stem.begins(with: "com") || stem.begins(with: "lpt"))
+    if ["con", "prn", "aux", "nul"].contains(stem)
+      || isPort && (0x30...0x39).contains(stem.utf8.last ?? 0)
+    {
       return "“\(name)” is the name of a device"
     }
     return nil

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A mission as the catalogue has it: a record of the reserved table `ferry_missions`, which
 /// devices get with their pull lists (SPEC.md §19). A mission that was retracted is a record that
 /// was deleted.
@@ -91,7 +93,7 @@ public struct MissionRecord: Sendable, Equatable {
     summary = text("summary") ?? ""
     items = min(max(0, integer("items") ?? 0), Int64(MissionLimits.standard.items))
     priority = integer("priority") ?? 0
-    after = (text("after") ?? "").split(separator: " ").compactMap { MissionID(String($0)) }
+    after = (text("after") ?? "").words().compactMap { MissionID(String($0)) }
     publishedAt = min(max(0, integer("publishedAt") ?? 0), Limits.wallTimeMax)
     // The name says whether it is a bundle, too: a record that contradicts its name is none.
     bundle = BundleID(mission: id) == nil ? nil : BundleListing(value: value)

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The reason why a text is not a predicate, and its place.
 public struct RecordPredicateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The expected text, and the text found.
@@ -148,8 +150,8 @@ struct PredicateScanner {
 
   /// Returns the number with a digit on both sides of the point, which SQL lets one leave out.
   private static func completed(_ number: String) -> String {
-    guard let point = number.firstIndex(of: ".") else { return number }
-    let fraction = number[number.index(after: point)...]
+    guard let point = number.first(".") else { return number }
+    let fraction = number[number.utf8.index(after: point)...]
     let hasDigit = fraction.utf8.first.map { (0x30...0x39).contains($0) } ?? false
     return "0" + number[..<point] + (hasDigit ? "." : ".0") + fraction
   }

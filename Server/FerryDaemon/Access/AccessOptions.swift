@@ -1,5 +1,6 @@
 import FerryCommandLine
 import FerryNetworking
+import FerryPlatform
 import FerrySyncServer
 import Foundation
 
@@ -142,13 +143,13 @@ enum AccessOptions {
 extension KeySource {
   /// Reads a file's path, or a URL whose answers cannot be changed on the way.
   fileprivate init(commandLine text: String) throws(UsageError) {
-    let lowered = text.lowercased()
-    guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {
+    let lowered = text.lowercasedASCII
+    guard lowered.begins(with: "http://") || lowered.begins(with: "https://") else {
       self.init(takesSecrets: true) { () throws(KeySourceError) in try Self.read(file: text) }
       return
     }
     let host = URLComponents(string: text)?.host ?? ""
-    guard lowered.hasPrefix("https://") || ListenAddress(host: host, port: 0).isLoopback else {
+    guard lowered.begins(with: "https://") || ListenAddress(host: host, port: 0).isLoopback else {
       throw UsageError(
         .invalidValue, "the keys at \(text) cannot be trusted",
         why: "without TLS other machines on the way can replace the keys",

@@ -1,4 +1,5 @@
 import FerryCommandLine
+import FerryPlatform
 import FerryProtocol
 import FerrySyncServer
 import Foundation
@@ -156,7 +157,7 @@ enum TokenCommands {
     var roles: [SpacePattern: Role] = [:]
     if arguments.flag("all-spaces") { roles[.everything] = try required(role) }
     for text in arguments.strings("space") {
-      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let parts = text.parts(at: "=", most: 2)
       guard let pattern = SpacePattern(String(parts[0])) else {
         throw UsageError(
           .invalidValue, "\"\(parts[0])\" cannot be a space's name",
@@ -214,7 +215,7 @@ enum TokenCommands {
       return known.token
     }
     let found = try await store.tokens().filter {
-      text.utf8.count >= 4 && $0.id.text.hasPrefix(text.lowercased())
+      text.utf8.count >= 4 && $0.id.text.begins(with: text.lowercasedASCII)
     }
     guard let token = found.first else { throw unknown(done) }
     guard found.count == 1 else {

@@ -90,18 +90,18 @@ enum BackupCommands {
 
   private static func place(_ arguments: ParsedArguments) async throws -> any BackupPlace {
     let name = try arguments.string("place")
-    if name.hasPrefix("s3://") {
+    if name.begins(with: "s3://") {
       let client = try ObjectStoreOptions.client(name, "backup", arguments)
       try await ObjectStoreOptions.waitUntilReady(client, "backup", arguments)
       return try BackupBucket(ObjectFiles(client))
     }
-    guard !name.contains("://") else {
+    guard !name.has("://") else {
       throw CommandFailure(
         "\(name) cannot have a backup", why: "a backup is in a folder or in a bucket",
         next: "name a folder, or s3://BUCKET/PREFIX", status: .usage, code: "backup_place")
     }
     return BackupFolder(
-      name: name.count > 1 && name.hasSuffix("/") ? String(name.dropLast()) : name)
+      name: name.utf8.count > 1 ? String(name.start(before: "/") ?? name[...]) : name)
   }
 
   private static func store(_ arguments: ParsedArguments) throws -> StoreLocation {

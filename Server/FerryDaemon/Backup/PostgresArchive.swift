@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 import Foundation
 
@@ -78,7 +79,7 @@ struct PostgresArchive {
     throw BackupError(
       what: "\(program) failed",
       why: isMissing
-        ? "it is not installed" : text.split(separator: "\n").last.map(String.init) ?? "",
+        ? "it is not installed" : text.words(at: "\n").last.map(String.init) ?? "",
       next: isMissing
         ? "install PostgreSQL's client programs (Debian: postgresql-client)"
         : "check --database; \(program) has to be as new as the server")

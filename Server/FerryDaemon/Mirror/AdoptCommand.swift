@@ -1,5 +1,6 @@
 import FerryCommandLine
 import FerryMirror
+import FerryPlatform
 
 /// `ferryd mirror adopt`.
 extension MirrorCommands {
@@ -106,7 +107,7 @@ extension MirrorCommands {
     var adoptions: [String: MirrorAdoption] = [:]
     for table in arguments.strings("table") { adoptions[table] = MirrorAdoption() }
     for (table, text) in try pairs("columns", arguments, example: "tasks=title,done") {
-      adoptions[table]?.columns = text.split(separator: ",").map(String.init)
+      adoptions[table]?.columns = text.words(at: ",").map(String.init)
     }
     for (table, text) in try pairs("where", arguments, example: "'tasks=NOT archived'") {
       adoptions[table]?.condition = text
@@ -118,13 +119,13 @@ extension MirrorCommands {
     _ arguments: ParsedArguments
   ) throws -> (name: String, value: String?)? {
     guard let text = arguments.stringIfPresent("space-column") else { return nil }
-    let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-    guard let name = parts.first else {
+    let parts = text.parts(at: "=", most: 2).map(String.init)
+    guard let name = parts.first, !name.isEmpty else {
       throw UsageError(
         .invalidValue, "\"\(text)\" names no column", why: "--space-column takes COLUMN=VALUE",
         next: "write --space-column account_id=7")
     }
-    return (name, parts.count == 2 ? parts[1] : nil)
+    return (name, parts.count == 2 && !parts[1].isEmpty ? parts[1] : nil)
   }
 
   /// Reads an option of the form TABLE=TEXT.
@@ -133,8 +134,8 @@ extension MirrorCommands {
   ) throws -> [(table: String, text: String)] {
     let tables = arguments.strings("table")
     return try arguments.strings(option).map { text in
-      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-      guard parts.count == 2 else {
+      let parts = text.parts(at: "=", most: 2).map(String.init)
+      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
         throw UsageError(
           .invalidValue, "\"\(text)\" names no table and a value",
           why: "--\(option) takes TABLE=VALUE", next: "write --\(option) \(example)")

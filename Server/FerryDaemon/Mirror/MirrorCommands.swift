@@ -1,6 +1,7 @@
 import FerryCommandLine
 import FerryHTTPServer
 import FerryMirror
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 import FerrySyncClient
@@ -68,8 +69,8 @@ enum MirrorCommands {
     let (name, folder) = try folder(arguments)
     var configuration = try configuration(name, space: try arguments.string("space"), arguments)
     for text in arguments.strings("type") {
-      let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-      guard parts.count == 2 else {
+      let parts = text.parts(at: "=", most: 2).map(String.init)
+      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
         throw UsageError(
           .invalidValue, "\"\(text)\" gives no type", why: "--type takes TABLE.COLUMN=TYPE",
           next: "write --type tasks.done=boolean")
@@ -268,10 +269,12 @@ enum MirrorCommands {
   static func root(_ arguments: ParsedArguments) throws -> String {
     if let path = arguments.stringIfPresent("mirrors") { return path }
     let environment = ProcessInfo.processInfo.environment
-    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") {
+    if let state = environment["XDG_STATE_HOME"], state.begins(with: "/") {
       return state + "/ferryd/mirrors"
     }
-    guard let home = environment["HOME"], home.hasPrefix("/") else { throw FerryServerError.noHome }
+    guard let home = environment["HOME"], home.begins(with: "/") else {
+      throw FerryServerError.noHome
+    }
     return home + "/.local/state/ferryd/mirrors"
   }
 

@@ -35,7 +35,7 @@ extension Problem: CommandFailureConvertible {
       default: "correct the mission, then publish again"
       }
     return CommandFailure(
-      code.title.prefix(1).lowercased() + code.title.dropFirst(), why: detail, next: next,
+      code.title.prefix(1).lowercasedASCII + code.title.dropFirst(), why: detail, next: next,
       status: status, code: code.rawValue)
   }
 }

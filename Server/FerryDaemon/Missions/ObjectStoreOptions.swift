@@ -1,13 +1,14 @@
 import FerryCommandLine
 import FerryNetworking
 import FerryObjectStore
+import FerryPlatform
 import Foundation
 
 /// The options of a bucket of an S3-compatible store: `--NAME-endpoint`, `--NAME-region` and
 /// `--NAME-credentials`.
 enum ObjectStoreOptions {
   static func options(_ name: String) -> [OptionSpec] {
-    let variable = "FERRY_\(name.uppercased())"
+    let variable = "FERRY_\(name.uppercasedASCII)"
     return [
       OptionSpec(
         "\(name)-endpoint", value: "URL",

@@ -2,6 +2,7 @@ import FerryCommandLine
 import FerryExecutors
 import FerryMissionServer
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 
 /// Missions of a server elsewhere, through its HTTP interface.
@@ -20,14 +21,14 @@ struct RemoteMissions: MissionTarget {
   init(
     _ url: String, token: String?, space: SpaceName, authorities: String? = nil
   ) throws(UsageError) {
-    let lowered = url.lowercased()
-    guard lowered.hasPrefix("http://") || lowered.hasPrefix("https://") else {
+    let lowered = url.lowercasedASCII
+    guard lowered.begins(with: "http://") || lowered.begins(with: "https://") else {
       throw UsageError(
         .invalidValue, "\"\(url)\" is not a server's address",
         why: "--server takes a http:// or https:// URL", next: "write http://127.0.0.1:8080")
     }
     self.space = space
-    let base = url.hasSuffix("/") ? String(url.dropLast()) : url
+    let base = url.start(before: "/").map(String.init) ?? url
     let fields: TransportHeaders = token.map { ["Authorization": "Bearer \($0)"] } ?? [:]
     var configuration = NetworkConfiguration(BaseURL(base + "/v1", headers: fields))
     configuration.timeout = .seconds(300)

@@ -1,4 +1,5 @@
 import FerryCommandLine
+import FerryPlatform
 import FerryProtocol
 import FerrySyncServer
 
@@ -38,7 +39,7 @@ enum PatchReport {
     if hasScript {
       lines +=
         [""]
-        + document.script.split(separator: "\n", omittingEmptySubsequences: false)
+        + document.script.parts(at: "\n")
         .map { String($0).escapedForTerminal }
     }
     try TextOutput.standardOutput.lines(lines)

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The host and the framing of a request, by its headers (RFC 9112 §3.2, §6). Pure.
 ///
 /// Requests that two servers could read differently are refused, for the way here may lead through
@@ -26,7 +28,7 @@ struct RequestFraming: Equatable {
       case 14 where field.isNamed("Content-Length"): lengths.append(field.value)
       case 17 where field.isNamed("Transfer-Encoding"): codings.append(field.value)
       case 6 where field.isNamed("Expect"):
-        expectsContinue = expectsContinue || field.value.lowercased() == "100-continue"
+        expectsContinue = expectsContinue || field.value.lowercasedASCII == "100-continue"
       default: continue
       }
     }
@@ -39,7 +41,7 @@ struct RequestFraming: Equatable {
   ) throws(HTTPFailure) -> Int? {
     guard lengths.count + codings.count <= 1 else { throw .ambiguousLength }
     if let coding = codings.first {
-      guard allowsChunks, coding.lowercased() == "chunked" else { throw .ambiguousLength }
+      guard allowsChunks, coding.lowercasedASCII == "chunked" else { throw .ambiguousLength }
       return nil
     }
     guard let text = lengths.first else { return 0 }
@@ -65,8 +67,8 @@ struct RequestFraming: Equatable {
 
   /// Returns the authority without case and without the port that `http` implies.
   private static func bare(_ authority: String) -> String {
-    let lowered = authority.lowercased()
-    return lowered.hasSuffix(":80") ? String(lowered.dropLast(3)) : lowered
+    let lowered = authority.lowercasedASCII
+    return lowered.start(before: ":80").map(String.init) ?? lowered
   }
 
   /// Returns whether a name is a token (RFC 9110 §5.6.2). `Content-Length : 5` would be another

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Glibc
 
 /// An IPv4 or IPv6 address with a port.
@@ -9,7 +10,7 @@ struct SocketAddress {
   /// address.
   init?(_ text: String, port: UInt16) {
     var host = text == "localhost" ? "127.0.0.1" : text
-    if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+    if let inner = host.rest(after: "[")?.start(before: "]") { host = String(inner) }
     var version4 = sockaddr_in()
     var version6 = sockaddr_in6()
     if inet_pton(AF_INET, host, &version4.sin_addr) == 1 {

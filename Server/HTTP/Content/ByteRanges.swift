@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The ranges of a `Range` header (RFC 9110 §14.1), before the size is known. Pure.
 package struct ByteRanges: Sendable, Equatable {
   /// The result of the ranges once the size is known.
@@ -29,11 +31,11 @@ package struct ByteRanges: Sendable, Equatable {
   /// bytes, or lists more than `countMax` ranges. Numbers beyond 63 bits count as the greatest of
   /// them.
   package init?(header text: String) {
-    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
+    let parts = text.parts(at: "=", most: 2)
+    guard parts.count == 2, parts[0].lowercasedASCII == "bytes" else { return nil }
     var specifications: [Specification] = []
-    for element in parts[1].split(separator: ",") {
-      let element = element.trimmingBlanks
+    for element in parts[1].words(at: ",") {
+      let element = element.trimmedBlanks
       // An empty element of a list is to be overlooked (RFC 9110 §5.6.1.2).
       if element.isEmpty { continue }
       guard let specification = Self.specification(element),
@@ -81,7 +83,7 @@ package struct ByteRanges: Sendable, Equatable {
   }
 
   private static func specification(_ text: Substring) -> Specification? {
-    let ends = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    let ends = text.parts(at: "-", most: 2)
     guard ends.count == 2 else { return nil }
     if ends[0].isEmpty { return number(ends[1]).map { .suffix($0) } }
     guard let first = number(ends[0]) else { return nil }

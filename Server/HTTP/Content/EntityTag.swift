@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// A representation's tag (RFC 9110 §8.8.3): `"abc"`, or `W/"abc"` when it is weak.
 package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
   /// The text between the quotes.
@@ -14,7 +16,7 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
 
   /// Reads exactly one tag of a header; `nil` if the text is anything else, such as a date.
   package init?(header text: String) {
-    var rest = Substring(text).trimmingBlanks
+    var rest = text.trimmedBlanks
     guard let tag = Self.next(&rest), rest.isEmpty else { return nil }
     self = tag
   }
@@ -35,11 +37,11 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
     var tags: [EntityTag] = []
     var rest = Substring(text)
     while true {
-      rest = rest.drop { $0 == "," || $0 == " " || $0 == "\t" }
+      rest = Substring(rest.utf8.drop { ", \t".utf8.contains($0) })
       guard let tag = next(&rest) else { return tags }
       tags.append(tag)
-      rest = rest.drop { $0 == " " || $0 == "\t" }
-      guard rest.isEmpty || rest.first == "," else { return tags }
+      rest = rest.trimmedBlanks
+      guard rest.isEmpty || rest.begins(with: ",") else { return tags }
     }
   }
 
@@ -50,29 +52,17 @@ package struct EntityTag: Sendable, Equatable, CustomStringConvertible {
 
   /// Takes a tag off the front of the text.
   private static func next(_ rest: inout Substring) -> EntityTag? {
-    let isWeak = rest.hasPrefix("W/")
-    let quoted = isWeak ? rest.dropFirst(2) : rest
-    guard quoted.utf8.first == UInt8(ascii: "\"") else { return nil }
-    let text = quoted.dropFirst()
+    let weak = rest.rest(after: "W/")
+    guard let text = (weak ?? rest).rest(after: "\"") else { return nil }
     guard let end = text.utf8.firstIndex(where: { !isTagByte($0) }),
       text.utf8[end] == UInt8(ascii: "\"")
     else { return nil }
-    rest = text[end...].dropFirst()
-    return EntityTag(opaque: String(text[..<end]), isWeak: isWeak)
+    rest = text[text.utf8.index(after: end)...]
+    return EntityTag(opaque: String(text[..<end]), isWeak: weak != nil)
   }
 
   /// `etagc`: visible, and not a quote; bytes above ASCII count as visible.
   private static func isTagByte(_ byte: UInt8) -> Bool {
     byte == 0x21 || (0x23...0x7E).contains(byte) || byte >= 0x80
-  }
-}
-
-extension Substring {
-  /// Without the spaces and tabs around it (`OWS` of RFC 9110 §5.6.3).
-  var trimmingBlanks: Substring {
-    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-    var rest = drop(while: isBlank)
-    while let last = rest.last, isBlank(last) { rest = rest.dropLast() }
-    return rest
   }
 }

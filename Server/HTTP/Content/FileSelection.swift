@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The selected parts of a file: a request's conditions and ranges, decided (RFC 9110 §13, §14).
 /// Pure.
 package enum FileSelection: Sendable, Equatable {
@@ -78,7 +80,7 @@ package enum FileSelection: Sendable, Equatable {
     }
   }
 
-  private static func isAny(_ list: String) -> Bool { Substring(list).trimmingBlanks == "*" }
+  private static func isAny(_ list: String) -> Bool { list.trimmedBlanks == "*" }
 
   /// Returns whether `Range` counts: without `If-Range`, or when it names exactly these bytes.
   private static func holds(ifRange header: String?, _ tag: EntityTag) -> Bool {

@@ -127,8 +127,7 @@ package final class SyncService: Sendable {
   /// Counts the bytes of an answer after they were sent.
   package func ended(_ exchange: HTTPExchange) {
     guard exchange.responseBytes > 0 else { return }
-    let segments = exchange.path.dropFirst().split(
-      separator: "/", omittingEmptySubsequences: false)
+    let segments = Substring(exchange.path.utf8.dropFirst()).parts(at: "/")
     let match = RouteMatch(method: exchange.method, segments: segments.map(String.init))
     parts.metrics.countSent(exchange.responseBytes, from: match.route)
   }

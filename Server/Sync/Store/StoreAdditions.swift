@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The tables that a store may lack, because an earlier version of ferryd has made it.
 ///
 /// They hold observations and reports, no data of users: a store without them is complete. So each
@@ -15,7 +17,7 @@ enum StoreAdditions {
     ///
     /// - Parameter text: The type of texts that compare by their bytes.
     func sql(text: String) -> String {
-      let columns = columns.replacing("TEXT", with: text)
+      let columns = columns.replacing(bytes: "TEXT", with: text)
       return (["CREATE TABLE \(name)(\n\(columns)\n)"] + indexes).joined(separator: ";\n")
     }
   }

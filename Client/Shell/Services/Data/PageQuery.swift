@@ -1,4 +1,5 @@
 import FerryPersistence
+import FerryPlatform
 import FerryProtocol
 
 /// A page's query on one table.
@@ -27,7 +28,7 @@ struct PageQuery: Sendable {
     query.selection = (argument["columns"]?.list ?? []).compactMap { $0.text.map { Name($0) } }
     // A hyphen before a column: the largest value first.
     query.ordering = (argument["order"]?.list ?? []).compactMap(\.text).map { text in
-      text.hasPrefix("-")
+      text.begins(with: "-")
         ? Field(Name(text.dropFirst())).descending : Field(Name(text)).ascending
     }
     query.limit = argument["limit"]?.integer.map { Int($0) } ?? Self.rowsUsual

@@ -1,4 +1,5 @@
 import FerryNetworking
+import FerryPlatform
 import FerryProtocol
 import FerryTransport
 
@@ -118,7 +119,7 @@ public struct NetworkServices: Sendable {
   private static func value(_ response: NetworkResponse, _ files: PageFiles) -> ServiceValue {
     var headers: [Name: ServiceValue] = [:]
     for field in response.headers.fields where !field.isNamed("Set-Cookie") {
-      let name = Name(field.name.lowercased())
+      let name = Name(field.name.lowercasedASCII)
       headers[name] = .text((headers[name]?.text.map { "\($0), " } ?? "") + field.value)
     }
     var value: [Name: ServiceValue] = [

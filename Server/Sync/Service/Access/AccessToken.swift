@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 
 /// The secret that a client shows: `ferry_` and 32 random bytes in base64url (RFC 4648 §5).
@@ -30,7 +31,7 @@ package struct AccessToken: Sendable, Equatable, CustomStringConvertible {
   /// Reads a token; `nil` for text that cannot be a token of Ferry's.
   package init?(_ text: some StringProtocol) {
     let secret = text.utf8.dropFirst(Self.prefix.utf8.count)
-    guard text.hasPrefix(Self.prefix), secret.count == 43,
+    guard text.begins(with: Self.prefix), secret.count == 43,
       secret.allSatisfy({ byte in
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),

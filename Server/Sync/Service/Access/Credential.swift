@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The credential of a request.
 package enum Credential: Sendable, Equatable {
   /// No `Authorization` header.
@@ -14,15 +16,16 @@ package enum Credential: Sendable, Equatable {
       self = .none
       return
     }
-    let parts = header.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
-    guard parts.count == 2, parts[0].lowercased() == "bearer" else {
+    let text = header.trimmedBlanks
+    let scheme = text.until(" ")
+    guard scheme.lowercasedASCII == "bearer" else {
       self = .unreadable
       return
     }
-    let text = parts[1].drop(while: { $0 == " " }).trimmingTrailingSpace
-    if let token = AccessToken(text) {
+    let secret = text[scheme.endIndex...].trimmedBlanks
+    if let token = AccessToken(secret) {
       self = .token(token)
-    } else if let signed = SignedText(text) {
+    } else if let signed = SignedText(secret) {
       self = .signed(signed)
     } else {
       self = .unreadable
@@ -56,12 +59,4 @@ package struct SignedText: Sendable, Equatable, CustomStringConvertible {
   }
 
   package var description: String { "a JSON Web Token" }
-}
-
-extension Substring {
-  fileprivate var trimmingTrailingSpace: Substring {
-    var text = self
-    while text.last == " " || text.last == "\t" { text.removeLast() }
-    return text
-  }
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The rule for requests to a server without tokens. Any web page can make a browser send requests
@@ -20,13 +21,13 @@ package struct OpenPolicy: Sendable, Equatable {
   /// Returns the policy of a server that only this machine can reach, under these names and those
   /// of loopback.
   package static func loopback(alsoNamed names: [String] = []) -> OpenPolicy {
-    OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: false))
+    OpenPolicy(hosts: .named(Set(names.map { $0.lowercasedASCII }), addresses: false))
   }
 
   /// Returns the policy for `--insecure`: numeric addresses count, too. A page that bound its own
   /// name to the server's address shows that name.
   package static func insecure(alsoNamed names: [String] = []) -> OpenPolicy {
-    OpenPolicy(hosts: .named(Set(names.map { $0.lowercased() }), addresses: true))
+    OpenPolicy(hosts: .named(Set(names.map { $0.lowercasedASCII }), addresses: true))
   }
 
   /// Returns the reason why a request is refused, or `nil`.
@@ -64,7 +65,7 @@ package struct OpenPolicy: Sendable, Equatable {
   private func allows(_ authority: String, _ names: Set<String>, addresses: Bool) -> Bool {
     if ListenAddress.isLoopback(authority: authority) { return true }
     guard let host = ListenAddress.host(ofAuthority: authority) else { return false }
-    return names.contains(host.lowercased()) || addresses && ListenAddress.isNumeric(host)
+    return names.contains(host.lowercasedASCII) || addresses && ListenAddress.isNumeric(host)
   }
 }
 
@@ -73,6 +74,6 @@ extension Visitor {
   /// request names, which the policy checks as well. A page of another port has another origin.
   fileprivate var isOwnPage: Bool {
     guard let host, fetchSite == nil || fetchSite == "same-origin" else { return false }
-    return origin.map { $0.lowercased() == "http://" + host.lowercased() } ?? true
+    return origin.map { $0.lowercasedASCII == "http://" + host.lowercasedASCII } ?? true
   }
 }

@@ -1,4 +1,5 @@
 import FerryHTTPServer
+import FerryPlatform
 import FerryProtocol
 
 /// The parts of a request that decide whether it is let in.
@@ -49,7 +50,7 @@ package struct Visitor: Sendable, Equatable {
 
   /// Whether the body is declared as `application/json`, with any parameters.
   var isJSON: Bool {
-    guard let type = contentType?.prefix(while: { $0 != ";" }) else { return false }
-    return type.filter { $0 != " " && $0 != "\t" }.lowercased() == "application/json"
+    guard let type = contentType?.until(";") else { return false }
+    return type.trimmedBlanks.lowercasedASCII == "application/json"
   }
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The origin of web pages: a scheme, a host and a port, as browsers write it (RFC 6454 §6.2).
@@ -8,19 +9,18 @@ package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
   /// Reads an origin and writes it as browsers do.
   /// - Throws: `WebOriginError` unless the text is exactly one origin that a page can have.
   package init(_ text: String) throws(WebOriginError) {
-    guard !text.contains("*") else { throw .pattern }
-    guard text.lowercased() != "null" else { throw .null }
-    let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
-    guard parts.count == 2, let usualPort = Self.usualPorts[parts[0].lowercased()] else {
-      throw .scheme
-    }
-    let authority = String(parts[1])
-    guard !authority.contains(where: { "/?#\\".contains($0) }) else { throw .path }
-    guard !authority.contains("@") else { throw .user }
+    guard !text.has("*") else { throw .pattern }
+    guard text.lowercasedASCII != "null" else { throw .null }
+    guard let colon = text.utf8.firstRange(of: "://".utf8) else { throw .scheme }
+    let scheme = text[..<colon.lowerBound].lowercasedASCII
+    guard let usualPort = Self.usualPorts[scheme] else { throw .scheme }
+    let authority = String(text[colon.upperBound...])
+    guard !authority.utf8.contains(where: { "/?#\\".utf8.contains($0) }) else { throw .path }
+    guard !authority.has("@") else { throw .user }
     let (host, port) = try Self.split(authority)
     let written = try Self.written(host)
     let shown = port == nil || port == usualPort ? "" : ":\(port ?? usualPort)"
-    description = "\(parts[0].lowercased())://\(written)\(shown)"
+    description = "\(scheme)://\(written)\(shown)"
   }
 
   private static let usualPorts: [String: Int] = ["http": 80, "https": 443]
@@ -31,9 +31,10 @@ package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
     _ authority: String
   ) throws(WebOriginError) -> (host: String, port: Int?) {
     // The colons of an IPv6 address are inside of brackets.
-    let rest = authority.hasPrefix("[") ? authority.drop { $0 != "]" } : authority[...]
-    guard let colon = rest.lastIndex(of: ":") else { return (authority, nil) }
-    let digits = authority[authority.index(after: colon)...]
+    let end = authority.begins(with: "[") ? authority.first("]") : authority.startIndex
+    let rest = authority[(end ?? authority.endIndex)...]
+    guard let colon = rest.last(":") else { return (authority, nil) }
+    let digits = authority[authority.utf8.index(after: colon)...]
     guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy(isDigit),
       let port = Int(digits), (1...65_535).contains(port)
     else { throw .port }
@@ -41,21 +42,21 @@ package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
   }
 
   private static func written(_ host: String) throws(WebOriginError) -> String {
-    let lowered = host.lowercased()
-    if lowered.hasPrefix("[") { return "[\(try writtenIPv6(lowered))]" }
+    let lowered = host.lowercasedASCII
+    if lowered.begins(with: "[") { return "[\(try writtenIPv6(lowered))]" }
     guard (1...hostBytes).contains(lowered.utf8.count) else { throw .host }
-    let labels = lowered.split(separator: ".", omittingEmptySubsequences: false)
+    let labels = lowered.parts(at: ".")
     guard labels.allSatisfy(isLabel), let last = labels.last else { throw .host }
     // Browsers read such a host as a number: 127.1 is 127.0.0.1, and so is 0x7f000001.
-    let isNumber = last.utf8.allSatisfy(isDigit) || last.hasPrefix("0x")
+    let isNumber = last.utf8.allSatisfy(isDigit) || last.begins(with: "0x")
     guard !isNumber || ListenAddress.isNumeric(lowered) else { throw .host }
     return lowered
   }
 
   private static func writtenIPv6(_ host: String) throws(WebOriginError) -> String {
     var address = in6_addr()
-    guard host.hasSuffix("]"),
-      inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &address) == 1
+    guard host.ends(with: "]"),
+      inet_pton(AF_INET6, String(Substring(host.utf8.dropFirst().dropLast())), &address) == 1
     else { throw .host }
     let written = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
       guard let start = text.baseAddress, inet_ntop(AF_INET6, &address, start, 64) != nil else {
@@ -64,7 +65,7 @@ package struct WebOrigin: Sendable, Hashable, CustomStringConvertible {
       return String(cString: start)
     }
     // Browsers write an IPv4 address inside of one in another way than the system.
-    guard !written.isEmpty, !written.contains(".") else { throw .host }
+    guard !written.isEmpty, !written.has(".") else { throw .host }
     return written
   }
 

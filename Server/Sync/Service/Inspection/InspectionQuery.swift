@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The query of a request for a list; pure. Unknown names are ignored.
@@ -87,8 +88,8 @@ struct InspectionQuery {
 
   private func pair(_ parameter: String) throws(Problem) -> (Int64, String)? {
     guard let text = values[parameter] else { return nil }
-    let parts = text.split(separator: "/", maxSplits: 1)
-    guard parts.count == 2, let number = Int64(parts[0]), number >= 0 else {
+    let parts = text.parts(at: "/", most: 2)
+    guard parts.count == 2, !parts[1].isEmpty, let number = Int64(parts[0]), number >= 0 else {
       throw Self.notNext(parameter)
     }
     return (number, String(parts[1]))

@@ -45,12 +45,12 @@ struct PrometheusText {
 
   private static func escaped(_ value: String) -> String {
     var result = ""
-    for character in value {
-      switch character {
+    for scalar in value.unicodeScalars {
+      switch scalar {
       case "\\": result += "\\\\"
       case "\"": result += "\\\""
       case "\n": result += "\\n"
-      default: result.append(character)
+      default: result.unicodeScalars.append(scalar)
       }
     }
     return result

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The query of `GET …/changes`; pure. Unknown names are ignored.
@@ -31,7 +32,7 @@ enum ChangesQuery {
       request.device = device
     }
     if let text = value("former") {
-      let names = text.split(separator: ",", omittingEmptySubsequences: false)
+      let names = text.parts(at: ",")
       request.former = names.compactMap { DeviceID($0) }
       guard request.former.count == names.count, names.count <= limits.formerDevices,
         !request.former.contains(.server)

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Glibc
 
 /// The memory that this process may use: its control group's, else the machine's.
@@ -21,10 +22,10 @@ package enum ContainerMemory {
     read: (String) -> String? = Self.content, machine: Int = Self.machine
   ) -> Int {
     var limit = machine
-    for line in (read("/proc/self/cgroup") ?? "").split(separator: "\n") {
-      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+    for line in (read("/proc/self/cgroup") ?? "").words(at: "\n") {
+      let parts = line.parts(at: ":", most: 3)
       guard parts.count == 3 else { continue }
-      let isMemory = parts[1].split(separator: ",").contains("memory")
+      let isMemory = parts[1].words(at: ",").contains(where: { $0 == "memory" })
       guard parts[1].isEmpty || isMemory else { continue }
       // Version 2 has one hierarchy; version 1 has one for each controller.
       let (roots, name) =
@@ -34,7 +35,7 @@ package enum ContainerMemory {
       for root in roots {
         for directory in ancestors(of: parts[2]) {
           // `max`, or a file that is not there in a container, is no limit.
-          let text = read(root + directory + "/" + name)?.prefix { $0 != "\n" }
+          let text = read(root + directory + "/" + name)?.until("\n")
           if let found = text.flatMap({ Int($0) }), found > 0 { limit = min(limit, found) }
         }
       }
@@ -44,7 +45,7 @@ package enum ContainerMemory {
 
   /// Returns `/a/b`, `/a` and the empty path for `/a/b`.
   private static func ancestors(of path: Substring) -> [String] {
-    let names = path.split(separator: "/")
+    let names = path.words(at: "/")
     return (0...names.count).reversed().map { count in
       names.prefix(count).map { "/" + $0 }.joined()
     }

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import Foundation
 
 /// The address of a server: an IPv4 or IPv6 address and a port, `127.0.0.1:8080` or `[::1]:8080`.
@@ -16,16 +17,16 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   /// Reads `HOST:PORT`. `localhost` is taken as 127.0.0.1. Other names give `nil`, since their
   /// addresses change.
   package init?(_ text: String) {
-    guard let colon = text.lastIndex(of: ":"),
-      let port = UInt16(text[text.index(after: colon)...])
+    guard let colon = text.last(":"),
+      let port = UInt16(text[text.utf8.index(after: colon)...])
     else { return nil }
     var host = String(text[..<colon])
-    if host.hasPrefix("["), host.hasSuffix("]") {
-      host = String(host.dropFirst().dropLast())
-      guard host.contains(":") else { return nil }
+    if let inner = host.rest(after: "[")?.start(before: "]") {
+      host = String(inner)
+      guard host.has(":") else { return nil }
     } else if host == "localhost" {
       host = "127.0.0.1"
-    } else if host.contains(":") {
+    } else if host.has(":") {
       return nil
     }
     guard Self.isNumeric(host) else { return nil }
@@ -33,7 +34,7 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
   }
 
   package var description: String {
-    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    host.has(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
   /// Whether only this machine can connect.
@@ -46,17 +47,16 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 
   /// Returns the host of an authority, without port and brackets; `nil` if a bracket is not closed.
   static func host(ofAuthority authority: String) -> String? {
-    guard authority.hasPrefix("[") else { return String(authority.prefix { $0 != ":" }) }
-    guard let end = authority.firstIndex(of: "]") else { return nil }
-    return String(authority[authority.index(after: authority.startIndex)..<end])
+    guard let rest = authority.rest(after: "[") else { return String(authority.until(":")) }
+    return rest.first("]").map { String(rest[..<$0]) }
   }
 
   private static func isLoopback(host: String) -> Bool {
-    let lowered = host.lowercased()
-    if lowered == "localhost" || lowered.hasSuffix(".localhost") || lowered == "::1" {
+    let lowered = host.lowercasedASCII
+    if lowered == "localhost" || lowered.ends(with: ".localhost") || lowered == "::1" {
       return true
     }
-    return lowered.hasPrefix("127.") && isNumeric(lowered)
+    return lowered.begins(with: "127.") && isNumeric(lowered)
   }
 }
 
@@ -64,7 +64,7 @@ package struct ListenAddress: Sendable, Equatable, CustomStringConvertible {
 extension ListenAddress {
   static func isNumeric(_ host: String) -> Bool {
     var storage = in6_addr()
-    return inet_pton(host.contains(":") ? AF_INET6 : AF_INET, host, &storage) == 1
+    return inet_pton(host.has(":") ? AF_INET6 : AF_INET, host, &storage) == 1
   }
 
   /// Returns the first 64 bits of an IPv6 address; `nil` for other text.

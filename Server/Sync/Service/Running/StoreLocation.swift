@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The place of a server's data.
@@ -22,7 +23,7 @@ package enum StoreLocation: Sendable, Equatable {
       let addresses = PostgresAddresses(
         database, direct: direct, reads: reads, worker: worker)
       let isPostgres = addresses.all.allSatisfy { url in
-        url.hasPrefix("postgres://") || url.hasPrefix("postgresql://")
+        url.begins(with: "postgres://") || url.begins(with: "postgresql://")
       }
       guard isPostgres else { throw .badDatabaseURL }
       self = .postgres(addresses)
@@ -55,9 +56,11 @@ package enum StoreLocation: Sendable, Equatable {
   private static func defaultDirectory(
     _ environment: [String: String]
   ) throws(FerryServerError) -> String {
-    if let state = environment["XDG_STATE_HOME"], state.hasPrefix("/") { return state + "/ferryd" }
-    guard let home = environment["HOME"], home.hasPrefix("/") else { throw .noHome }
-    return home + (home.hasSuffix("/") ? "" : "/") + ".local/state/ferryd"
+    if let state = environment["XDG_STATE_HOME"], state.begins(with: "/") {
+      return state + "/ferryd"
+    }
+    guard let home = environment["HOME"], home.begins(with: "/") else { throw .noHome }
+    return home + (home.ends(with: "/") ? "" : "/") + ".local/state/ferryd"
   }
 }
 

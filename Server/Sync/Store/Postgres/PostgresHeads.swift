@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 import Synchronization
@@ -196,7 +197,7 @@ extension HeadMove {
   var payload: String { "\(space):\(head)" }
 
   init?(payload: String) {
-    let parts = payload.split(separator: ":")
+    let parts = payload.words(at: ":")
     guard parts.count == 2, let space = Int64(parts[0]), let head = Int64(parts[1]) else {
       return nil
     }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 import FerryProtocol
 
@@ -336,7 +337,7 @@ extension StoreError {
       case (.busy, _), (.server, "55P03"), (.server, "57014"): self = .busy(reason)
       default:
         self =
-          error.isRetryable || error.sqlState?.hasPrefix("53") == true
+          error.isRetryable || error.sqlState?.begins(with: "53") == true
           ? .unavailable(reason) : .failed(reason)
       }
     default: self = .failed(String(describing: error))

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 
 /// The pauses of a server whose work another one can do, such as a standby or a worker; pure.
@@ -54,9 +55,9 @@ struct ServerRest {
     case .invalidURL, .unexpectedResult, .poolClosed, .busy: return .none
     case .server:
       let state = error.sqlState ?? ""
-      if ["08", "57P"].contains(where: state.hasPrefix) { return .passOn }
-      guard ["42", "53"].contains(where: state.hasPrefix) else { return .none }
-      return error.context?.contains("while executing command on ") == true ? .passOn : .rest
+      if ["08", "57P"].contains(where: { state.begins(with: $0) }) { return .passOn }
+      guard ["42", "53"].contains(where: { state.begins(with: $0) }) else { return .none }
+      return error.context?.has("while executing command on ") == true ? .passOn : .rest
     }
   }
 }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryPostgres
 import FerryTracing
 
@@ -16,7 +17,7 @@ enum StoreSpan {
 
   /// Returns the name of a function without its parameters: `changes` for `changes(in:_:now:)`.
   static func name(of function: String) -> String {
-    String(function.prefix { $0 != "(" })
+    String(function.until("("))
   }
 
   /// Returns the names of statements as one text; whole names only.

@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 
 /// The keys of an issuer: a JSON Web Key Set (RFC 7517 §5).
@@ -159,6 +160,6 @@ private struct KeyMembers {
   func bytes(_ name: String) -> [UInt8]? { texts[name].flatMap { Base64URL.decode($0.utf8) } }
 
   var isForSignatures: Bool {
-    (texts["use"] ?? "sig") == "sig" && (operations?.contains("verify") ?? true)
+    (texts["use"] ?? "sig") == "sig" && (operations?.contains(where: { $0 == "verify" }) ?? true)
   }
 }

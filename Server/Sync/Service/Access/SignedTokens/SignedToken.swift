@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerryProtocol
 
 /// The reason why a JSON Web Token is refused; the text goes to the client.
@@ -79,7 +80,7 @@ private struct Header {
     }
     if let type {
       let types = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"]
-      guard types.contains(type.lowercased()) else {
+      guard types.contains(type.lowercasedASCII) else {
         throw SignedTokenFault("its type (typ) is not JWT")
       }
     }
