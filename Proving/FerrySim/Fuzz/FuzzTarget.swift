@@ -25,7 +25,7 @@ struct FuzzFinding: Error, CustomStringConvertible {
 extension FuzzTarget {
   /// Returns the target of a codec with an encoder. A value that is read and written is read back as
   /// an equal value with the same bytes.
-  static func codec<T: Equatable>(
+  static func codec<T: Equatable & SendableMetatype>(
     _ name: String, _ fixtures: [String], _ samples: [String] = [],
     decode: @escaping @Sendable ([UInt8]) throws(MalformedMessage) -> T,
     encode: @escaping @Sendable (T) -> [UInt8]
