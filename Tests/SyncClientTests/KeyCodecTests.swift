@@ -31,7 +31,7 @@ struct KeyCodecTests {
     "a numeric column keeps a text as it is unless SQLite takes it for a number",
     arguments: ["7", " 7\r\n", "7\n\r\n", "-1.5e3", "٧", "7\u{301}", "7a", "", "\u{A0}7"])
   func numericTexts(_ text: String) throws {
-    let connection = try SQLiteConnection.inMemory()
+    let connection = try SQLiteConnection(path: ":memory:")
     try connection.execute("CREATE TABLE t(k NUMERIC)")
     try connection.run("INSERT INTO t VALUES (?)", text)
     let kept = try connection.first("SELECT typeof(k) FROM t") { $0.text(0) }
