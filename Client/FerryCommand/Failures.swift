@@ -42,6 +42,11 @@ extension ReplicaError: CommandFailureConvertible {
         next:
           "your changes are safe in the replica; sync again. If it happens again, show `ferry log` "
           + "to the server's administrator", code: "left_behind")
+    case .unfinished(let why):
+      CommandFailure(
+        "the server's list of changes does not end", why: why,
+        next: "your changes are safe in the replica; run the command again", status: .unreachable,
+        code: "unfinished")
     case .tooLarge(let why):
       CommandFailure(
         "the server's answer is too large for this device", why: why,

@@ -52,6 +52,34 @@ struct HostileServerTests {
     #expect(server.requests.count { $0.url.contains("/changes") } == 2)
   }
 
+  @Test("a list of pages that always advance ends a sync, and the next sync continues")
+  func endlessList() async throws {
+    let directory = try TemporaryDirectory()
+    let server = ScriptedServer { request, number in
+      guard request.url.contains("/changes") else { return nil }
+      let place = SequenceNumber(number)
+      let change = PageMaker().change(place, "notes", "r", [Column("body", "x")])
+      return ScriptedServer.json(
+        PageMaker().page([change], head: Limits.sequenceMax, more: true).body)
+    }
+    let replica = try await server.replica(in: directory)
+    try await replica.write { try $0.execute("INSERT INTO notes VALUES ('a', 'x')") }
+    for round in 1...2 {
+      await #expect {
+        try await replica.sync()
+      } throws: {
+        if case .unfinished = $0 as? ReplicaError { true } else { false }
+      }
+      let pages = server.requests.filter { $0.url.contains("/changes") }
+      #expect(pages.count <= round * (ListBound.smallPagesMax + 2))
+      // The second sync does not begin from the start.
+      let asked = try #require(pages.last?.url.split(separator: "cursor=").last)
+      let cursor = try #require(Cursor(String(asked.prefix { $0 != "&" })))
+      #expect(cursor.received >= SequenceNumber(round * ListBound.smallPagesMax))
+    }
+    #expect(try await replica.status().pending == 1)
+  }
+
   @Test("a device stops requesting records that the server never returns")
   func otherRecords() async throws {
     let directory = try TemporaryDirectory()

@@ -20,9 +20,8 @@ struct PullListTests {
       more: more, appliedTail: nil, serverTime: 0, count: 1)
   }
 
-  private static func faults(_ heads: [PageHead], pagesMax: Int = 100) -> [Bool] {
-    var list = PullList(
-      from: Cursor(epoch: epoch, applied: 5, received: 8), pagesMax: pagesMax)
+  private static func faults(_ heads: [PageHead]) -> [Bool] {
+    var list = PullList(from: Cursor(epoch: epoch, applied: 5, received: 8))
     return heads.map { list.add($0) != nil }
   }
 
@@ -49,11 +48,5 @@ struct PullListTests {
     ])
   func faulty(head: PageHead) {
     #expect(Self.faults([head]) == [true])
-  }
-
-  @Test("a list without an end is given up")
-  func endless() {
-    let pages = (9...20).map { Self.head(1_000, received: $0) }
-    #expect(Self.faults(pages, pagesMax: 10) == pages.indices.map { $0 >= 10 })
   }
 }

@@ -17,7 +17,7 @@ struct ReplicaErrorTests {
       .notFound("entry 3"), .database("constraint failed", code: 19), .database("full", code: 13),
       .database("read-only", code: 8), .database("disk", code: 10), .invalidBatch("no column"),
       .invalidName("a device's name"),
-      .busy("held"), .cancelled, .suspended, .closed,
+      .unfinished("more pages"), .busy("held"), .cancelled, .suspended, .closed,
     ]
 
   @Test("each error has a description and a remedy", arguments: errors)

@@ -22,6 +22,7 @@ extension ReplicaError: LocalizedError {
         + "open the replica."
     case .leftBehind:
       "Sync again. If that fails as well, contact the app's support. Your changes are kept."
+    case .unfinished: "Sync again: the next sync continues. Your changes are safe in the replica."
     case .tooLarge: "Contact the app's support: the server's answer is too large for this device."
     case .tokenMissing: "Sign in again."
     case .badAddress: "Write the address as https://HOST or http://HOST:PORT."

@@ -22,6 +22,9 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   case leftBehind(String)
   /// The server's answer exceeds a limit of this device; names the limit.
   case tooLarge(String)
+  /// The server's list of changes had no end within the pages of one sync. They are stored, and the
+  /// next sync continues; the reason has their number.
+  case unfinished(String)
   /// The replica's token is missing from its store, or belongs to another server. Names the place
   /// that was searched.
   case tokenMissing(String)
@@ -65,7 +68,8 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
     case .refused(let problem): problem.description
     case .unexpectedAnswer(let status, let found): "the server answered \(status): \(found)"
     case .untrusted(let message), .redirected(let message), .tooLarge(let message),
-      .badAddress(let message), .tokenMissing(let message), .leftBehind(let message):
+      .badAddress(let message), .tokenMissing(let message), .leftBehind(let message),
+      .unfinished(let message):
       message
     case .notConfigured: "this replica has no server yet"
     case .cannotTrack(let table, let reason): "table \(table) cannot be tracked: \(reason)"
@@ -88,7 +92,7 @@ public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Whether the same call may succeed later without any change.
   public var isTransient: Bool {
     switch self {
-    case .offline, .busy, .suspended: true
+    case .offline, .busy, .suspended, .unfinished: true
     case .refused(let problem): problem.code.action == .retry
     case .unexpectedAnswer(let status, _): RetryPolicy.isTransient(status: status)
     default: false

@@ -28,7 +28,8 @@ extension ReplicaError {
   /// Whether the server or the network caused the failure.
   fileprivate var isOfDelivery: Bool {
     switch self {
-    case .offline, .refused, .unexpectedAnswer, .untrusted, .redirected, .tooLarge, .leftBehind:
+    case .offline, .refused, .unexpectedAnswer, .untrusted, .redirected, .tooLarge, .leftBehind,
+      .unfinished:
       true
     default: false
     }

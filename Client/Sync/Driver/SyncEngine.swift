@@ -187,12 +187,13 @@ package struct SyncEngine: Sendable {
     _ progress: @escaping Progress
   ) async throws {
     var start = start
+    var bound = ListBound()
     for attempt in 1... {
       do {
         repeat {
           let from = if let start { start } else { try await thread.run { try $0.beginPull() } }
           start = nil
-          guard try await pullPages(api, from, &report, progress) else { return }
+          guard try await pullPages(api, from, &bound, &report, progress) else { return }
         } while true
       } catch ReplicaError.refused(let problem)
         where problem.code.needsReplacement && attempt < replacementsMax
@@ -255,12 +256,14 @@ package struct SyncEngine: Sendable {
 
   /// Pulls all pages. Returns whether the list has to be pulled from scratch.
   private func pullPages(
-    _ api: SyncAPI, _ start: PullStart, _ report: inout SyncReport, _ progress: @escaping Progress
+    _ api: SyncAPI, _ start: PullStart, _ bound: inout ListBound, _ report: inout SyncReport,
+    _ progress: @escaping Progress
   ) async throws -> Bool {
     let (asked, names) = (start.cursor, start.names)
     if start.isToRefresh { try await refresh(api) }
     var received = 0
     var list = PullList(from: asked)
+    bound.begin(at: asked?.received ?? -1)
     let applied = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       group.addTask { try await page(api, asked, names) }
       while let body = try await group.next() {
@@ -276,6 +279,11 @@ package struct SyncEngine: Sendable {
           throw ReplicaError.unexpectedAnswer(status: 200, fault)
         }
         guard head.more else { return try await thread.run { try $0.apply(last: body, head) } }
+        if let fault = bound.accept(
+          reached: head.cursor.received, head: head.head, bytes: body.count)
+        {
+          throw ReplicaError(fault, of: "a list of changes")
+        }
         // The next page travels while this one is staged.
         group.addTask { try await page(api, head.cursor, names) }
         try await thread.run { try $0.stage(body, head, changes: head.count) }

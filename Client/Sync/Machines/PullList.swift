@@ -1,28 +1,20 @@
 import FerryProtocol
 
 /// The pages of one pull list, as they arrive. Each has to move the list on, even if the server is broken
-/// or hostile (SPEC.md §5, §22).
+/// or hostile (SPEC.md §5, §22). ``ListBound`` counts them.
 struct PullList: Equatable {
-  /// The most pages of one list. Each page has a record at least, and mostly thousands.
-  static let pagesMax = 1_000_000
-
   private let epoch: Epoch?
-  private let pagesMax: Int
   private var reached: SequenceNumber
-  private var pages = 0
 
   /// - Parameter cursor: the cursor of the first request; `nil` for a list from the start.
-  init(from cursor: Cursor?, pagesMax: Int = Self.pagesMax) {
+  init(from cursor: Cursor?) {
     epoch = cursor?.epoch
     reached = cursor?.received ?? -1
-    self.pagesMax = pagesMax
   }
 
   /// Adds the next page. Returns the reason why it cannot be a page of this list; `nil` if it can.
   mutating func add(_ head: PageHead) -> String? {
-    pages += 1
     let cursor = head.cursor
-    if pages > pagesMax { return "a list of changes with more than \(pagesMax) pages" }
     if let epoch = [epoch, cursor.epoch].compactMap(\.self).first(where: { $0 != head.epoch }) {
       return "a page of epoch \(head.epoch) in a list of epoch \(epoch)"
     }
