@@ -51,6 +51,8 @@ public struct Limits: Sendable, Equatable {
   public var devicesPerRequest = 1_000
   /// Bytes at which a page is closed even though fewer changes than asked for are in it.
   public var pageBytes = 4 << 20
+  /// Records of leaves that one answer about digests lists; a leaf continues in the next answer.
+  public var digestsPerAnswer = 16_384
   /// Bytes of a space's schema document.
   public var schemaBytes = 256 << 10
   /// Tables that a schema may name.

@@ -54,6 +54,36 @@ struct DigestMessageTests {
     }
   }
 
+  @Test("questions and answers about the rest of a list are read and written back")
+  func rest() throws {
+    let leaf = DigestNode.leaf(7)
+    for query in [
+      DigestQuery(cursor: Self.cursor, after: "tasks"),
+      DigestQuery(cursor: Self.cursor, table: "tasks", nodes: [leaf, .root], after: "a\u{1}"),
+    ] {
+      #expect(try DigestQuery(decoding: query.encoded(), limits: .standard) == query)
+    }
+    let inner = DigestQuery(cursor: Self.cursor, table: "tasks", nodes: [.root, leaf], after: "a")
+    #expect(throws: MalformedMessage.self) {
+      try DigestQuery(decoding: inner.encoded(), limits: .standard)
+    }
+    let record = NodeDigests.RecordDigest(record: "a", digest: .zero)
+    let table = DigestAnswer.TableDigest(table: "tasks", records: 1, digest: .zero)
+    let children = DigestAnswer.Node(
+      node: .root, digests: .children([Digest](repeating: .zero, count: 16)))
+    for (content, isRead) in [
+      (.tables([table]), true),
+      (.nodes([children, DigestAnswer.Node(node: leaf, digests: .records([record]))]), true),
+      (.tables([]), false), (.behind, false), (.nodes([children]), false),
+      (.nodes([DigestAnswer.Node(node: leaf, digests: .records([]))]), false),
+    ] as [(DigestAnswer.Content, Bool)] {
+      let answer = DigestAnswer(
+        epoch: Epoch(7), head: 9, folded: 9, content: content, more: true)
+      let read = try? DigestAnswer(decoding: answer.encoded(), limits: .standard)
+      #expect(read == (isRead ? answer : nil), "\(content)")
+    }
+  }
+
   @Test("the number of nodes in a query is bounded")
   func tooManyNodes() throws {
     let nodes = (0...DigestQuery.nodesMax).map { DigestNode.leaf($0) }

@@ -61,6 +61,7 @@ struct SpecificationTests {
       "larger than \((limits.answerBytes + (1 << 20) - 1) >> 20) MiB",
       "\(limits.bufferedPackets) / \(limits.bufferedBytes >> 20) MiB",
       "\(Self.grouped(limits.operationsPerTransaction)) / \(limits.transactionBytes >> 20) MiB",
+      "| records that an answer about digests lists (§16) | \(Self.grouped(limits.digestsPerAnswer)) |",
       "| records asked for at once (§15) | \(Self.grouped(limits.recordsPerRequest)) |",
       "| \(Limits.deviceNameCharacters) / \(Self.grouped(limits.devicesPerRequest)) |",
       "\(Self.grouped(limits.changesPerPage)); \(limits.pageBytes >> 20) MiB",

@@ -52,6 +52,38 @@ extension StoreContract {
           listed.sorted(), is: (0..<50).map { Name("r\($0)") }.sorted(), "the records listed")
       }
     },
+    StoreContract("lists of tables and of a leaf's records continue in further answers") { under in
+      var limits = Limits.standard
+      (limits.digestsPerAnswer, limits.pageBytes) = (3, 1 << 20)
+      try await under.withSpace(limits: limits) { space in
+        var author = Author(1)
+        // Names of one leaf, which a writer can choose.
+        let names = (0...).lazy.map { "r\($0)" }.filter { DigestNode.leaf(of: Name($0)) == 9 }
+        let chosen = Array(names.prefix(5))
+        let others = (0..<40).map { "o\($0)" }
+        try await space.send(author.packet(inserting: chosen + others))
+        let leaves = Set(others.map { DigestNode.leaf(of: Name($0)) }).subtracting([9]).sorted()
+        let asked = [9] + leaves
+        let listed = try await space.listed(asked.map { DigestNode.leaf($0) })
+        try require(
+          listed.sorted(), is: (chosen + others).map { Name($0) }.sorted(), "the records listed")
+        let again = try await space.listed([.leaf(leaves[0]), .leaf(9), .leaf(9)])
+        try require(
+          again.filter { chosen.contains($0.text) }.count, is: 10, "a leaf asked for twice")
+      }
+      limits.pageBytes = 300
+      try await under.withSpace(limits: limits) { space in
+        var author = Author(1)
+        let tables = (10..<30).map { "t\($0)" }
+        try await space.send(
+          author.packet(tables.map { author.operation(.insert, "r", table: $0) }))
+        let head = try await space.head()
+        while try await space.store.foldDigests(in: space.space.id) < head {}
+        let (found, answers) = try await space.tablesOfAnswers(at: head)
+        try require(found.map(\.table), is: tables.map { Name($0) }, "the tables")
+        try require(answers > 5, "\(answers) answers")
+      }
+    },
     StoreContract("digests are refused before they reach the cursor, and for a wrong cursor") {
       under in
       try await under.withSpace { space in
@@ -168,6 +200,49 @@ extension SpaceUnderTest {
       throw ContractViolation(description: "no tables but \(answer.content)")
     }
     return tables
+  }
+
+  /// Returns all tables, and the number of answers that they came in.
+  fileprivate func tablesOfAnswers(
+    at applied: SequenceNumber
+  ) async throws -> ([DigestAnswer.TableDigest], answers: Int) {
+    var query = DigestQuery(cursor: Cursor(epoch: space.epoch, applied: applied))
+    var found: [DigestAnswer.TableDigest] = []
+    for count in 1... {
+      let answer = try await store.digests(in: space.id, query).get()
+      guard case .tables(let tables) = answer.content else { break }
+      found += tables
+      guard answer.more else { return (found, count) }
+      query.after = answer.content.lastName
+    }
+    throw ContractViolation(description: "no tables")
+  }
+
+  /// Returns the records of leaves, from as many answers as that takes.
+  fileprivate func listed(_ leaves: [DigestNode]) async throws -> [Name] {
+    let head = try await head()
+    while try await store.foldDigests(in: space.id) < head {}
+    var query = DigestQuery(
+      cursor: Cursor(epoch: space.epoch, applied: head), table: "tasks", nodes: leaves)
+    var found: [Name] = []
+    while !query.nodes.isEmpty {
+      let answer = try await store.digests(in: space.id, query).get()
+      guard case .nodes(let nodes) = answer.content else {
+        throw ContractViolation(description: "no nodes but \(answer.content)")
+      }
+      try require(
+        nodes.map(\.node), is: Array(query.nodes.prefix(nodes.count)), "the nodes answered")
+      var count = 0
+      for node in nodes {
+        guard case .records(let records) = node.digests else { continue }
+        found += records.map(\.record)
+        count += records.count
+      }
+      try require(count <= 3, "\(count) records in one answer")
+      query.nodes.removeFirst(answer.more ? nodes.count - 1 : nodes.count)
+      query.after = answer.more ? answer.content.lastName : nil
+    }
+    return found
   }
 
   fileprivate func nodes(_ nodes: [DigestNode]) async throws -> [DigestAnswer.Node] {

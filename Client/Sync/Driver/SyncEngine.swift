@@ -282,7 +282,10 @@ package struct SyncEngine: Sendable {
         if let fault = bound.accept(
           reached: head.cursor.received, head: head.head, bytes: body.count)
         {
-          throw ReplicaError(fault, of: "a list of changes")
+          throw ReplicaError(
+            fault, of: "a list of changes",
+            next: "they are stored, and the next sync continues. If no sync ends, ask the server's "
+              + "administrator")
         }
         // The next page travels while this one is staged.
         group.addTask { try await page(api, head.cursor, names) }

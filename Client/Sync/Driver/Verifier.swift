@@ -114,9 +114,10 @@ struct Verifier: Sendable {
     of root: DigestAnswer.TableDigest, _ sums: DigestSums, _ report: inout VerifyReport
   ) async throws -> [Int] {
     var descent = DigestDescent(ours: sums, theirs: root.digest)
+    var list = DigestList()
     while !descent.isDone {
       let questions = descent.questions(limit: DigestQuery.nodesMax)
-      let nodes = try await nodes(questions, of: root.table, &report)
+      let nodes = try await nodes(questions, of: root.table, &report, &list)
       descent.take(
         nodes.compactMap { node in
           if case .children(let children) = node.digests { (node.node, children) } else { nil }
@@ -133,16 +134,17 @@ struct Verifier: Sendable {
     let (ours, pending) = try await scan(table) { (try $0.digests(of: wanted), $0.pending) }
     var theirs: [RecordKey: Digest] = [:]
     var waiting = leaves[...]
+    var list = DigestList()
     while !waiting.isEmpty {
       let asked = waiting.prefix(Self.leavesPerRequest).map { DigestNode.leaf($0) }
-      let nodes = try await nodes(asked, of: table, &report)
+      let nodes = try await nodes(asked, of: table, &report, &list)
       for node in nodes {
         guard case .records(let records) = node.digests else { continue }
         for record in records {
           theirs[RecordKey(table: table, record: record.record)] = record.digest
         }
       }
-      waiting = waiting.dropFirst(nodes.count)
+      waiting = waiting.dropFirst(list.after == nil ? nodes.count : nodes.count - 1)
       progress(
         VerifyProgress(
           phase: .comparing, completed: leaves.count - waiting.count, total: leaves.count))
@@ -237,17 +239,23 @@ struct Verifier: Sendable {
   func tables(
     _ report: inout VerifyReport
   ) async throws -> [DigestAnswer.TableDigest] {
-    guard case .tables(let tables) = try await ask(DigestQuery(cursor: cursor), &report) else {
-      throw ReplicaError.unexpectedAnswer(status: 200, "no digests of tables")
-    }
-    return tables
+    var found: [DigestAnswer.TableDigest] = []
+    var list = DigestList()
+    repeat {
+      let query = DigestQuery(cursor: cursor, after: list.after)
+      guard case .tables(let tables) = try await ask(query, &report, &list) else {
+        throw ReplicaError.unexpectedAnswer(status: 200, "no digests of tables")
+      }
+      found += tables
+    } while list.after != nil
+    return found
   }
 
   private func nodes(
-    _ nodes: [DigestNode], of table: Name, _ report: inout VerifyReport
+    _ nodes: [DigestNode], of table: Name, _ report: inout VerifyReport, _ list: inout DigestList
   ) async throws -> [DigestAnswer.Node] {
-    let query = DigestQuery(cursor: cursor, table: table, nodes: nodes)
-    guard case .nodes(let answers) = try await ask(query, &report), !answers.isEmpty,
+    let query = DigestQuery(cursor: cursor, table: table, nodes: nodes, after: list.after)
+    guard case .nodes(let answers) = try await ask(query, &report, &list), !answers.isEmpty,
       answers.map(\.node) == Array(nodes.prefix(answers.count))
     else { throw ReplicaError.unexpectedAnswer(status: 200, "digests that Ferry did not request") }
     return answers
@@ -255,20 +263,26 @@ struct Verifier: Sendable {
 
   /// Repeats a request until the server's sums reach the cursor.
   private func ask(
-    _ query: DigestQuery, _ report: inout VerifyReport
+    _ query: DigestQuery, _ report: inout VerifyReport, _ list: inout DigestList
   ) async throws -> DigestAnswer.Content {
-    var reached: SequenceNumber = -1
+    // Each answer reports the sums of at least some records; a space has not so many of them.
+    var sums = ListBound(smallPagesMax: 10_000)
     while true {
       let (answer, traffic) = try await engine.retrying { try await api.digests(query) }
       report.add(traffic)
-      guard answer.content == .behind else { return answer.content }
-      guard answer.folded > reached, reached < cursor.applied else {
-        throw ReplicaError.unexpectedAnswer(status: 200, "digests without progress")
+      guard answer.content == .behind else {
+        try list.accept(answer, bytes: traffic.received)
+        return answer.content
       }
-      reached = answer.folded
+      if let fault = sums.accept(
+        reached: answer.folded, head: cursor.applied, bytes: traffic.received)
+      {
+        throw ReplicaError(digests: fault)
+      }
       progress(
         VerifyProgress(
-          phase: .summing, completed: Int(clamping: reached), total: Int(clamping: cursor.applied)))
+          phase: .summing, completed: Int(clamping: answer.folded),
+          total: Int(clamping: cursor.applied)))
     }
   }
 }

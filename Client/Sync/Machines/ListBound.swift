@@ -74,18 +74,17 @@ struct ListBound: Sendable, Equatable {
 extension ReplicaError {
   /// Converts the fault of a list.
   ///
-  /// - Parameter list: the list, for the user.
-  init(_ fault: ListBound.Fault, of list: String) {
+  /// - Parameters:
+  ///   - list: the list, for the user.
+  ///   - next: the next step if it does not end.
+  init(_ fault: ListBound.Fault, of list: String, next: String) {
     switch fault {
     case .noProgress(let from, let to, let head):
       self = .unexpectedAnswer(
         status: 200,
-        "\(list) without progress: it reached change \(from) of \(head), and the next page ends at "
-          + "\(to)")
+        "\(list) without progress: it reached \(from) of \(head), and the next page ends at \(to)")
     case .endless(let pages):
-      self = .unfinished(
-        "the server has sent \(pages) pages of \(list), and more follow; they are stored, and the "
-          + "next sync continues. If no sync ends, ask the server's administrator")
+      self = .unfinished("the server has sent \(pages) pages of \(list), and more follow; \(next)")
     }
   }
 }

@@ -4,6 +4,7 @@ extension DigestQuery {
     var json = JSONWriter(capacity: 160 + nodes.count * 8)
     json.object { json in
       json.member("cursor", cursor.description)
+      if let after { json.member("after", after) }
       guard let table else { return }
       json.member("table", table)
       json.key("nodes")
@@ -18,9 +19,11 @@ extension DigestQuery {
       var cursor: Cursor?
       var table: Name?
       var nodes: [DigestNode] = []
+      var after: Name?
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
         case "cursor": cursor = Cursor(try reader.string())
+        case "after": after = try reader.recordName(limits: limits)
         case "table": table = try reader.tableName(limits: limits)
         case "nodes":
           nodes = []
@@ -37,7 +40,10 @@ extension DigestQuery {
       guard (table == nil) == nodes.isEmpty else {
         throw reader.malformed("a table and its nodes are named together")
       }
-      return DigestQuery(cursor: cursor, table: table, nodes: nodes)
+      if after != nil, let first = nodes.first, !first.isLeaf {
+        throw reader.malformed("only the records of a leaf continue after a name")
+      }
+      return DigestQuery(cursor: cursor, table: table, nodes: nodes, after: after)
     }
   }
 }
@@ -59,6 +65,7 @@ extension DigestAnswer {
         json.key("nodes")
         json.array(of: nodes) { json, node in json.node(node) }
       }
+      if more { json.member("more", true) }
     }
     return json.finish()
   }
@@ -69,6 +76,7 @@ extension DigestAnswer {
       var head: SequenceNumber?
       var folded: SequenceNumber?
       var content = Content.behind
+      var more = false
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
         case "epoch": epoch = Epoch(try reader.string())
@@ -86,13 +94,30 @@ extension DigestAnswer {
             nodes.append(try reader.node(limits))
           }
           content = .nodes(nodes)
+        case "more": more = try reader.bool()
         default: try reader.skip()
         }
       }
       guard let epoch, let head, let folded else {
         throw reader.malformed("an answer without epoch, head or folded")
       }
-      return DigestAnswer(epoch: epoch, head: head, folded: folded, content: content)
+      if more, content.lastName == nil {
+        throw reader.malformed("more digests, and no name after which they continue")
+      }
+      return DigestAnswer(
+        epoch: epoch, head: head, folded: folded, content: content, more: more)
+    }
+  }
+}
+
+extension DigestAnswer.Content {
+  /// The name after which the content may continue; `nil` if there is none.
+  package var lastName: Name? {
+    switch self {
+    case .behind: nil
+    case .tables(let tables): tables.last?.table
+    case .nodes(let nodes):
+      if case .records(let records)? = nodes.last?.digests { records.last?.record } else { nil }
     }
   }
 }

@@ -10,11 +10,17 @@ package struct DigestQuery: Sendable, Equatable {
   package var table: Name?
   /// Nodes of the table's tree, ``nodesMax`` at most.
   package var nodes: [DigestNode]
+  /// The name after which a list continues: of a table, or of a record of the first node, which is a
+  /// leaf then.
+  package var after: Name?
 
-  package init(cursor: Cursor, table: Name? = nil, nodes: [DigestNode] = []) {
+  package init(
+    cursor: Cursor, table: Name? = nil, nodes: [DigestNode] = [], after: Name? = nil
+  ) {
     self.cursor = cursor
     self.table = table
     self.nodes = nodes
+    self.after = after
   }
 }
 
@@ -75,10 +81,14 @@ package struct DigestAnswer: Sendable, Equatable {
   /// The sequence up to which the sums hold every change.
   package var folded: SequenceNumber
   package var content: Content
+  /// Whether the tables continue after the last one, or the records of the last node.
+  package var more: Bool
 
   package init(
-    epoch: Epoch, head: SequenceNumber, folded: SequenceNumber, content: Content
+    epoch: Epoch, head: SequenceNumber, folded: SequenceNumber, content: Content,
+    more: Bool = false
   ) {
+    self.more = more
     self.epoch = epoch
     self.head = head
     self.folded = folded

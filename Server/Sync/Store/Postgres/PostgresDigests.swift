@@ -4,6 +4,7 @@ import FerryProtocol
 /// The hash trees by which devices compare themselves with the space (SPEC.md §16).
 struct PostgresDigests {
   let space: Int64
+  let limits: Limits
 
   private static let ends = PostgresStatement(
     "digests_ends",
@@ -20,7 +21,10 @@ struct PostgresDigests {
 
   private static let tables = PostgresStatement(
     "digests_tables",
-    "SELECT tbl, digest, records FROM leaf_digests WHERE space = $1 ORDER BY tbl, leaf")
+    """
+    SELECT tbl, digest, records FROM leaf_digests WHERE space = $1 AND tbl > $2
+    ORDER BY tbl, leaf LIMIT $3
+    """)
 
   private static let sums = PostgresStatement(
     "digests_sums",
@@ -36,11 +40,15 @@ struct PostgresDigests {
   private static let records = PostgresStatement(
     "digests_records",
     """
-    SELECT wanted.leaf, found.record, found.digest FROM unnest($3::bigint[]) AS wanted(leaf)
+    SELECT wanted.place, found.record, found.digest
+    FROM unnest($3::bigint[], $4::bigint[]) AS wanted(leaf, place)
     CROSS JOIN LATERAL (
       SELECT r.record, r.digest FROM record_digests AS r
-      WHERE r.space = $1 AND r.tbl = $2 AND r.leaf = wanted.leaf ORDER BY r.record OFFSET 0
+      WHERE r.space = $1 AND r.tbl = $2 AND r.leaf = wanted.leaf
+        AND r.record > CASE wanted.place WHEN 0 THEN $5 ELSE '' END
+      ORDER BY r.record LIMIT $6
     ) AS found
+    ORDER BY wanted.place, found.record LIMIT $6
     """)
 
   /// Returns the digests asked for, read in one snapshot.
@@ -70,19 +78,23 @@ struct PostgresDigests {
       historyHash: UInt64(bitPattern: try state.int8(6)),
       anchored: try HistoryPlace(state, 3, historyHash: 5),
       timelineEnd: try state.timelineEnd(8, 9), retentionHorizon: try state.int8(7))
-    var nodes: [DigestNode: NodeDigests]?
-    return try query.answer(in: snapshot, folded: try state.ifPresent(4)) {
+    var nodes: [Int: NodeDigests]?
+    return try query.answer(in: snapshot, folded: try state.ifPresent(4), limits) {
       try tables(results[1])
-    } digests: { node in
+    } digests: { part in
       let read = try nodes ?? self.nodes(query, results[1], results[2])
       nodes = read
-      return read[node] ?? .records([])
+      return read[part.place] ?? .records([])
     }
   }
 
   private func add(_ query: DigestQuery, to pipeline: inout PostgresPipeline) {
     guard let table = query.table else {
-      pipeline.add(Self.tables, [.int8(space)])
+      pipeline.add(
+        Self.tables,
+        [
+          .int8(space), .text(query.after?.text ?? ""), .int8(Int64(TableDigestBuilder.sumsMax)),
+        ])
       return
     }
     let inner = query.nodes.filter { !$0.isLeaf }
@@ -93,37 +105,46 @@ struct PostgresDigests {
         .array(PostgresArray(all: inner.map { Int64($0.leaves.lowerBound) })),
         .array(PostgresArray(all: inner.map { Int64($0.leaves.upperBound) })),
       ])
-    let leaves = query.nodes.filter(\.isLeaf).map { Int64($0.prefix) }
+    let leaves = query.nodes.enumerated().filter(\.element.isLeaf)
     pipeline.add(
-      Self.records, [.int8(space), .text(table.text), .array(PostgresArray(all: leaves))])
+      Self.records,
+      [
+        .int8(space), .text(table.text),
+        .array(PostgresArray(all: leaves.map { Int64($0.element.prefix) })),
+        .array(PostgresArray(all: leaves.map { Int64($0.offset) })),
+        .text(query.after?.text ?? ""), .int8(Int64(limits.digestsPerAnswer)),
+      ])
   }
 
-  private func tables(_ rows: PostgresRows) throws -> [DigestAnswer.TableDigest] {
+  private func tables(
+    _ rows: PostgresRows
+  ) throws -> (tables: [DigestAnswer.TableDigest], more: Bool) {
     var builder = TableDigestBuilder()
     for row in rows {
       let (digest, records) = (try row.digest(1), try row.int8(2))
       try row.bytes(0) { builder.add(table: $0, digest: digest, records: records) }
     }
-    builder.close()
-    return builder.tables
+    return builder.finish()
   }
 
   private func nodes(
     _ query: DigestQuery, _ sums: PostgresRows, _ records: PostgresRows
-  ) throws -> [DigestNode: NodeDigests] {
-    let inner = query.nodes.filter { !$0.isLeaf }
+  ) throws -> [Int: NodeDigests] {
+    let inner = query.nodes.enumerated().filter { !$0.element.isLeaf }
     var children = inner.map { _ in [Digest](repeating: .zero, count: 16) }
     for row in sums {
       let place = Int(try row.int8(0)) - 1
-      children[place][inner[place].child(of: Int(try row.int8(1)))] += try row.digest(2)
+      children[place][inner[place].element.child(of: Int(try row.int8(1)))] += try row.digest(2)
     }
     var listed: [Int: [NodeDigests.RecordDigest]] = [:]
     for row in records {
       listed[Int(try row.int8(0)), default: []].append(
         NodeDigests.RecordDigest(record: try row.name(1), digest: try row.digest(2)))
     }
-    var nodes = Dictionary(zip(inner, children.map(NodeDigests.children))) { first, _ in first }
-    for (leaf, records) in listed { nodes[.leaf(leaf)] = .records(records) }
+    var nodes = listed.mapValues(NodeDigests.records)
+    for (place, children) in zip(inner.map(\.offset), children) {
+      nodes[place] = .children(children)
+    }
     return nodes
   }
 }

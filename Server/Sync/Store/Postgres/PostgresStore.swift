@@ -237,8 +237,8 @@ package final class PostgresStore: SyncStore {
   package func digests(
     in space: Int64, _ query: DigestQuery
   ) async throws(StoreError) -> Result<DigestAnswer, Problem> {
-    try await run(in: .pull, mayUseWorker: true) {
-      try PostgresDigests(space: space).answer(query, on: $0)
+    try await run(in: .pull, mayUseWorker: true) { [limits] in
+      try PostgresDigests(space: space, limits: limits).answer(query, on: $0)
     }
   }
 

@@ -25,13 +25,13 @@ extension SQLiteStoreFile {
       guard let (snapshot, folded) = try snapshot(of: space, query.cursor) else {
         return .failure(.spaceGone)
       }
-      return try query.answer(in: snapshot, folded: folded) {
-        try tableDigests(in: space)
-      } digests: { node in
+      return try query.answer(in: snapshot, folded: folded, limits) {
+        try tableDigests(in: space, after: query.after)
+      } digests: { part in
         guard let table = query.table else { return .records([]) }
-        return node.isLeaf
-          ? try records(of: node.prefix, of: table, in: space)
-          : try children(of: node, of: table, in: space)
+        return part.node.isLeaf
+          ? try records(part, of: table, in: space)
+          : try children(of: part.node, of: table, in: space)
       }
     }
   }
@@ -174,17 +174,21 @@ extension SQLiteStoreFile {
 
   // MARK: Reading
 
-  private func tableDigests(in space: Int64) throws -> [DigestAnswer.TableDigest] {
+  private func tableDigests(
+    in space: Int64, after: Name?
+  ) throws -> (tables: [DigestAnswer.TableDigest], more: Bool) {
     var builder = TableDigestBuilder()
     try connection.forEach(
-      "SELECT tbl, digest, records FROM leaf_digests WHERE space = ? ORDER BY tbl, leaf", space
+      """
+      SELECT tbl, digest, records FROM leaf_digests WHERE space = ? AND tbl > ?
+      ORDER BY tbl, leaf LIMIT ?
+      """, space, after ?? "", TableDigestBuilder.sumsMax
     ) { row in
       builder.add(
         table: row.textBytes(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero,
         records: row.int64(2))
     }
-    builder.close()
-    return builder.tables
+    return builder.finish()
   }
 
   private func children(
@@ -202,13 +206,13 @@ extension SQLiteStoreFile {
   }
 
   private func records(
-    of leaf: Int, of table: Name, in space: Int64
+    _ part: DigestQuery.Part, of table: Name, in space: Int64
   ) throws -> NodeDigests {
     let digests = try connection.rows(
       """
-      SELECT record, digest FROM record_digests WHERE space = ? AND tbl = ? AND leaf = ?
-      ORDER BY record
-      """, space, table, leaf
+      SELECT record, digest FROM record_digests
+      WHERE space = ? AND tbl = ? AND leaf = ? AND record > ? ORDER BY record LIMIT ?
+      """, space, table, part.node.prefix, part.after ?? "", part.room
     ) { row in
       NodeDigests.RecordDigest(
         record: row.name(0), digest: Digest(bytes: row.blobBytes(1)) ?? .zero)

@@ -127,10 +127,13 @@ extension DigestQuery {
   /// - Parameters:
   ///   - folded: The sums hold every change up to here. `nil` or negative if they have to be summed
   ///     up from scratch.
+  ///   - limits: Bound the records and the bytes of an answer.
+  ///   - tables: Reads the tables after ``after``, and whether there may be more.
   ///   - digests: Reads the digests below a node of the table.
   func answer(
-    in space: SpaceSnapshot, folded: SequenceNumber?,
-    tables: () throws -> [DigestAnswer.TableDigest], digests: (DigestNode) throws -> NodeDigests
+    in space: SpaceSnapshot, folded: SequenceNumber?, _ limits: Limits,
+    tables: () throws -> (tables: [DigestAnswer.TableDigest], more: Bool),
+    digests: (Part) throws -> NodeDigests
   ) rethrows -> Result<DigestAnswer, Problem> {
     if let fault = PageBuilder.fault(in: asPull, space) { return .failure(fault) }
     let folded = max(0, folded ?? 0)
@@ -138,24 +141,70 @@ extension DigestQuery {
       epoch: space.epoch, head: space.head, folded: folded, content: .behind)
     if folded < cursor.applied { return .success(answer) }
     if table == nil {
-      answer.content = .tables(try tables())
+      let found = try tables()
+      let fitting = found.tables.first(within: limits.pageBytes) { $0.byteCount }
+      answer.content = .tables(fitting)
+      answer.more = found.more || fitting.count < found.tables.count
       return .success(answer)
     }
+    (answer.content, answer.more) = try answers(limits, digests)
+    return .success(answer)
+  }
+
+  /// Returns the nodes that fit, and whether the last one's records continue.
+  private func answers(
+    _ limits: Limits, _ digests: (Part) throws -> NodeDigests
+  ) rethrows -> (DigestAnswer.Content, more: Bool) {
     var answered: [DigestAnswer.Node] = []
-    var bytes = 0
-    for node in nodes where bytes < Self.answerBytesMax {
-      let digests = try digests(node)
+    var (bytes, listed, more) = (0, 0, false)
+    for (place, node) in nodes.enumerated() {
+      let room = limits.digestsPerAnswer - listed
+      guard !more, room > 0, bytes < limits.pageBytes else { break }
+      var digests = try digests(
+        Part(place: place, node: node, after: place == 0 ? after : nil, room: room))
+      if case .records(let records) = digests {
+        let fitting = records.first(within: limits.pageBytes - bytes) { $0.byteCount }
+        more = fitting.count < records.count || records.count >= room
+        listed += fitting.count
+        digests = .records(fitting)
+      }
       bytes += digests.byteCount
       answered.append(DigestAnswer.Node(node: node, digests: digests))
     }
-    answer.content = .nodes(answered)
-    return .success(answer)
+    return (.nodes(answered), more)
+  }
+
+  /// A node of a query.
+  struct Part: Equatable {
+    /// Its place in the query.
+    let place: Int
+    let node: DigestNode
+    /// The record after which a leaf continues.
+    let after: Name?
+    /// The most records.
+    let room: Int
+  }
+}
+
+extension Array {
+  /// Returns the first elements that fit into so many bytes, one at least.
+  fileprivate func first(within bytes: Int, _ size: (Element) -> Int) -> [Element] {
+    var left = bytes
+    let end = indices.first { index in
+      left -= size(self[index])
+      return left < 0 && index > 0
+    }
+    return end.map { Array(self[..<$0]) } ?? self
   }
 }
 
 /// A builder of tables' digests from leaves' sums, which come in the order of tables' bytes.
 struct TableDigestBuilder {
+  /// Sums of leaves that one answer reads: those of three whole tables at least.
+  static let sumsMax = 4 * DigestNode.leafCount
+
   private(set) var tables: [DigestAnswer.TableDigest] = []
+  private var sums = 0
   private var name: Name?
   private var sum = DigestFold.LeafSum()
 
@@ -166,9 +215,20 @@ struct TableDigestBuilder {
     }
     sum.digest += digest
     sum.records += records
+    sums += 1
   }
 
-  mutating func close() {
+  /// Returns the tables, and whether there may be more. The last table may lack sums then, and is left
+  /// to the next answer.
+  consuming func finish(
+    sumsMax: Int = Self.sumsMax
+  ) -> (tables: [DigestAnswer.TableDigest], more: Bool) {
+    let isCut = sums >= sumsMax
+    if !isCut { close() }
+    return (tables, isCut)
+  }
+
+  private mutating func close() {
     guard let name else { return }
     tables.append(
       DigestAnswer.TableDigest(table: name, records: Int(sum.records), digest: sum.digest))
@@ -183,9 +243,6 @@ extension DigestNode {
 }
 
 extension DigestQuery {
-  /// Bytes of an answer after which no further node is added.
-  static let answerBytesMax = 4 << 20
-
   /// The pull that has the same cursor, which is checked in the same way.
   var asPull: PullRequest {
     PullRequest(cursor: cursor, limit: 1, byteLimit: 1, device: nil)
@@ -197,7 +254,24 @@ extension NodeDigests {
   var byteCount: Int {
     switch self {
     case .children(let children): 40 + children.count * 35
-    case .records(let records): records.reduce(40) { $0 + $1.record.utf8.count + 40 }
+    case .records(let records): records.reduce(40) { $0 + $1.byteCount }
     }
+  }
+}
+
+extension NodeDigests.RecordDigest {
+  /// The bytes that it has in an answer.
+  var byteCount: Int { record.jsonBytes + 40 }
+}
+
+extension DigestAnswer.TableDigest {
+  /// The bytes that it has in an answer, at most.
+  var byteCount: Int { table.jsonBytes + 100 }
+}
+
+extension Name {
+  /// The bytes that it has in JSON.
+  fileprivate var jsonBytes: Int {
+    utf8.reduce(2) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
   }
 }
