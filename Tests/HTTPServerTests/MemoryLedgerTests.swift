@@ -97,8 +97,62 @@ struct MemoryLedgerTests {
     #expect(ledger.admit(grant(40, "mallory"), ticket: "m0") == .granted)
     #expect(ledger.admit(grant(40, "mallory"), ticket: "m1") == .waits)
     #expect(ledger.admit(grant(40, "alice"), ticket: "a") == .granted)
-    #expect(ledger.withdraw("m1") == (true, []))
-    #expect(ledger.withdraw("m1") == (false, []))
+    #expect(ledger.withdraw("m1", isTurnedAway: false) == (true, []))
+    #expect(ledger.withdraw("m1", isTurnedAway: false) == (false, []))
+  }
+
+  @Test(
+    "an account that was turned away goes before later ones when it comes back",
+    arguments: [(isTurnedAway: true, order: ["honest", "b", "c"]), (false, ["b", "c", "honest"])])
+  mutating func ages(isTurnedAway: Bool, order: [String]) {
+    #expect(ledger.admit(grant(128, "a"), ticket: "a") == .granted)
+    #expect(ledger.admit(grant(128, "honest"), ticket: "first") == .waits)
+    #expect(ledger.admit(grant(128, "b"), ticket: "b") == .waits)
+    #expect(ledger.withdraw("first", isTurnedAway: isTurnedAway).wasWaiting)
+    #expect(ledger.admit(grant(128, "c"), ticket: "c") == .waits)
+    #expect(ledger.admit(grant(128, "honest"), ticket: "honest") == .waits)
+    var granted: [String] = []
+    var last = "a"
+    while let next = ledger.release(grant(128, last)).first {
+      granted.append(next)
+      last = next
+    }
+    #expect(granted == order)
+  }
+
+  @Test("a large request gets its turn, though it is turned away each time, among many others")
+  mutating func persistence() {
+    #expect(ledger.admit(grant(128, "m0"), ticket: "m0") == .granted)
+    for number in 1...20 {
+      #expect(ledger.admit(grant(128, "m\(number)"), ticket: "m\(number)") == .waits)
+    }
+    #expect(ledger.admit(grant(128, "honest"), ticket: "honest") == .waits)
+    var (running, rounds) = ("m0", 0)
+    while running != "honest", rounds < 100 {
+      rounds += 1
+      // All are turned away, and all come back: the honest one last.
+      for ticket in (0...20).map({ "m\($0)" }) + ["honest"] where ticket != running {
+        _ = ledger.withdraw(ticket, isTurnedAway: true)
+      }
+      for ticket in (0...20).map({ "m\($0)" }) + ["honest"] where ticket != running {
+        #expect(ledger.admit(grant(128, ticket), ticket: ticket) == .waits)
+      }
+      // The one that ends comes back with another packet.
+      running = ledger.release(grant(128, running)).first ?? ""
+    }
+    #expect(rounds == 21)
+  }
+
+  @Test("a turn that was reached counts as a new request afterwards")
+  mutating func agesEnd() {
+    #expect(ledger.admit(grant(128, "a"), ticket: "a") == .granted)
+    #expect(ledger.admit(grant(128, "mallory"), ticket: "m1") == .waits)
+    #expect(ledger.withdraw("m1", isTurnedAway: true) == (true, []))
+    #expect(ledger.admit(grant(128, "mallory"), ticket: "m2") == .waits)
+    #expect(ledger.release(grant(128, "a")) == ["m2"])
+    #expect(ledger.admit(grant(128, "b"), ticket: "b") == .waits)
+    #expect(ledger.admit(grant(128, "mallory"), ticket: "m3") == .waits)
+    #expect(ledger.release(grant(128, "mallory")) == ["b"])
   }
 
   @Test("the requests that wait are bounded, in all and of one account")

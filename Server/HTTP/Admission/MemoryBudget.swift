@@ -121,13 +121,13 @@ package final class MemoryBudget: Sendable {
         case .waits:
           Task.detached { [weak self, patience] in
             try? await Task.sleep(for: patience)
-            self?.withdraw(ticket)
+            self?.withdraw(ticket, isTurnedAway: true)
           }
-          if Task.isCancelled { withdraw(ticket) }
+          if Task.isCancelled { withdraw(ticket, isTurnedAway: false) }
         }
       }
     } onCancel: {
-      withdraw(ticket)
+      withdraw(ticket, isTurnedAway: false)
     }
     return isGranted ? MemoryGrant(self, grant) : nil
   }
@@ -136,10 +136,10 @@ package final class MemoryBudget: Sendable {
     resume { $0.release(grant) }
   }
 
-  private func withdraw(_ ticket: Int) {
+  private func withdraw(_ ticket: Int, isTurnedAway: Bool) {
     var waiter: CheckedContinuation<Bool, Never>?
     resume { ledger in
-      ledger.withdraw(ticket).granted
+      ledger.withdraw(ticket, isTurnedAway: isTurnedAway).granted
     } also: { state in
       waiter = state.waiters.removeValue(forKey: ticket)
       if waiter != nil { state.refused += 1 }

@@ -15,7 +15,8 @@
 /// work never waits for both of them.
 ///
 /// Requests for work wait in turns: one of each account after the other. The next one in turn waits
-/// until its memory is free. No later request overtakes it, so a large one does not starve.
+/// until its memory is free. No later request overtakes it. If it is turned away before, its account
+/// keeps its age, and goes before later ones when it comes back. So a large request does not starve.
 struct MemoryLedger<Ticket: Hashable> {
   /// The answer to a request for work.
   enum Verdict: Equatable {
@@ -49,6 +50,8 @@ struct MemoryLedger<Ticket: Hashable> {
   /// Requests for work that may wait together, and those of one account.
   static var waitersMax: Int { 1_024 }
   static var waitersOfAccountMax: Int { 64 }
+  /// Accounts that keep their ages after they were turned away.
+  static var rememberedMax: Int { 1_024 }
 
   /// In bytes.
   let limit: Int
@@ -59,8 +62,8 @@ struct MemoryLedger<Ticket: Hashable> {
   /// Accounts with large work under way.
   private var atLargeWork: Set<String> = []
   /// Waiting requests of each account, and the accounts in their turns; ordinary and large ones.
-  private var small = Turns()
-  private var large = Turns()
+  private var small = MemoryTurns<Waiter>()
+  private var large = MemoryTurns<Waiter>()
 
   init(limit: Int) { self.limit = max(limit, 16) }
 
@@ -120,10 +123,10 @@ struct MemoryLedger<Ticket: Hashable> {
     if admitAtOnce(grant) { return .granted }
     let waiter = Waiter(ticket: ticket, grant: grant)
     guard waiting < Self.waitersMax else { return .refused }
+    let (account, max) = (grant.account ?? "", Self.waitersOfAccountMax)
     let isAdded =
       grant.kind == .largeWork
-      ? large.add(waiter, max: Self.waitersOfAccountMax)
-      : small.add(waiter, max: Self.waitersOfAccountMax)
+      ? large.add(waiter, of: account, max: max) : small.add(waiter, of: account, max: max)
     return isAdded ? .waits : .refused
   }
 
@@ -139,8 +142,16 @@ struct MemoryLedger<Ticket: Hashable> {
 
   /// Ends a wait. Returns whether the request was still waiting, and the requests that are granted
   /// now.
-  mutating func withdraw(_ ticket: Ticket) -> (wasWaiting: Bool, granted: [Ticket]) {
-    let wasWaiting = small.remove(ticket) || large.remove(ticket)
+  ///
+  /// - Parameter isTurnedAway: Whether the sender would have waited on. Then its account keeps its
+  ///   age for its next request.
+  mutating func withdraw(
+    _ ticket: Ticket, isTurnedAway: Bool
+  ) -> (wasWaiting: Bool, granted: [Ticket]) {
+    let remembered = isTurnedAway ? Self.rememberedMax : nil
+    let wasWaiting =
+      small.remove(remembered: remembered) { $0.ticket == ticket }
+      || large.remove(remembered: remembered) { $0.ticket == ticket }
     return (wasWaiting, wasWaiting ? admitWaiters() : [])
   }
 
@@ -179,48 +190,91 @@ struct MemoryLedger<Ticket: Hashable> {
     }
     return granted
   }
+}
 
-  /// Waiting requests of accounts that take turns.
-  private struct Turns {
-    private var queues: [String: [Waiter]] = [:]
-    private var order: [String] = []
-    private(set) var count = 0
+/// Waiting requests of accounts that take turns; pure.
+///
+/// An account that was turned away after its wait keeps its age. When it comes back, it goes before
+/// all accounts that came after its first request. So it gets its turn some time, however many others
+/// there are: each of them goes before it once at most.
+private struct MemoryTurns<Waiter> {
+  /// The place of an account.
+  private struct Place {
+    let account: String
+    /// A number that grows with each place.
+    let age: Int
+  }
 
-    mutating func add(_ waiter: Waiter, max: Int) -> Bool {
-      let account = waiter.grant.account ?? ""
-      guard queues[account, default: []].count < max else { return false }
-      if queues[account] == nil { order.append(account) }
-      queues[account, default: []].append(waiter)
-      count += 1
+  private var queues: [String: [Waiter]] = [:]
+  /// The oldest first.
+  private var order: [Place] = []
+  private var nextAge = 0
+  /// The ages of accounts that were turned away and did not come back.
+  private var turnedAway: [String: Int] = [:]
+  private(set) var count = 0
+
+  mutating func add(_ waiter: Waiter, of account: String, max: Int) -> Bool {
+    if let queue = queues[account] {
+      guard queue.count < max else { return false }
+    } else {
+      let age = turnedAway.removeValue(forKey: account) ?? newAge()
+      let place = order.firstIndex { $0.age > age } ?? order.count
+      order.insert(Place(account: account, age: age), at: place)
+    }
+    queues[account, default: []].append(waiter)
+    count += 1
+    return true
+  }
+
+  private mutating func newAge() -> Int {
+    nextAge += 1
+    return nextAge
+  }
+
+  /// Returns the first request of the next account that is not one of these.
+  func next(skipping accounts: Set<String>) -> Waiter? {
+    order.first { !accounts.contains($0.account) }.flatMap { queues[$0.account]?.first }
+  }
+
+  /// Removes that request. Its account's turn comes again behind all others.
+  mutating func removeNext(skipping accounts: Set<String>) {
+    guard let place = order.firstIndex(where: { !accounts.contains($0.account) }) else { return }
+    let account = order.remove(at: place).account
+    queues[account]?.removeFirst()
+    count -= 1
+    if queues[account]?.isEmpty == true {
+      queues[account] = nil
+    } else {
+      order.append(Place(account: account, age: newAge()))
+    }
+  }
+
+  /// Removes a request. Returns whether it was there.
+  ///
+  /// - Parameter remembered: Accounts whose ages are kept, if this one is among them; `nil` for a
+  ///   request that its sender has given up.
+  mutating func remove(remembered: Int?, where isWanted: (Waiter) -> Bool) -> Bool {
+    for (account, queue) in queues {
+      guard let index = queue.firstIndex(where: isWanted) else { continue }
+      queues[account]?.remove(at: index)
+      count -= 1
+      guard queues[account]?.isEmpty == true else { return true }
+      queues[account] = nil
+      if let place = order.firstIndex(where: { $0.account == account }) {
+        let age = order.remove(at: place).age
+        if let remembered { remember(account, age, max: remembered) }
+      }
       return true
     }
+    return false
+  }
 
-    /// Returns the first request of the next account that is not one of these.
-    func next(skipping accounts: Set<String>) -> Waiter? {
-      order.first { !accounts.contains($0) }.flatMap { queues[$0]?.first }
-    }
-
-    /// Removes that request. Its account's turn comes again behind all others.
-    mutating func removeNext(skipping accounts: Set<String>) {
-      guard let place = order.firstIndex(where: { !accounts.contains($0) }) else { return }
-      let account = order.remove(at: place)
-      queues[account]?.removeFirst()
-      count -= 1
-      if queues[account]?.isEmpty == true { queues[account] = nil } else { order.append(account) }
-    }
-
-    mutating func remove(_ ticket: Ticket) -> Bool {
-      for (account, queue) in queues {
-        guard let place = queue.firstIndex(where: { $0.ticket == ticket }) else { continue }
-        queues[account]?.remove(at: place)
-        count -= 1
-        if queues[account]?.isEmpty == true {
-          queues[account] = nil
-          order.removeAll { $0 == account }
-        }
-        return true
-      }
-      return false
+  /// Keeps the age of an account; of too many, the oldest ones are kept.
+  private mutating func remember(_ account: String, _ age: Int, max: Int) {
+    turnedAway[account] = age
+    guard turnedAway.count > max else { return }
+    if let youngest = turnedAway.max(by: { $0.value < $1.value })?.key {
+      turnedAway[youngest] = nil
     }
   }
 }
