@@ -44,7 +44,7 @@ struct DirectWorldTests {
     ),
     (
       """
-      UPDATE records SET state = CAST(x'10' || substr(state, 2) AS BLOB) -- no insert any more
+      UPDATE record_rows SET state = CAST(x'10' || substr(state, 2) AS BLOB) -- no insert any more
       WHERE record = (SELECT min(record) FROM records WHERE tbl = 'ledger')
       """,
       ["reference-state", "convergence", "whole-transactions"]
@@ -60,7 +60,7 @@ struct DirectWorldTests {
       """,
       ["own-order"]
     ),
-    ("DELETE FROM records WHERE tbl = 'beats'", ["reference-state", "convergence"]),
+    ("DELETE FROM record_rows WHERE tbl = 'beats'", ["reference-state", "convergence"]),
   ]
 
   @Test("the oracles find damage to a correct store", arguments: harm.indices)

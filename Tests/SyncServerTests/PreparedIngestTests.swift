@@ -1,20 +1,24 @@
+import Dispatch
+import FerryExecutors
 import FerryProtocol
 import FerrySQLite
 import FerryTestSupport
-import Foundation
+import Synchronization
 import Testing
 
 @testable import FerrySyncServer
 
-/// Batches of many records in the embedded store, which has one writer for all spaces.
-@Suite("Batches beside the embedded store's writer", .hangLimit)
+/// Large packets in the embedded store, which has one writer for all spaces.
+@Suite("Large packets beside the embedded store's writer", .hangLimit)
 struct PreparedIngestTests {
   private let directory: TemporaryDirectory
   private let one: Int64
   private let two: Int64
   private let now: Int64 = 1_800_000_000_000
+  private let slice = WriteSlice(rows: 100, bytes: 4_000, matches: 10)
   /// A store's connections share them.
   private let timelines = OwnTimelines()
+  private let writing = WriteLock()
 
   init() async throws {
     directory = try TemporaryDirectory()
@@ -24,9 +28,10 @@ struct PreparedIngestTests {
     await store.close()
   }
 
-  private func open() throws -> SQLiteStoreFile {
+  private func open(slice: WriteSlice? = nil) throws -> SQLiteStoreFile {
     try SQLiteStoreFile(
-      path: directory.file(SQLiteStore.fileName).path, limits: .standard, timelines: timelines)
+      path: directory.file(SQLiteStore.fileName).path, limits: .standard, timelines: timelines,
+      writing: writing, slice: slice ?? self.slice)
   }
 
   private func send(
@@ -53,12 +58,6 @@ struct PreparedIngestTests {
     return shared.matches(since: wanted.origin)
   }
 
-  private func isWritten(
-    _ prepared: PreparedIngest, of packets: [IncomingPacket], _ file: SQLiteStoreFile
-  ) throws -> Bool {
-    if case .done? = try file.commit(prepared, of: packets, to: one) { true } else { false }
-  }
-
   /// Fills the first space, and returns a packet with a batch on all of its records.
   private func filled(
     _ maker: inout PacketMaker, _ file: SQLiteStoreFile
@@ -69,89 +68,261 @@ struct PreparedIngestTests {
     return [IncomingPacket(maker.packet([batch]), byteCount: 100)]
   }
 
+  private func prepared(
+    _ packets: [IncomingPacket], _ file: SQLiteStoreFile, room: IngestRoom = .sliced
+  ) throws -> PreparedIngest {
+    try file.prepare(packets, in: one, now: now, try matches(of: packets, file), room: room)
+  }
+
+  /// Returns the records that a device pulls from the first space.
+  private func pulled(_ file: SQLiteStoreFile) throws -> [RecordKey: SequenceNumber] {
+    let request = PullRequest(
+      cursor: nil, limit: 10_000, byteLimit: 1 << 20, device: nil)
+    var found: [RecordKey: SequenceNumber] = [:]
+    try file.changes(in: one, request, now: now).get().withUnsafeBytes { bytes in
+      _ = try PageReader.read(bytes, limits: .standard) { change in
+        #expect(found.updateValue(change.sequence, forKey: change.key) == nil)
+      }
+    }
+    return found
+  }
+
+  /// Rows of the first space behind its head.
+  private func staged(_ file: SQLiteStoreFile) throws -> Int64 {
+    try ["operations", "record_rows", "notices"].reduce(0) { sum, table in
+      try sum
+        + file.count(
+          """
+          SELECT count(*) FROM \(table) WHERE space = \(one)
+            AND sequence > (SELECT head FROM spaces WHERE id = \(one))
+          """)
+    }
+  }
+
+  private func rows(_ file: SQLiteStoreFile) throws -> Int64 {
+    try file.count("SELECT count(*) FROM record_rows WHERE space = \(one)")
+  }
+
   @Test(
-    "another space's packet commits while a batch is decided, and the batch is written after it",
+    "another space's packet is applied between slices, and the large packet after it, at once",
     arguments: [IngestRoom.sliced, IngestRoom(bytes: 2_000, allowsSlices: true)])
   func beside(room: IngestRoom) throws {
-    let (writer, reader) = (try open(), try open())
+    let (writer, stager) = (try open(), try open())
     var (maker, other) = (PacketMaker(1), PacketMaker(2))
     let packets = try filled(&maker, writer)
-    let matches = try matches(of: packets, reader)
-    #expect(matches.count == 500)
-    let prepared = try #require(
-      try reader.prepare(packets, in: one, now: now, matches, room: room))
+    let large = try prepared(packets, stager, room: room)
+    #expect(try staged(writer) == 1_001)
     // Nothing of it is visible yet.
     #expect(try writer.head(of: one) == 500)
-    #expect(prepared.effects.operations.count == 501)
+    #expect(try pulled(writer).values.max() == 500)
     #expect(try send(other.packet("a"), to: two, writer).head == 1)
-    guard case .done(let before, let batch)? = try writer.commit(prepared, of: packets, to: one)
-    else {
-      Issue.record("the decision was not written")
-      return
-    }
+    let (before, batch) = try large.commit()
     #expect(before == 500 && batch.head == 1_001)
     guard case .accepted(let receipt, _) = batch.results[0] else {
       Issue.record("\(batch.results)")
       return
     }
     #expect(receipt.sequences == 501...1_001 && receipt.outcomes.first?.records == 500)
+    // Readers see each record once before the replaced rows are removed, and afterwards.
+    let records = try pulled(writer)
+    #expect(records.count == 500 && records.values.min() == 502)
+    #expect(try rows(writer) == 1_000)
+    try stager.settle(one)
+    #expect(try pulled(writer) == records)
+    #expect(try rows(writer) == 500 && staged(writer) == 0)
     #expect(try writer.count("SELECT count(*) FROM operations WHERE space = \(one)") == 1_001)
-    #expect(
-      try writer.count("SELECT count(DISTINCT sequence) FROM records WHERE space = \(one)") == 500)
-    #expect(try writer.count("SELECT min(sequence) FROM records WHERE space = \(one)") == 502)
     // The next packet continues behind it.
     #expect(try send(maker.packet("z"), to: one, writer).head == 1_002)
   }
 
-  @Test("a decision is not written if its space has changed since, and leaves nothing")
+  @Test("a slice has a bounded number of rows and bytes, except a single large row")
+  func slices() {
+    func row(_ bytes: Int) -> IngestEffects.NoticeRow {
+      IngestEffects.NoticeRow(
+        device: DeviceID(UniqueID(high: 0x7000, low: 1 << 63)), sequence: 1,
+        body: [UInt8](repeating: 0x20, count: bytes))
+    }
+    var part = SlicedRows(in: WriteSlice(rows: 3, bytes: 100, matches: 1))
+    #expect(part.admits(5_000))
+    part.add(row(60))
+    #expect(part.admits(40) && !part.admits(41))
+    part.add(row(1))
+    part.add(row(1))
+    #expect(!part.admits(1))
+  }
+
+  @Test("a process that ends between slices leaves rows that nobody sees and the next one removes")
+  func crash() throws {
+    var maker = PacketMaker(1)
+    let packets = try filled(&maker, try open())
+    // Its files are open in a process that does no more.
+    let ended = try prepared(packets, try open())
+    let next = try open()
+    #expect(try staged(next) == 1_001)
+    #expect(try pulled(next).count == 500)
+    try next.settleAll()
+    #expect(try staged(next) == 0 && rows(next) == 500)
+    #expect(try next.isSettled(one))
+    // The slices that were removed are not applied either.
+    #expect(throws: StagedRows.Lost.self) { try ended.commit() }
+    guard
+      case .done(500, let batch) = try next.ingest(
+        packets, into: one, now: now, try matches(of: packets, next))
+    else {
+      Issue.record("the packet was not applied")
+      return
+    }
+    #expect(batch.head == 1_001)
+  }
+
+  @Test("the next packet of the space removes what an ended process has left")
+  func crashWithoutStart() throws {
+    var (maker, other) = (PacketMaker(1), PacketMaker(2))
+    let packets = try filled(&maker, try open())
+    _ = try prepared(packets, try open())
+    let next = try open()
+    #expect(try send(other.packet("a"), to: one, next).head == 501)
+    #expect(try staged(next) == 0)
+    _ = try prepared(packets, try open()).commit()
+    // Now the replaced rows are left.
+    #expect(try rows(next) == 1_001)
+    #expect(try send(other.packet("b"), to: one, next).head == 1_003)
+    #expect(try rows(next) == 502)
+  }
+
+  @Test("a large packet is not applied if its space has changed since, and leaves nothing")
   func changed() throws {
-    let (writer, reader) = (try open(), try open())
+    let (writer, stager) = (try open(slice: .standard), try open())
     var (maker, other) = (PacketMaker(1), PacketMaker(2))
     let packets = try filled(&maker, writer)
-    let matches = try matches(of: packets, reader)
-    let prepared = try #require(
-      try reader.prepare(packets, in: one, now: now, matches, room: .sliced))
+    let large = try prepared(packets, stager)
+    // Another process does not know the slices, and its packet removes them.
     #expect(try send(other.packet("new"), to: one, writer).head == 501)
-    #expect(try !isWritten(prepared, of: packets, writer))
-    #expect(try writer.head(of: one) == 501)
-    // The same packet is decided once more, and matches the records as they are now.
-    let again = try #require(
-      try reader.prepare(packets, in: one, now: now, matches, room: .sliced))
-    let attempt = try #require(try writer.commit(again, of: packets, to: one))
-    guard case .done(501, let batch) = attempt else {
-      Issue.record("\(attempt)")
+    #expect(throws: StagedRows.Lost.self) { try large.commit() }
+    #expect(try staged(writer) == 0 && writer.head(of: one) == 501)
+    guard
+      case .done(501, let batch) = try stager.ingest(
+        packets, into: one, now: now, try matches(of: packets, stager))
+    else {
+      Issue.record("the packet was not applied")
       return
     }
     #expect(batch.head == 1_002)
-    // A copy of it is a duplicate: the writer would decide that.
-    #expect(try !isWritten(again, of: packets, writer))
   }
 
-  @Test("the rows of a batch on as many short records as it may match are not too many")
-  func most() throws {
-    let key = RecordKey(table: "notes", record: "0199c82c-0000-7000-8000-0000000000a1")
-    let rows = Limits.standard.batchRecords * 2
-    let bytes = (rows + 1) * CollectedRows.rowBytes + rows * (key.record.utf8.count + 150)
-    #expect(bytes < CollectedRows.bytesMax)
+  @Test("a large packet that is refused after some of its slices leaves nothing")
+  func refused() throws {
+    let file = try open()
+    var (maker, other) = (PacketMaker(1), PacketMaker(2))
+    _ = try filled(&maker, file)
+    var limits = Limits.standard
+    limits.recordStateBytes = 2_000
+    let strict = try SQLiteStoreFile(
+      path: directory.file(SQLiteStore.fileName).path, limits: limits, timelines: timelines,
+      writing: writing, slice: slice)
+    let text = Value.text(String(repeating: "x", count: 3_000))
+    let writes = (0..<300).map { other.operation(.update, "r\(1_000 + $0)", [Column("w", 1)]) }
+    let excess = other.operation(.update, "r1000", [Column("w", text)])
+    let batch = try strict.ingest(
+      [IncomingPacket(other.packet(writes + [excess]), byteCount: 100)], into: one, now: now,
+      BatchMatches(), room: IngestRoom(bytes: 2_000, allowsSlices: true))
+    guard case .done(_, let answer) = batch, case .refused(let problem) = answer.results[0] else {
+      Issue.record("\(batch)")
+      return
+    }
+    #expect(problem.refusals.map(\.operation) == [excess.id])
+    #expect(try staged(file) == 0 && rows(file) == 500)
+    #expect(try file.isSettled(one) && file.head(of: one) == 500)
   }
 
-  @Test("rows that need too much memory are left to the writer")
-  func overflow() throws {
-    let row = IngestEffects.NoticeRow(
-      device: DeviceID(UniqueID(high: 0x7000, low: 1 << 63)), sequence: 1,
-      body: [UInt8](repeating: 0x20, count: 8 << 20))
-    struct Nothing: IngestSlices {
-      func load(_ keys: [RecordKey]) -> [RecordKey: (state: RecordState, bytes: Int)] { [:] }
-      func save(_ slice: IngestEffects) {}
+  @Test("the sums of the hash trees hold a record once while its replaced row is there")
+  func sums() throws {
+    let (file, stager) = (try open(slice: .standard), try open())
+    var maker = PacketMaker(1)
+    let packets = try filled(&maker, file)
+    #expect(try file.foldDigests(in: one) == 500)
+    _ = try prepared(packets, stager).commit()
+    #expect(try file.foldDigests(in: one) == 1_001)
+    func sum() throws -> [Int64] {
+      try [
+        file.count("SELECT sum(records) FROM leaf_digests WHERE space = \(one)"),
+        file.count("SELECT sequence FROM digest_states WHERE space = \(one)"),
+      ]
     }
-    let rows = CollectedRows(Nothing())
-    var slice = IngestEffects(space: SpaceState(epoch: Epoch(7)))
-    slice.notices = [row]
-    for _ in 0..<CollectedRows.bytesMax / (8 << 20) - 1 { try rows.save(slice) }
-    #expect(throws: CollectedRows.Overflow.self) {
-      try rows.save(slice); try rows.save(slice)
-    }
+    #expect(try sum() == [500, 1_001])
+    try stager.settle(one)
+    #expect(try sum() == [500, 1_001])
   }
+
+  @Test("unique keys change hands in slices after their packet, also if a process ends before")
+  func uniqueKeys() throws {
+    let (file, stager) = (try open(), try open())
+    let schema = try SpaceSchema(json: #"{"tables":{"t":{"unique":[["k"]]}}}"#)
+    _ = try file.applySchema(schema, to: one, now: now, random: 1).get()
+    var (maker, other) = (PacketMaker(1), PacketMaker(2))
+    let inserts = (0..<500).map { number in
+      maker.operation(.insert, "r\(1_000 + number)", [Column("k", .integer(Int64(number)))])
+    }
+    _ = try send(maker.packet(inserts), to: one, file)
+    func held() throws -> Int64 {
+      try file.count("SELECT count(*) FROM unique_keys WHERE space = \(one)")
+    }
+    #expect(try held() == 500)
+    let deletes = maker.packet((0..<500).map { maker.operation(.delete, "r\(1_000 + $0)", []) })
+    let large = try stager.prepare(
+      [IncomingPacket(deletes, byteCount: 100)], in: one, now: now, BatchMatches(), room: .sliced)
+    #expect(try file.count("SELECT count(*) FROM staged_claims") == 500)
+    _ = try large.commit()
+    #expect(try held() == 500)
+    // The next packet of the space finds them free.
+    let again = other.operation(.insert, "new", [Column("k", 7)])
+    guard case .accepted = try send(other.packet([again]), to: one, file).results[0] else {
+      Issue.record("the key is taken")
+      return
+    }
+    #expect(try held() == 1 && file.count("SELECT count(*) FROM staged_claims") == 0)
+  }
+
+  @Test("a connection that waits for its turn writes before the one that ends its own and returns")
+  func turns() async throws {
+    let lock = WriteLock()
+    let order = Order()
+    let (first, second) = (ThreadExecutor(name: "first"), ThreadExecutor(name: "second"))
+    let end = DispatchSemaphore(value: 0)
+    async let holder: Void = OnThread(first).run {
+      for number in 1...2 {
+        lock.withLock {
+          order.add("first \(number)")
+          if number == 1 { end.wait() }
+        }
+      }
+    }
+    try await eventually("the first turn") { !order.names.isEmpty }
+    async let waiter: Void = OnThread(second).run {
+      lock.withLock { order.add("second") }
+    }
+    try await eventually("the second connection waits") { lock.waitingCount == 1 }
+    end.signal()
+    _ = await (holder, waiter)
+    #expect(order.names == ["first 1", "second", "first 2"])
+  }
+}
+
+/// The order of turns.
+private final class Order: Sendable {
+  private let list = Mutex([String]())
+  var names: [String] { list.withLock { $0 } }
+  func add(_ name: String) { list.withLock { $0.append(name) } }
+}
+
+/// Runs work on a thread of its own.
+private actor OnThread {
+  private let executor: ThreadExecutor
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  init(_ executor: ThreadExecutor) { self.executor = executor }
+
+  func run(_ body: @Sendable () -> Void) { body() }
 }
 
 extension SQLiteStoreFile {

@@ -18,6 +18,17 @@ struct StoreContractTests {
       })
   }
 
+  @Test("SQLite, with all but the smallest packets in slices:", arguments: StoreContract.all)
+  func sliced(contract: StoreContract) async throws {
+    let directory = try TemporaryDirectory()
+    try await contract.check(
+      StoreUnderTest(isShared: false) { limits, quotas in
+        try await SQLiteStore(
+          directory: directory.url.path, limits: limits, quotas: quotas,
+          slice: WriteSlice(rows: 2, bytes: 500, matches: 1))
+      })
+  }
+
   @Test("PostgreSQL:", arguments: StoreContract.all)
   func postgres(contract: StoreContract) async throws {
     let url = try PostgresCluster.shared().createDatabase()

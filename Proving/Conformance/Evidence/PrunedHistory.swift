@@ -34,12 +34,18 @@ package enum PrunedHistory {
           former TEXT, head INTEGER, PRIMARY KEY(space, sequence)) WITHOUT ROWID;
         CREATE TABLE IF NOT EXISTS forgotten_records(
           space INTEGER, tbl TEXT, record, head INTEGER);
-        CREATE TRIGGER IF NOT EXISTS keep_operations BEFORE DELETE ON operations BEGIN
+        CREATE TRIGGER IF NOT EXISTS keep_operations BEFORE DELETE ON operations
+        WHEN OLD.sequence <= (SELECT head FROM spaces WHERE id = OLD.space) BEGIN
           INSERT INTO pruned_operations(\(columns), head)
           SELECT \(columns), (SELECT head FROM spaces WHERE id = OLD.space) FROM operations
           WHERE space = OLD.space AND id = OLD.id;
         END;
-        CREATE TRIGGER IF NOT EXISTS keep_records BEFORE DELETE ON records BEGIN
+        CREATE TRIGGER IF NOT EXISTS keep_records BEFORE DELETE ON record_rows
+        WHEN OLD.sequence <= (SELECT head FROM spaces WHERE id = OLD.space) AND NOT EXISTS (
+          SELECT 1 FROM record_rows AS n JOIN spaces AS s ON s.id = n.space
+          WHERE n.space = OLD.space AND n.tbl = OLD.tbl AND n.record = OLD.record
+            AND n.rowid <> OLD.rowid AND +n.sequence <= s.head)
+        BEGIN
           INSERT INTO forgotten_records VALUES (
             OLD.space, OLD.tbl, OLD.record, (SELECT head FROM spaces WHERE id = OLD.space));
         END;

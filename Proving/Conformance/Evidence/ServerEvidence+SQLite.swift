@@ -40,8 +40,10 @@ extension ServerEvidence {
       """
       SELECT sequence, id, device, tbl, record, kind, time, base, data, times, outcome,
         marks, head, former
-      FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = ? ORDER BY sequence
-      """, id
+      FROM \(PrunedHistory.source(hasPruned: hasPruned)) WHERE space = ?1 AND (sequence <= ?2
+        OR (SELECT staging FROM spaces WHERE id = ?1) IS NULL)
+      ORDER BY sequence
+      """, id, evidence.head
     ) { try entry($0) }
     if hasPruned { evidence.forgotten = try PrunedHistory.forgotten(in: id, connection) }
     try connection.forEach("SELECT tbl, record, state FROM records WHERE space = ?", id) { row in

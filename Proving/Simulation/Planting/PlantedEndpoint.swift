@@ -143,7 +143,7 @@ final class PlantedEndpoint: ServerEndpoint, @unchecked Sendable {
         guard state != found else { return }
         try connection.run(
           """
-          UPDATE records SET state = ?4 WHERE space = (SELECT id FROM space_names WHERE name = ?1)
+          UPDATE record_rows SET state = ?4 WHERE space = (SELECT id FROM space_names WHERE name = ?1)
             AND tbl = ?2 AND record = ?3
           """, space, key.table, StoredRecordName(key.record), state.stored())
       }

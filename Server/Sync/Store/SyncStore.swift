@@ -262,6 +262,10 @@ package protocol SyncStore:
   /// Throws unless the store can serve now.
   func check() async throws(StoreError)
 
+  /// Removes the parts of unfinished work that a process has left when it ended. The only server of
+  /// the store calls it when it starts.
+  func recover() async throws(StoreError)
+
   /// Finishes the calls under way and closes.
   func close() async
 }
@@ -322,6 +326,7 @@ extension SyncStore {
   package var standbyPulls: SharedWork? { nil }
   package var workerRequests: SharedWork? { nil }
   package var notifications: NodeNotifications? { nil }
+  package func recover() async throws(StoreError) {}
   package func watchHead(of space: Int64) {}
   package func unwatchHead(of space: Int64) {}
 }

@@ -50,7 +50,10 @@ final class DirectWorld {
     self.limits = limits
     sizes.largePost = 30
     directory = try TemporaryDirectory()
-    store = try SQLiteStoreFile(path: directory.file("ferry.sqlite").path, limits: limits)
+    // Many packets are larger than this, and are written in slices.
+    store = try SQLiteStoreFile(
+      path: directory.file("ferry.sqlite").path, limits: limits,
+      slice: WriteSlice(rows: 6, bytes: 4_096, matches: 2))
     guard let name = SpaceName("demo") else { preconditionFailure("not a name") }
     space = try store.createSpace(name, epoch: Epoch(7))
     _ = try store.applySchema(

@@ -63,7 +63,8 @@ package final class FerryServer: Sendable {
       limits: configuration.rates, verifier: try await Self.verifier(configuration))
     // The connection to the database may have been lost again since the store was opened.
     startedOpen = try await StoreOpener(configuration).retry { () async throws(StoreError) in
-      try await gate.isOpen()
+      try await store.recover()
+      return try await gate.isOpen()
     }
     if startedOpen, !configuration.isInsecure {
       guard configuration.listen.isLoopback else { throw .needsTokens(configuration.listen) }

@@ -37,6 +37,9 @@ extension PlainStore {
     characters: Int
   ) async throws(StoreError) -> HistoryPart {
     try await plain(.reading) { connection in
+      let end = min(stretch.upperBound, try connection.head(of: space))
+      guard stretch.lowerBound <= end else { return HistoryPart(entries: [], isCut: false) }
+      let stretch = stretch.lowerBound...end
       let sizes = try connection.rows(
         HistoryInspection.sizes(connection),
         HistoryInspection.values(key, space, stretch) + [.integer(Int64(limit))]
@@ -59,8 +62,11 @@ extension PlainStore {
   ) async throws(StoreError) -> [ListedConflict] {
     let start = place ?? ConflictPlace(sequence: Limits.sequenceMax, device: .server)
     return try await plain(.reading) { connection in
+      // A place behind the head has all conflicts at the head before it.
+      let end = try connection.head(of: space) + 1
       let values: [PlainValue] = [
-        .integer(space), .integer(start.sequence), .uuid(start.device.value),
+        .integer(space), .integer(min(start.sequence, end)),
+        .uuid(start.sequence < end ? start.device.value : DeviceID.server.value),
       ]
       let sizes = try connection.rows(
         ConflictInspection.sizes(connection), values + [.integer(Int64(limit))]
@@ -71,6 +77,15 @@ extension PlainStore {
         ConflictInspection.notices(connection), values + [.integer(Int64(count))]
       ) { try ListedConflict($0) }.compactMap { $0 }
     }
+  }
+}
+
+extension PlainConnection {
+  /// Returns the head of a space. Rows behind it belong to a packet that is being written.
+  fileprivate func head(of space: Int64) throws -> SequenceNumber {
+    try rows(
+      PlainStatement("inspect_head", "SELECT head FROM spaces WHERE id = $1"), [.integer(space)]
+    ) { try $0.integer(0) }.first ?? 0
   }
 }
 

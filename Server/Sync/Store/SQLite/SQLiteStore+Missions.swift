@@ -32,19 +32,6 @@ extension SQLiteStore {
     }
   }
 
-  /// Runs one of the server's own operations, and reports the head if it moved.
-  func change<T: Sendable>(
-    _ space: Int64, for function: String = #function,
-    _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
-  ) async throws(StoreError) -> T {
-    let random = makeRandom()
-    let (before, answer, head) = try await write(for: function) { file in
-      (try file.head(of: space), try body(file, random), try file.head(of: space))
-    }
-    if head > before { moves.tell(HeadMove(space: space, head: head)) }
-    return answer
-  }
-
   package func noteUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {

@@ -5,7 +5,7 @@ import FerryTracing
 import Synchronization
 
 /// The embedded store: one SQLite file in the data directory, written by one thread and read by
-/// a few others.
+/// a few others. Large packets have a thread of their own, which writes them in slices.
 package final class SQLiteStore: SyncStore {
   /// The store's file in the data directory.
   package static let fileName = "ferry.sqlite"
@@ -14,11 +14,13 @@ package final class SQLiteStore: SyncStore {
   /// Reads and writes that wait for a thread, of each kind.
   private static let waitingMax = 1_024
 
-  /// Records that batches match, up to which the writer decides about them: some 10 ms.
-  private static let matchesOfWriter = 200
-
-  private let preparing = AsyncTurn()
+  private let slice: WriteSlice
   private let writer: StoreThread
+  /// The thread of large packets, which go one after the other: users take turns.
+  private let stager: StoreThread
+  private let stagerTurns = FairGate(FlowLimits(all: 1), waitingMax: SQLiteStore.waitingMax)
+  /// The turns of calls that assign places in a space.
+  private let spaceTurns = SpaceTurns()
   private let readers: [StoreThread]
   /// Reads under way on each of them.
   private let load = Mutex([Int](repeating: 0, count: SQLiteStore.readerCount))
@@ -43,20 +45,29 @@ package final class SQLiteStore: SyncStore {
   ///   - makeEpoch: The source of epochs of new spaces, and of timelines in them.
   ///   - makeRandom: The source of the random part of the server's own identifiers.
   package init(
-    directory: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
+    directory: String, limits: Limits, quotas: Quotas = .standard, slice: WriteSlice = .standard,
+    fileSystem: String? = nil,
     makeExecutor: (String) -> any WorkExecutor = { ThreadExecutor(name: $0) },
     makeEpoch: @escaping @Sendable () -> Epoch = { .random },
     makeRandom: @escaping @Sendable () -> UInt64 = { .random(in: 0 ... .max) }
   ) async throws(StoreError) {
     self.makeEpoch = makeEpoch
     self.makeRandom = makeRandom
+    self.slice = slice
     let path = directory + "/" + Self.fileName
     let timelines = OwnTimelines { makeEpoch().value }
+    let writing = WriteLock()
     let open = { @Sendable in
       try SQLiteStoreFile(
-        path: path, limits: limits, quotas: quotas, fileSystem: fileSystem, timelines: timelines)
+        path: path, limits: limits, quotas: quotas, fileSystem: fileSystem, timelines: timelines,
+        writing: writing, slice: slice)
     }
     writer = StoreThread(executor: makeExecutor("ferry-store"), open: open)
+    stager = StoreThread(executor: makeExecutor("ferry-stager")) {
+      let file = try open()
+      try file.prepareForSlices()
+      return file
+    }
     readers = (0..<Self.readerCount).map { _ in
       StoreThread(executor: makeExecutor("ferry-reader"), open: open)
     }
@@ -73,7 +84,21 @@ package final class SQLiteStore: SyncStore {
     let flow = WorkFlow.current.path
     guard await writeTurns.enter(flow) else { throw .tooMuchWaits }
     defer { writeTurns.leave(flow) }
-    return try await writer.run(for: function, body)
+    return try await writer.run(for: function) { file in
+      try file.exclusively { try body(file) }
+    }
+  }
+
+  /// Runs work of many short transactions, beside the writer.
+  ///
+  /// - Parameter function: The caller, whose name the spans of traces have.
+  private func stage<T: Sendable>(
+    for function: String = #function, _ body: @Sendable (SQLiteStoreFile) throws -> T
+  ) async throws(StoreError) -> T {
+    let flow = WorkFlow.current.path
+    guard await stagerTurns.enter(flow) else { throw .tooMuchWaits }
+    defer { stagerTurns.leave(flow) }
+    return try await stager.run(for: function, body)
   }
 
   /// - Parameter function: The caller, whose name the spans of traces have.
@@ -100,12 +125,9 @@ package final class SQLiteStore: SyncStore {
   ) async throws(StoreError) -> IngestBatch {
     let (before, batch) = try await IngestAttempt.repeated {
       matches async throws(StoreError) in
-      if matches.count > Self.matchesOfWriter,
-        let done = try await ingestPrepared(packets, into: space, now: now, matches, room)
-      {
-        return done
+      try await spaceTurns.take(space) { () async throws(StoreError) in
+        try await attempt(packets, into: space, now: now, matches, room)
       }
-      return try await write { try $0.ingest(packets, into: space, now: now, matches, room: room) }
     } slice: { matcher async throws(StoreError) in
       // Beside the writer; other readers do not wait for long either.
       try await read { file in try matcher.slice { try file.show(&$0, in: space) } }
@@ -114,24 +136,46 @@ package final class SQLiteStore: SyncStore {
     return batch
   }
 
-  /// Decides about packets beside the writer, one batch at a time, since their rows are in memory.
-  /// Returns `nil` if the writer has to decide.
-  private func ingestPrepared(
+  private func attempt(
     _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
     _ room: IngestRoom
-  ) async throws(StoreError) -> IngestAttempt? {
-    let result = await preparing.take { () async -> Result<IngestAttempt?, StoreError> in
-      do throws(StoreError) {
-        let prepared = try await read {
-          try $0.prepare(packets, in: space, now: now, matches, room: room)
+  ) async throws(StoreError) -> IngestAttempt {
+    if slice.admits(packets, matches),
+      let done = try await write(
+        for: "ingest",
+        { try $0.ingestAtOnce(packets, into: space, now: now, matches, room: room) })
+    {
+      return done
+    }
+    return try await stage(for: "ingest") {
+      try $0.ingestInSlices(packets, into: space, now: now, matches, room: room)
+    }
+  }
+
+  /// Removes the rows that a process left behind the heads, when it ended while it wrote large
+  /// packets.
+  package func recover() async throws(StoreError) { try await stage { try $0.settleAll() } }
+
+  /// Runs one of the server's own operations, and reports the head if it moved.
+  func change<T: Sendable>(
+    _ space: Int64, for function: String = #function,
+    _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
+  ) async throws(StoreError) -> T {
+    let random = makeRandom()
+    let (before, answer, head) = try await spaceTurns.take(space) {
+      () async throws(StoreError) -> (SequenceNumber, T, SequenceNumber) in
+      while true {
+        let done = try await write(for: function) { file in
+          try file.isSettled(space)
+            ? (try file.head(of: space), try body(file, random), try file.head(of: space)) : nil
         }
-        guard let prepared else { return .success(nil) }
-        return .success(try await write { try $0.commit(prepared, of: packets, to: space) })
-      } catch {
-        return .failure(error)
+        if let done { return done }
+        // A process has ended within a large packet.
+        try await stage(for: function) { try $0.settle(space) }
       }
     }
-    return try result.get()
+    if head > before { moves.tell(HeadMove(space: space, head: head)) }
+    return answer
   }
 
   package func schema(of space: Int64) async throws(StoreError) -> SpaceSchema {
@@ -182,7 +226,7 @@ package final class SQLiteStore: SyncStore {
   package func close() async {
     moves.finish()
     // Calls under way end first: each thread does one thing after the other.
-    for thread in readers + [writer] { await thread.close() }
+    for thread in readers + [stager, writer] { await thread.close() }
   }
 }
 

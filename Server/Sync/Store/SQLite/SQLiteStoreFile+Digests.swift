@@ -11,7 +11,7 @@ extension SQLiteStoreFile {
       let before = try openSums(of: space)
       let (head, newest) = try ends(of: space)
       guard before < head else { return before }
-      let fold = try changed(in: space, after: before)
+      let fold = try changed(in: space, after: before, to: head)
       try save(try effects(of: fold, in: space), in: space)
       let after = fold.reached(from: before, head: head, newest: newest)
       try connection.run("UPDATE digest_states SET sequence = ? WHERE space = ?", after, space)
@@ -44,7 +44,8 @@ extension SQLiteStoreFile {
       SELECT epoch, head, newest, o.sequence,
         (SELECT sequence FROM digest_states WHERE space = ?1), o.history_hash, s.history_hash,
         retention_horizon
-      FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
+      FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2
+        AND o.sequence <= s.head WHERE s.id = ?1
       """, space, cursor.anchor?.operation.value
     ) { row in
       (
@@ -84,20 +85,23 @@ extension SQLiteStoreFile {
   ) throws -> (head: SequenceNumber, newest: SequenceNumber) {
     try connection.first(
       """
-      SELECT head, coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0)
+      SELECT head, coalesce((SELECT max(sequence) FROM record_rows
+        WHERE space = ?1 AND sequence <= spaces.head), 0)
       FROM spaces WHERE id = ?1
       """, space
     ) { ($0.int64(0), $0.int64(1)) } ?? (0, 0)
   }
 
-  private func changed(in space: Int64, after sequence: SequenceNumber) throws -> DigestFold {
+  private func changed(
+    in space: Int64, after sequence: SequenceNumber, to head: SequenceNumber
+  ) throws -> DigestFold {
     let rows = try connection.statement(
       """
       SELECT sequence, tbl, record, state FROM records
-      WHERE space = ? AND sequence > ? ORDER BY sequence
+      WHERE space = ? AND sequence > ? AND sequence <= ? ORDER BY sequence
       """)
     defer { rows.reset() }
-    rows.bind(space, sequence)
+    rows.bind(space, sequence, head)
     var fold = DigestFold()
     while fold.hasRoom, try rows.step() {
       try fold.add(

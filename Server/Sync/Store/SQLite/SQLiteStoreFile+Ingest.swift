@@ -3,51 +3,61 @@ import FerrySQLite
 import FerryStoredValues
 
 extension SQLiteStoreFile {
-  /// Applies, answers or buffers packets in one durable transaction, unless the matches of their
-  /// batch operations are missing.
+  /// Applies, answers or buffers packets durably, unless the matches of their batch operations are
+  /// missing. Large ones are written in slices.
   func ingest(
     _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
     room: IngestRoom = .sliced
   ) throws -> IngestAttempt {
-    let before = try head(of: space)
+    try ingestAtOnce(packets, into: space, now: now, matches, room: room)
+      ?? ingestInSlices(packets, into: space, now: now, matches, room: room)
+  }
+
+  /// Does the same in one short transaction. Returns `nil`, and changes nothing, if that would take
+  /// more than a slice.
+  func ingestAtOnce(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
+    room: IngestRoom
+  ) throws -> IngestAttempt? {
+    guard slice.admits(packets, matches) else { return nil }
+    let room = IngestRoom(
+      bytes: min(room.bytes, slice.bytes),
+      allowsSlices: room.allowsSlices || room.bytes > slice.bytes)
     do {
-      return .done(
-        before: before,
-        try IngestRestart.repeated {
-          try apply(packets, to: space, now: now, matches, from: $0, room)
-        })
+      return try change(space) {
+        var context = try context(for: packets, in: space, now: now, room)
+        let before = context.space.head
+        if context.isSliced { throw TooLargeForSlice() }
+        let effects = try decide(packets, in: &context, of: space, matches)
+        try save(effects, in: space, now: now)
+        return .done(before: before, effects.batch)
+      }
     } catch let wanted as BatchesToMatch {
       return .needsMatches(wanted)
+    } catch is TooLargeForSlice {
+      return nil
+    } catch is SpaceUnsettled {
+      return nil
     }
   }
 
-  private func apply(
-    _ packets: [IncomingPacket], to space: Int64, now: Int64, _ matches: BatchMatches,
-    from start: IngestRestart, _ room: IngestRoom
-  ) throws -> IngestBatch {
-    try change(space) {
-      var context = try context(for: packets, in: space, now: now, room)
-      let effects = try decide(
-        packets, in: &context, of: space, matches, from: start,
-        SQLiteSlices(file: self, space: space))
-      try save(effects, in: space, now: now)
-      return effects.batch
-    }
-  }
-
-  /// Decides about packets in a context that was loaded in this transaction.
-  func decide(
+  private func decide(
     _ packets: [IncomingPacket], in context: inout IngestContext, of space: Int64,
-    _ matches: BatchMatches, from start: IngestRestart, _ slices: any IngestSlices
+    _ matches: BatchMatches
   ) throws -> IngestEffects {
-    try Ingest.decide(packets, in: &context, from: start, slices: slices) { need, context in
+    try Ingest.decide(packets, in: &context) { need, context in
+      if case .bodies(let keys) = need, !slice.admits(keys, of: context.buffered) {
+        throw TooLargeForSlice()
+      }
       try load(need, of: packets.count, in: space, matches, into: &context)
+      if context.isSliced || !slice.admits(context.bodies.values) { throw TooLargeForSlice() }
     }
   }
 
   // MARK: Loading
 
-  private func load(
+  /// Loads the data that a decision about packets lacks.
+  func load(
     _ need: IngestNeed, of count: Int, in space: Int64, _ matches: BatchMatches,
     into context: inout IngestContext
   ) throws {
@@ -65,15 +75,22 @@ extension SQLiteStoreFile {
     }
   }
 
-  func spaceState(_ space: Int64) throws -> SpaceState {
+  /// Returns the state of a space in which no large packet is being written.
+  ///
+  /// - Parameter staging: The caller's own rows behind the head, if there are any.
+  /// - Throws: `SpaceUnsettled` if the space has other rows behind its head, or replaced ones.
+  func spaceState(_ space: Int64, staging: StagingState? = nil) throws -> SpaceState {
     let state = try connection.first(
       """
       SELECT epoch, head, clock, newest, schema_version, minimum_protocol, retention_horizon,
-        history_hash, timeline
+        history_hash, timeline, staging, overlap
       FROM spaces WHERE id = ?
       """, space
     ) { row in
-      SpaceState(
+      guard row.optionalInt64(9) == staging?.rawValue, row.isNull(10) else {
+        throw SpaceUnsettled()
+      }
+      return SpaceState(
         epoch: Epoch(UInt64(bitPattern: row.int64(0))), head: row.int64(1),
         newest: row.uniqueID(3).map(OperationID.init),
         historyHash: UInt64(bitPattern: row.int64(7)),
@@ -90,8 +107,25 @@ extension SQLiteStoreFile {
   func context(
     for incoming: [IncomingPacket], in space: Int64, now: Int64, _ room: IngestRoom
   ) throws -> IngestContext {
+    var context = try frame(of: incoming, in: space, now: now, room)
+    try load(incoming.map(\.packet), in: space, into: &context)
+    try context.boundStates(of: incoming.count)
+    for case let anchor? in incoming.map(\.cursor?.anchor) {
+      context.known[anchor.operation] = try known(anchor.operation, in: space)
+    }
+    return context
+  }
+
+  /// Loads the part of a context that has neither records nor the history. They change only together
+  /// with the head, or are removed behind the retention horizon.
+  ///
+  /// - Parameter staging: The caller's own rows behind the head, if there are any.
+  func frame(
+    of incoming: [IncomingPacket], in space: Int64, now: Int64, _ room: IngestRoom,
+    staging: StagingState? = nil
+  ) throws -> IngestContext {
     let packets = incoming.map(\.packet)
-    let state = try spaceState(space)
+    let state = try spaceState(space, staging: staging)
     var context = IngestContext(
       space: state, now: now, limits: limits, quotas: quotas, room: room)
     context.schema = try schemas.schema(of: space, state) {
@@ -106,12 +140,7 @@ extension SQLiteStoreFile {
       context.buffered += try bufferedPackets(of: device, in: space)
     }
     try loadUsage(of: incoming.map(\.principal.account), in: space, into: &context)
-    try load(packets, in: space, into: &context)
-    try context.boundStates(of: incoming.count)
     for case let cursor? in incoming.map(\.cursor) {
-      if let anchor = cursor.anchor {
-        context.known[anchor.operation] = try self.known(anchor.operation, in: space)
-      }
       if let timeline = cursor.timeline(before: context.space.retentionHorizon) {
         context.timelineEnds[timeline] = try end(of: timeline, in: space)
       }
@@ -142,7 +171,7 @@ extension SQLiteStoreFile {
   ) throws {
     guard context.tables == nil else { return }
     let find = try connection.statement(
-      "SELECT 1 FROM records WHERE space = ? AND tbl = ? LIMIT 1")
+      "SELECT 1 FROM record_rows WHERE space = ? AND tbl = ? LIMIT 1")
     let isKnown = try packets.writtenTables.allSatisfy { table in
       try find.first(space, table) { _ in true } ?? false
     }
@@ -152,9 +181,9 @@ extension SQLiteStoreFile {
       try connection.rows(
         """
         WITH RECURSIVE found(name) AS (
-          SELECT min(tbl) FROM records WHERE space = ?1
-          UNION ALL SELECT (SELECT min(tbl) FROM records WHERE space = ?1 AND tbl > name)
-            FROM found WHERE name IS NOT NULL)
+          SELECT min(tbl) FROM record_rows WHERE space = ?1
+          UNION ALL SELECT (
+            SELECT min(tbl) FROM record_rows WHERE space = ?1 AND tbl > name) FROM found WHERE name IS NOT NULL)
         SELECT name FROM found WHERE name IS NOT NULL LIMIT ?2
         """, space, context.tablesLoadedMax
       ) { $0.name(0) })
@@ -252,7 +281,7 @@ extension SQLiteStoreFile {
     if context.recordBytes[key] != nil { return }
     try connection.first(
       """
-      SELECT length(state), CASE WHEN length(state) <= ? THEN state END FROM records
+      SELECT length(state), CASE WHEN length(state) <= ? THEN state END FROM record_rows
       WHERE space = ? AND tbl = ? AND record = ?
       """, room, space, key.table, StoredRecordName(key.record)
     ) { row in
@@ -261,122 +290,5 @@ extension SQLiteStoreFile {
       if row.isNull(1) { return }
       context.records[key] = try RecordState(stored: row.blobBytes(1), limits: .stored)
     }
-  }
-
-  // MARK: Saving
-
-  func save(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
-    guard !effects.isEmpty else { return }
-    try save(slice: effects, in: space)
-    try saveOwners(effects.owners, in: space, now: now)
-    try saveChains(effects.chains, in: space, now: now)
-    try saveUsage(effects, in: space)
-    try saveBuffer(effects, in: space, now: now)
-    try saveClaims(effects.claims, in: space)
-    try saveTimeline(effects.space, in: space)
-    try connection.run(
-      """
-      UPDATE spaces SET head = ?, clock = ?, newest = ?, history_hash = ?, timeline = ?
-      WHERE id = ?
-      """,
-      effects.space.head, effects.space.clock.rawValue, effects.space.newest?.value,
-      effects.space.historyHash, effects.space.timeline?.value, space)
-    unsettled = effects.space
-  }
-
-  /// Writes the operations, records and notices.
-  func save(slice effects: IngestEffects, in space: Int64) throws {
-    try saveOperations(effects.operations, in: space)
-    try saveRecords(effects.records, in: space)
-    try saveNotices(effects.notices, in: space)
-  }
-
-  private func saveOperations(
-    _ operations: [IngestEffects.OperationRow], in space: Int64
-  ) throws {
-    let insert = try connection.statement(
-      """
-      INSERT INTO operations(space, id, sequence, device, tbl, record, kind, time, base, data,
-        times, outcome, history_hash, marks, former)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """)
-    for row in operations { try insert.run(space, row) }
-  }
-
-  private func saveRecords(_ records: [IngestEffects.RecordRow], in space: Int64) throws {
-    let upsert = try connection.statement(
-      """
-      INSERT INTO records(space, tbl, record, sequence, whole_below, state, dead)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT(space, tbl, record) DO UPDATE SET sequence = excluded.sequence,
-        whole_below = excluded.whole_below, state = excluded.state, dead = excluded.dead
-      """)
-    for row in records { try upsert.run(space, row) }
-  }
-
-  private func saveChains(
-    _ chains: [DeviceID: DeviceChain], in space: Int64, now: Int64
-  ) throws {
-    let upsert = try connection.statement(
-      """
-      INSERT INTO devices(space, device, tail, recent, operations, seen_at)
-      VALUES (?, ?, ?, ?, ?, ?)
-      ON CONFLICT(space, device) DO UPDATE SET tail = excluded.tail, recent = excluded.recent,
-        operations = excluded.operations, seen_at = max(seen_at, excluded.seen_at)
-      """)
-    for (device, chain) in chains {
-      try upsert.run(
-        space, device.value, chain.tail.value, chain.recentBytes, chain.operations, now)
-    }
-  }
-
-  private func saveBuffer(_ effects: IngestEffects, in space: Int64, now: Int64) throws {
-    let remove = try connection.statement(
-      "DELETE FROM buffered WHERE space = ? AND device = ? AND tail = ?")
-    for key in effects.unbuffered { try remove.run(space, key.device.value, key.tail.value) }
-    let insert = try connection.statement(
-      """
-      INSERT INTO buffered(space, device, tail, dependency, continues, bytes, body, arrived_at, role)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """)
-    for row in effects.buffered {
-      try insert.run(
-        space, row.packet.key.device.value, row.packet.key.tail.value, row.packet.dependency?.value,
-        row.packet.continues, row.packet.byteCount, row.body, now, row.packet.role.rawValue)
-    }
-  }
-}
-
-/// Binds the columns of `operations` after the space: most rows that a server writes.
-extension IngestEffects.OperationRow: SQLiteBindable {
-  @usableFromInline
-  package func bind(to parameters: inout SQLiteParameters) {
-    parameters.append(id)
-    parameters.append(sequence)
-    parameters.append(device)
-    parameters.append(key.table)
-    parameters.append(StoredRecordName(key.record))
-    parameters.append(Int64(kind.storedCode))
-    parameters.append(time.rawValue)
-    parameters.append(base)
-    parameters.append(data.map(SQLiteText.init))
-    parameters.append(times.map(SQLiteText.init))
-    parameters.append(outcome.map(SQLiteText.init))
-    parameters.append(historyHash)
-    parameters.append(marks.map(SQLiteText.init))
-    parameters.append(former.map(SQLiteText.init))
-  }
-}
-
-/// Binds the columns of `records` after the space.
-extension IngestEffects.RecordRow: SQLiteBindable {
-  @usableFromInline
-  package func bind(to parameters: inout SQLiteParameters) {
-    parameters.append(key.table)
-    parameters.append(StoredRecordName(key.record))
-    parameters.append(sequence)
-    parameters.append(wholeBelow)
-    parameters.append(state)
-    parameters.append(isDead)
   }
 }

@@ -1,120 +1,126 @@
 import FerryProtocol
 import FerrySQLite
-import FerryStoredValues
 
-/// A decision about packets with batch operations, made beside the writer.
-struct PreparedIngest: Sendable {
-  /// The context before the decision.
-  let basis: IngestContext
-  /// All rows to write.
-  let effects: IngestEffects
-}
-
-// The file has one writer for all spaces. A batch of many records is matched, merged and encoded on a
-// reader. The writer then only writes the rows, in one transaction, if the space is as it was.
+// The file has one writer for all spaces. A large packet is decided beside it, and its rows are written
+// in slices. A last short transaction applies the packet, if the space is as it was.
 extension SQLiteStoreFile {
-  /// Decides about packets in one snapshot, and writes nothing. Returns `nil` if their matches are
-  /// not known, or if the rows need too much memory.
+  /// Attempts before the space counts as busy: other processes change it.
+  private static let attemptsMax = 4
+
+  /// Applies, answers or buffers packets durably, unless the matches of their batch operations are
+  /// missing. No transaction is larger than a slice.
+  func ingestInSlices(
+    _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
+    room: IngestRoom
+  ) throws -> IngestAttempt {
+    for _ in 0..<Self.attemptsMax {
+      try settle(space)
+      do {
+        let done = try IngestRestart.repeated { start in
+          try prepare(packets, in: space, now: now, matches, room: room, from: start).commit()
+        }
+        try settle(space)
+        try checkpoint()
+        return .done(before: done.before, done.batch)
+      } catch let wanted as BatchesToMatch {
+        return .needsMatches(wanted)
+      } catch is StagedRows.Lost {
+        // Another process has changed the space.
+      } catch is SpaceUnsettled {
+        // Another process has written a large packet to it.
+      }
+    }
+    throw StoreError.busy("the space changes faster than the server can write a large packet")
+  }
+
+  /// Decides about packets, and writes all rows but the last ones behind the head. Removes them if
+  /// that fails.
   func prepare(
     _ packets: [IncomingPacket], in space: Int64, now: Int64, _ matches: BatchMatches,
-    room: IngestRoom
-  ) throws -> PreparedIngest? {
+    room: IngestRoom, from start: IngestRestart = IngestRestart()
+  ) throws -> PreparedIngest {
+    let basis = try connection.transaction(.deferred) {
+      try self.context(for: packets, in: space, now: now, room)
+    }
+    let rows = StagedRows(self, space, before: basis.space)
+    var context = basis
     do {
-      return try IngestRestart.repeated { start in
-        try connection.transaction(.deferred) {
-          var context = try context(for: packets, in: space, now: now, room)
-          let basis = context
-          let rows = CollectedRows(SQLiteSlices(file: self, space: space))
-          let effects = try decide(packets, in: &context, of: space, matches, from: start, rows)
-          return PreparedIngest(basis: basis, effects: try rows.complete(effects))
+      let effects = try Ingest.decide(packets, in: &context, from: start, slices: rows) {
+        need, context in
+        try rows.read {
+          try load(need, of: packets.count, in: space, matches, into: &context)
         }
       }
-    } catch is BatchesToMatch {
-      return nil
-    } catch is CollectedRows.Overflow {
-      return nil
+      var prepared = PreparedIngest(
+        file: self, space: space, packets: packets, basis: basis, rows: rows, effects: effects)
+      try prepared.stage()
+      return prepared
+    } catch {
+      try rows.remove()
+      throw error
     }
   }
 
-  /// Writes a decision in one durable transaction. Returns `nil`, and writes nothing, if the space
-  /// has changed since.
-  func commit(
-    _ prepared: PreparedIngest, of packets: [IncomingPacket], to space: Int64
-  ) throws -> IngestAttempt? {
-    let before = prepared.basis.space.head
-    return try change(space) {
-      let basis = prepared.basis
-      let context = try context(for: packets, in: space, now: basis.now, basis.room)
-      guard basis.isBasis(in: context) else { return nil }
-      try save(prepared.effects, in: space, now: basis.now)
-      return .done(before: before, prepared.effects.batch)
-    }
+  /// Makes a connection that writes slices: it leaves the copying of pages to ``checkpoint()``, and
+  /// has memory for the pages of one slice.
+  func prepareForSlices() throws {
+    try connection.execute("PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384")
+  }
+
+  /// Copies the pages of the log into the file, outside of any turn to write: the next packet of
+  /// another space need not do so. Pages that somebody reads remain.
+  func checkpoint() throws {
+    _ = try connection.statement("PRAGMA wal_checkpoint(PASSIVE)").first { _ in true }
   }
 }
 
-/// The slices of a batch in memory, for a transaction that writes all of them together.
-final class CollectedRows: IngestSlices {
-  /// An error: the rows need more memory than one batch may take.
-  struct Overflow: Error {}
+/// A decision about packets, with its rows behind the head of the space.
+struct PreparedIngest {
+  fileprivate let file: SQLiteStoreFile
+  fileprivate let space: Int64
+  fileprivate let packets: [IncomingPacket]
+  /// The context before the decision.
+  fileprivate let basis: IngestContext
+  fileprivate let rows: StagedRows
+  /// The decision, with all rows that no slice has written.
+  fileprivate(set) var effects: IngestEffects
 
-  /// Bytes of the rows of one batch, at most: ``Limits/batchRecords`` short records need half.
-  static let bytesMax = 128 << 20
-  /// Bytes of a row besides its texts.
-  static let rowBytes = 256
-
-  private let stored: any IngestSlices
-  private var operations: [IngestEffects.OperationRow] = []
-  private var records: [IngestEffects.RecordRow] = []
-  private var places: [RecordKey: Int] = [:]
-  private var notices: [IngestEffects.NoticeRow] = []
-  private var bytes = 0
-
-  /// - Parameter stored: Loads states that no slice has changed.
-  init(_ stored: any IngestSlices) { self.stored = stored }
-
-  func load(_ keys: [RecordKey]) throws -> [RecordKey: (state: RecordState, bytes: Int)] {
-    var found = try stored.load(keys.filter { places[$0] == nil })
-    for key in keys {
-      guard let place = places[key] else { continue }
-      let bytes = records[place].state
-      let state = try bytes.withUnsafeBytes { try RecordState(stored: $0, limits: .stored) }
-      found[key] = (state, bytes.count)
+  /// Writes the rows, unless all of them fit into the last transaction.
+  fileprivate mutating func stage() throws {
+    if !rows.hasRows, file.slice.admits(effects) { return }
+    try rows.save(effects)
+    if effects.claims.count > file.slice.rows {
+      try rows.save(effects.claims)
+      effects.claims = []
     }
-    return found
+    (effects.operations, effects.records, effects.notices) = ([], [], [])
   }
 
-  func save(_ slice: IngestEffects) throws {
-    operations += slice.operations
-    notices += slice.notices
-    for row in slice.operations { bytes += Self.rowBytes + row.byteCount }
-    for row in slice.notices { bytes += Self.rowBytes + row.body.count }
-    for row in slice.records {
-      bytes += Self.rowBytes + row.state.count
-      if let place = places[row.key] {
-        bytes -= Self.rowBytes + records[place].state.count
-        records[place] = row
-      } else {
-        places[row.key] = records.count
-        records.append(row)
+  /// Applies the decision in one durable transaction.
+  ///
+  /// - Throws: `StagedRows.Lost` if the space has changed since. Then nothing is left of the packets.
+  func commit() throws -> (before: SequenceNumber, batch: IngestBatch) {
+    do {
+      try file.exclusively {
+        try file.change(space) {
+          let later = try file.frame(
+            of: packets, in: space, now: basis.now, basis.room, staging: rows.staging)
+          guard basis.isBasis(in: later) else { throw StagedRows.Lost() }
+          try write()
+        }
       }
+    } catch {
+      try rows.remove()
+      throw error is SpaceUnsettled ? StagedRows.Lost() : error
     }
-    guard bytes <= Self.bytesMax else { throw Overflow() }
+    return (basis.space.head, effects.batch)
   }
 
-  /// Returns effects with the rows of all slices. Operations are in the order of the table's key, so
-  /// that they are written one beside the other.
-  func complete(_ last: IngestEffects) throws -> IngestEffects {
-    try save(last)
-    var effects = last
-    effects.operations = operations.sorted { $0.id < $1.id }
-    (effects.records, effects.notices) = (records, notices)
-    return effects
-  }
-}
-
-extension IngestEffects.OperationRow {
-  fileprivate var byteCount: Int {
-    (data?.count ?? 0) + (former?.count ?? 0) + (times?.count ?? 0) + (outcome?.count ?? 0)
-      + (marks?.count ?? 0)
+  private func write() throws {
+    guard rows.hasRows else { return try file.save(effects, in: space, now: basis.now) }
+    try file.saveFrame(of: effects, in: space, now: basis.now)
+    // Rows that are replaced now are removed in slices.
+    try file.connection.run(
+      "UPDATE spaces SET staging = NULL, overlap = ? WHERE id = ?", basis.space.head, space)
   }
 }

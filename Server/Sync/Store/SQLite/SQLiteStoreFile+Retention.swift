@@ -63,9 +63,9 @@ extension SQLiteStoreFile {
       if work.room > 0 {
         work.rows.tombstones = try delete(
           """
-          records WHERE rowid IN (SELECT rowid FROM records
+          record_rows WHERE rowid IN (SELECT rowid FROM record_rows
             WHERE space = ?1 AND sequence <= ?2 AND dead ORDER BY sequence LIMIT ?3)
-          """, space, work.retentionHorizon, work.room)
+          """, space, try tombstoneHorizon(of: space), work.room)
         work.rows.notices = try delete(
           """
           notices WHERE (space, device, sequence) IN (SELECT space, device, sequence FROM notices
@@ -126,6 +126,15 @@ extension SQLiteStoreFile {
   private func retentionHorizon(of space: Int64) throws -> SequenceNumber {
     try connection.first("SELECT retention_horizon FROM spaces WHERE id = ?", space) { $0.int64(0) }
       ?? 0
+  }
+
+  /// Returns the place up to which tombstones may go: a row that replaces another one remains until
+  /// that one is gone.
+  private func tombstoneHorizon(of space: Int64) throws -> SequenceNumber {
+    try connection.first(
+      "SELECT min(retention_horizon, coalesce(overlap, retention_horizon)) FROM spaces WHERE id = ?",
+      space
+    ) { $0.int64(0) } ?? 0
   }
 
   private func firstOperation(in space: Int64) throws -> SequenceNumber? {

@@ -10,14 +10,22 @@ package final class SQLiteStoreFile {
   let quotas: Quotas
   let schemas = SchemaCache()
   let timelines: OwnTimelines
+  /// The turns of the connections of this process that write.
+  let writing: WriteLock
+  /// The largest transaction that holds up other spaces.
+  let slice: WriteSlice
+  /// Whether ``writing`` is this connection's.
+  var isWriting = false
   /// The space as the transaction under way leaves it.
   var unsettled: SpaceState?
 
   /// Opens the file, and creates it with its tables if there is none.
   package init(
     path: String, limits: Limits, quotas: Quotas = .standard, fileSystem: String? = nil,
-    timelines: OwnTimelines = OwnTimelines()
+    timelines: OwnTimelines = OwnTimelines(), writing: WriteLock = WriteLock(),
+    slice: WriteSlice = .standard
   ) throws {
+    (self.writing, self.slice) = (writing, slice)
     self.limits = limits
     self.quotas = quotas
     self.timelines = timelines
@@ -35,10 +43,12 @@ package final class SQLiteStoreFile {
       let found = try connection.first(
         """
         SELECT epoch, head, newest,
-          coalesce((SELECT max(sequence) FROM records WHERE space = ?1), 0),
+          coalesce((SELECT max(sequence) FROM record_rows
+            WHERE space = ?1 AND sequence <= s.head), 0),
           o.sequence, minimum_protocol, retention_horizon, o.history_hash, s.history_hash, timeline,
           name_changes
-        FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2 WHERE s.id = ?1
+        FROM spaces AS s LEFT JOIN operations AS o ON o.space = ?1 AND o.id = ?2
+          AND o.sequence <= s.head WHERE s.id = ?1
         """, space, request.cursor?.anchor?.operation.value
       ) { row in
         (
@@ -60,14 +70,15 @@ package final class SQLiteStoreFile {
       if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
         return .failure(fault)
       }
-      var page = PageBuilder(request, notices: try notices(for: request, in: space))
+      var page = PageBuilder(
+        request, notices: try notices(for: request, in: space, to: snapshot.head))
       let rows = try connection.statement(
         """
         SELECT sequence, tbl, record, state, whole_below FROM records
-        WHERE space = ? AND sequence > ? ORDER BY sequence
+        WHERE space = ? AND sequence > ? AND sequence <= ? ORDER BY sequence
         """)
       defer { rows.reset() }
-      rows.bind(space, page.last)
+      rows.bind(space, page.last, snapshot.head)
       while page.hasRoom, try rows.step(), page.admits(rows.int64(0)) {
         try page.add(
           sequence: rows.int64(0), table: rows.textBytes(1), record: rows.recordName(2),

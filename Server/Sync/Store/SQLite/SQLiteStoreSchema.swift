@@ -9,6 +9,8 @@ enum SQLiteStoreSchema {
       creator TEXT
     );
     CREATE INDEX space_names_by_creator ON space_names(creator) WHERE creator IS NOT NULL;
+    -- `staging`: rows are written behind the head; see `StagingState`. `overlap`: a place up to which
+    -- rows of records may be replaced by rows behind it.
     -- `newest` is the operation at the head, by which a cursor knows its history again.
     -- `history_hash` distinguishes that history from another with the same operation in that place.
     CREATE TABLE spaces(
@@ -23,7 +25,9 @@ enum SQLiteStoreSchema {
       retention INTEGER,
       history_hash INTEGER NOT NULL DEFAULT 0,
       timeline INTEGER,
-      name_changes INTEGER NOT NULL DEFAULT 0
+      name_changes INTEGER NOT NULL DEFAULT 0,
+      staging INTEGER,
+      overlap INTEGER
     );
     -- `record`: `StoredRecordName`.
     -- `data` is null for a delete, and for an insert that created its record. The record's state has
@@ -50,19 +54,27 @@ enum SQLiteStoreSchema {
     CREATE INDEX operations_by_sequence ON operations(space, sequence);
     CREATE INDEX operations_former ON operations(space, tbl, record, sequence)
       WHERE former IS NOT NULL;
-    -- `record`: `StoredRecordName`. `state`: `RecordState.stored()`.
-    CREATE TABLE records(
+    -- `record`: `StoredRecordName`. `state`: `RecordState.stored()`. A record has a second row from
+    -- the time at which a large packet is written until its replaced row is removed.
+    CREATE TABLE record_rows(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
       record NOT NULL,
       sequence INTEGER NOT NULL,
       whole_below INTEGER NOT NULL,
       state BLOB NOT NULL,
-      dead INTEGER NOT NULL DEFAULT 0,
-      PRIMARY KEY(space, tbl, record)
+      dead INTEGER NOT NULL DEFAULT 0
     );
-    CREATE UNIQUE INDEX records_by_sequence ON records(space, sequence);
-    CREATE INDEX records_dead ON records(space, sequence) WHERE dead;
+    CREATE INDEX records_by_key ON record_rows(space, tbl, record);
+    CREATE UNIQUE INDEX records_by_sequence ON record_rows(space, sequence);
+    CREATE INDEX records_dead ON record_rows(space, sequence) WHERE dead;
+    -- The records at the head. Each + leaves the choice of an index to the query.
+    CREATE VIEW records AS
+      SELECT r.space, r.tbl, r.record, r.sequence, r.whole_below, r.state, r.dead
+      FROM spaces AS s JOIN record_rows AS r ON r.space = s.id AND +r.sequence <= s.head
+      WHERE s.overlap IS NULL OR +r.sequence > s.overlap OR NOT EXISTS (
+        SELECT 1 FROM record_rows AS n WHERE n.space = r.space AND n.tbl = r.tbl
+          AND n.record = r.record AND +n.sequence > s.overlap AND +n.sequence <= s.head);
     -- The times of heads, by which history gets old.
     CREATE TABLE head_times(
       space INTEGER NOT NULL,
@@ -135,6 +147,16 @@ enum SQLiteStoreSchema {
       record TEXT NOT NULL,
       PRIMARY KEY(space, tbl, key_columns, value)
     ) WITHOUT ROWID;
+    -- Changes to them by a large packet: they take effect after it is applied, in slices.
+    CREATE TABLE staged_claims(
+      space INTEGER NOT NULL,
+      number INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      key_columns TEXT NOT NULL,
+      value TEXT NOT NULL,
+      record TEXT,
+      PRIMARY KEY(space, number)
+    ) WITHOUT ROWID;
     CREATE TABLE record_digests(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
@@ -153,8 +175,14 @@ enum SQLiteStoreSchema {
     ) WITHOUT ROWID;
     -- The sums hold every change up to the sequence.
     CREATE TABLE digest_states(space INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
-    -- A record that goes before it was folded would stay in the sums: they begin from scratch.
-    CREATE TRIGGER digests_lost AFTER DELETE ON records BEGIN
+    -- A record that goes before it was folded would stay in the sums: they begin from scratch. A
+    -- row behind the head was never folded, and a replaced one leaves the record in its place.
+    CREATE TRIGGER digests_lost AFTER DELETE ON record_rows
+    WHEN OLD.sequence <= (SELECT head FROM spaces WHERE id = OLD.space) AND NOT EXISTS (
+      SELECT 1 FROM record_rows AS n JOIN spaces AS s ON s.id = n.space
+      WHERE n.space = OLD.space AND n.tbl = OLD.tbl AND n.record = OLD.record
+        AND +n.sequence <= s.head)
+    BEGIN
       UPDATE digest_states SET sequence = -1
       WHERE space = OLD.space AND sequence >= 0 AND sequence < OLD.sequence;
     END;

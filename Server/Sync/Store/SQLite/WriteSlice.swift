@@ -1,0 +1,85 @@
+import FerryProtocol
+import Foundation
+
+/// The largest transaction of the embedded store, whose spaces share one writer: all that is larger is
+/// written in slices, and other spaces' packets go between two of them.
+package struct WriteSlice: Sendable, Equatable {
+  /// Rows of a transaction, and operations of its packets.
+  package var rows: Int
+  /// Bytes of those rows, and of the states that are merged for them. A single larger row is written
+  /// alone.
+  package var bytes: Int
+  /// Records that batches match, up to which the writer decides about them: some 10 ms.
+  package var matches: Int
+
+  package init(rows: Int, bytes: Int, matches: Int) {
+    (self.rows, self.bytes, self.matches) = (rows, bytes, matches)
+  }
+
+  /// The largest transaction of a server.
+  package static let standard = WriteSlice(rows: 2_000, bytes: 4 << 20, matches: 200)
+
+  /// Returns whether these packets can be decided in one transaction.
+  func admits(_ packets: [IncomingPacket], _ found: BatchMatches) -> Bool {
+    found.count <= matches
+      && packets.reduce(0) { $0 + $1.packet.operations.count } <= rows
+      && packets.reduce(0) { $0 + $1.byteCount } <= bytes
+  }
+
+  /// Returns whether buffered packets can be decided together with the packet that releases them.
+  func admits(_ keys: [BufferedKey], of buffered: [BufferedPacket]) -> Bool {
+    let wanted = Set(keys)
+    return buffered.reduce(0) { wanted.contains($1.key) ? $0 + $1.byteCount : $0 } <= bytes
+  }
+
+  /// Returns whether so many operations can be decided in one transaction.
+  func admits(_ bodies: some Sequence<Packet>) -> Bool {
+    bodies.reduce(0) { $0 + $1.operations.count } <= rows
+  }
+}
+
+/// An error: a transaction would be larger than a slice. It is rolled back.
+struct TooLargeForSlice: Error {}
+
+/// The turns of the connections of one process that write to the same file. Each turn is one short
+/// transaction, so threads may wait for it.
+///
+/// The turns are in the order in which they are asked for: a thread that writes one slice after the
+/// other lets each waiting one in.
+// SAFETY: `condition` guards both numbers.
+package final class WriteLock: @unchecked Sendable {
+  private let condition = NSCondition()
+  /// The number of the next turn, and of the one that runs or may run.
+  private var (next, current) = (0, 0)
+
+  package init() {}
+
+  /// Runs `body` when all earlier turns have ended.
+  func withLock<T>(_ body: () throws -> T) rethrows -> T {
+    begin()
+    defer { end() }
+    return try body()
+  }
+
+  /// Turns that wait.
+  var waitingCount: Int {
+    condition.lock()
+    defer { condition.unlock() }
+    return max(0, next - current - 1)
+  }
+
+  private func begin() {
+    condition.lock()
+    defer { condition.unlock() }
+    let turn = next
+    next += 1
+    while current != turn { condition.wait() }
+  }
+
+  private func end() {
+    condition.lock()
+    defer { condition.unlock() }
+    current += 1
+    condition.broadcast()
+  }
+}
