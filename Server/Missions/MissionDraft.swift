@@ -57,8 +57,8 @@ package struct MissionDraft: Sendable, Equatable {
 
   /// Files to hash, each once, in order.
   package var files: [String] {
-    var (files, seen) = ([String](), Set<String>())
-    for case .file(let path) in items.map(\.source) where seen.insert(path).inserted {
+    var (files, seen) = ([String](), Set<Name>())
+    for case .file(let path) in items.map(\.source) where seen.insert(Name(path)).inserted {
       files.append(path)
     }
     return files
@@ -68,7 +68,7 @@ package struct MissionDraft: Sendable, Equatable {
   ///
   /// - Parameter digests: By path, of each of ``files``.
   package func manifest(
-    in space: SpaceName, as id: MissionID, digests: [String: FileDigest]
+    in space: SpaceName, as id: MissionID, digests: [Name: FileDigest]
   ) -> Result<MissionManifest, MissionDraftError> {
     var found: [MissionItem] = []
     for item in items {
@@ -77,7 +77,7 @@ package struct MissionDraft: Sendable, Equatable {
       switch item.source {
       case .known(let known, let hosted): (digest, isHosted) = (known, hosted)
       case .file(let path):
-        guard let read = digests[path] else {
+        guard let read = digests[Name(path)] else {
           return .failure(MissionDraftError("item \(item.path): its file was not read"))
         }
         (digest, isHosted) = (read, true)
@@ -98,14 +98,14 @@ package struct MissionDraft: Sendable, Equatable {
   /// Returns the reason why the draft cannot become a mission, found before its files are read.
   ///
   /// - Parameter sizes: Bytes of files, by path; 0 if they are not known.
-  package func fault(sizes: [String: Int64] = [:]) -> String? {
+  package func fault(sizes: [Name: Int64] = [:]) -> String? {
     guard let space = SpaceName("x"), let name = id ?? MissionID("x") else { return nil }
     var sample = self
     // One more than permitted is a fault already, so no further one is made.
     var chunksLeft = Int64(MissionLimits.standard.chunks) + 1
     for index in sample.items.indices {
       guard case .file(let path) = sample.items[index].source else { continue }
-      let size = sizes[path] ?? 0
+      let size = sizes[Name(path)] ?? 0
       let parts = chunkSize > 0 ? (max(size, 1) - 1) / chunkSize + 1 : 1
       let chunks = parts > 1 ? min(parts, chunksLeft) : 0
       chunksLeft -= chunks

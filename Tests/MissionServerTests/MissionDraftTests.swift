@@ -45,6 +45,22 @@ struct MissionDraftTests {
     #expect(manifest.after.map(\.value) == ["base"])
   }
 
+  @Test("files whose names look alike are read each for itself")
+  func similarNames() throws {
+    let draft = try read(
+      """
+      {"items":[{"path":"a","file":"\u{E9}"},{"path":"b","file":"e\u{301}"}]}
+      """)
+    #expect(draft.files.map { $0.utf8.count } == [2, 3])
+    let one = FileDigest(size: 1, hash: ContentHash(of: [1]))
+    let two = FileDigest(size: 2, hash: ContentHash(of: [2]))
+    let manifest = try draft.manifest(
+      in: try #require(SpaceName("s")), as: try #require(MissionID("m")),
+      digests: ["\u{E9}": one, "e\u{301}": two]
+    ).get()
+    #expect(manifest.items.map(\.hash) == [one.hash, two.hash])
+  }
+
   @Test("a fault in a manifest's text is reported with its line and column")
   func places() {
     let text = "{\n \"items\": [\n  {\"file\": \"ä\", \"size\": x}]}"

@@ -93,6 +93,22 @@ struct BundleTests {
     #expect(try await bundle.file(try #require(BundlePath("none")), of: two) == nil)
   }
 
+  @Test("a folder in another one whose name is not of ASCII is shown with the paths in it")
+  func foreignName() async throws {
+    let parent = try TemporaryDirectory()
+    let folder = parent.file("\u{E9}t\u{E9}")
+    try FileManager.default.createDirectory(
+      at: folder.appending(path: "img"), withIntermediateDirectories: true)
+    try Data("page".utf8).write(to: folder.appending(path: "index.html"))
+    try Data("picture".utf8).write(to: folder.appending(path: "img/a.png"))
+    let json = #"{"name":"board","version":"1","entry":"index.html"}"#
+    try Data(json.utf8).write(to: folder.appending(path: FolderDeclaration.fileName))
+    let bundle = DirectoryBundle(folder.path)
+    let version = try await bundle.next()
+    let path = try #require(BundlePath("img/a.png"))
+    #expect(try await bundle.file(path, of: version)?.readAll() == Array("picture".utf8))
+  }
+
   @Test("a content stays as long as a page load has it, however many follow")
   func open() async throws {
     let folder = try TemporaryDirectory()

@@ -76,7 +76,7 @@ extension MissionCommands {
         in: space, as: id, digests: found.mapValues(\.digest)
       ).get()
       manifest.version = 0
-      let files = draft.files.compactMap { found[$0] }
+      let files = draft.files.compactMap { found[Name($0)] }
       for first in manifest.after where !others.contains(where: { $0.id == first }) {
         try warn("its predecessor, mission \(first), is not published in space \(space)")
       }
@@ -167,7 +167,7 @@ extension MissionCommands {
   /// - Parameter intake: Asked for when all files were found, and their sizes are permitted.
   static func read(
     _ draft: MissionDraft, _ folder: String, _ intake: () async throws -> BlobIntake
-  ) async throws -> [String: BlobSource] {
+  ) async throws -> [Name: BlobSource] {
     let thread = ThreadExecutor(name: "ferry-hash")
     let (files, chunkSize, cancellation) = (draft.files, draft.chunkSize, Cancellation())
     let found = try await thread.run {
@@ -176,16 +176,16 @@ extension MissionCommands {
         return (name: name, path: path, size: try FilePart.size(of: path))
       }
     }
-    let sizes = Dictionary(uniqueKeysWithValues: found.map { ($0.name, $0.size) })
+    let sizes = Dictionary(uniqueKeysWithValues: found.map { (Name($0.name), $0.size) })
     if let fault = draft.fault(sizes: sizes) { throw MissionDraftError(fault) }
     let intake = try await intake()
     return try await withTaskCancellationHandler {
       try await thread.run {
         let bar = ProgressBar("hash", unit: .bytes, total: found.reduce(0) { $0 + $1.size })
         defer { bar.finish() }
-        var sources: [String: BlobSource] = [:]
+        var sources: [Name: BlobSource] = [:]
         for file in found {
-          sources[file.name] = try intake.take(file.path, chunkSize: chunkSize) { count in
+          sources[Name(file.name)] = try intake.take(file.path, chunkSize: chunkSize) { count in
             bar.advance(by: Int64(count))
             return !cancellation.isCancelled
           }
