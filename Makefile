@@ -191,6 +191,6 @@ lint: ## Check the format of all sources, the prose of the documents, quoting, a
 	python3 -B -m unittest discover -s Scripts
 	Scripts/check-prose.py $(PROSE)
 	Scripts/check-waits.py Tests Proving/Laboratory
-	Scripts/check-text.py Client Server Ground Protocol Proving Examples
+	Scripts/check-text.py Client Server Ground Protocol Proving Examples Scripts
 	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

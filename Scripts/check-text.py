@@ -9,6 +9,8 @@ Ground/Platform/ByteText.swift or over `utf8`.
 
     Scripts/check-text.py Client Server …
 
+In shell, Python, JavaScript and C it finds functions that read a text as code.
+
 A finding that is right as it is gets a reason behind `// text:` at its line, or at one of the two lines before it.
 """
 import pathlib
@@ -77,6 +79,17 @@ OF_SCALARS = re.compile(r"matchingSemantics\(\.unicodeScalar\)")
 OF_BYTES = re.compile(r"\butf8\b|\b[bB]ytes\b|\bunicodeScalars\b|UInt8\(ascii")
 # They read characters also beside bytes.
 ALWAYS = re.compile(r"\.(lowercased\(\)|uppercased\(\)|hasPrefix\(|hasSuffix\()")
+# Text that becomes code in other languages, with the advice, by the ends of files.
+CODE = {
+    ".sh": (re.compile(r"(^|[;&|(]\s*)eval\b|\b(psql|sqlite3)\b.*\$|\brm\b[^\"'#]*\$"),
+            "text becomes a command or SQL: quote it, or pass it as a parameter"),
+    ".py": (re.compile(r"\bshell=True|\bos\.system\(|\b(eval|exec)\(|\bexecute(many)?\(f[\"']"),
+            "text becomes a command, code or SQL: pass it as a parameter"),
+    ".js": (re.compile(r"\b(inner|outer)HTML\b|insertAdjacentHTML|document\.write\b|\beval\(|new Function\("),
+            "text becomes HTML or code: write textContent"),
+    ".c": (re.compile(r"\b(system|popen|sprintf|strcat|strcpy|strtok|gets)\("),
+           "text becomes a command, or has no bound"),
+}
 MARKER = re.compile(r"// text: \S+ \S+")
 
 
@@ -208,12 +221,26 @@ def check(path, source):
     return findings
 
 
+def check_code(kind, source):
+    """Returns the line and the reason of each finding in a file of another language."""
+    pattern, reason = CODE[kind]
+    return [
+        (number, reason) for number, line in enumerate(source.split("\n"), 1)
+        if pattern.search(re.sub(r"(^|\s)(#|//).*", "", line)) and "text:" not in line
+    ]
+
+
 def main(roots):
     count = 0
     for root in roots:
         base = pathlib.Path(root)
-        for file in sorted(base.rglob("*.swift")) if base.is_dir() else [base]:
-            for line, reason in check(file.as_posix(), file.read_text(encoding="utf-8")):
+        for file in sorted(base.rglob("*")) if base.is_dir() else [base]:
+            if not file.is_file() or file.suffix not in [".swift", *CODE]:
+                continue
+            source = file.read_text(encoding="utf-8")
+            found = check(file.as_posix(), source) if file.suffix == ".swift" else (
+                check_code(file.suffix, source))
+            for line, reason in found:
                 print(f"{file}:{line}: {reason}")
                 count += 1
     if count:

@@ -115,6 +115,21 @@ class Characters(unittest.TestCase):
         self.assertEqual(lines('// text:\nlet a = b.lowercased()'), [2])
 
 
+class OtherLanguages(unittest.TestCase):
+    def test_text_that_becomes_code_is_found(self):
+        for kind, found, passed in [
+            (".sh", "eval \"$command\"", "evaluate \"$command\""),
+            (".sh", "psql -c \"DROP TABLE $name\"", "psql -f schema.sql"),
+            (".sh", "rm -r $folder", "rm -r \"$folder\""),
+            (".py", "run(line, shell=True)", "run([line])"),  # text: a sample
+            (".py", "cursor.execute(f\"DROP TABLE {name}\")", "cursor.execute(sql, (name,))"),
+            (".js", "row.innerHTML = name", "row.textContent = name"),
+            (".c", "system(line);", "filesystem(line);"),
+        ]:
+            self.assertEqual([line for line, _ in check_text.check_code(kind, found)], [1], found)
+            self.assertEqual(check_text.check_code(kind, passed), [], passed)
+
+
 class Programs(unittest.TestCase):
     def test_main_names_the_place_of_each_finding(self):
         with tempfile.TemporaryDirectory() as folder:
