@@ -146,6 +146,18 @@ struct AcceptedInputTests {
     #expect(Problem(decoding: Array((added + problem.dropFirst()).utf8))?.code == .bufferFull)
   }
 
+  @Test(
+    "a problem has no fewer records that do not fit than it names", arguments: ["0", "-1", "1"])
+  func violationCount(_ count: String) throws {
+    let fixture = try ProjectFiles.text("Protocol/fixtures/problems/schema_conflict.json")
+    let member = #""violationCount":"#
+    try #require(fixture.contains(member + "12"))
+    let message = Array(fixture.replacing(member + "12", with: member + count).utf8)
+    let problem = try #require(Problem(decoding: message))
+    #expect(problem.violationCount == problem.violations.count && problem.violationCount > 1)
+    #expect(Problem(decoding: problem.encoded()) == problem)
+  }
+
   @Test("a problem with an unknown code, or another server's page, is not a problem of Ferry")
   func foreignProblems() {
     #expect(Problem(decoding: Array(#"{"code":"brand_new","detail":"x"}"#.utf8)) == nil)

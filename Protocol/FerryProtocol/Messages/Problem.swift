@@ -129,7 +129,7 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
   /// The first records that exist and do not fit a new schema, by table and identifier; of
   /// ``ProblemCode/schemaConflict`` only.
   public let violations: [SchemaViolation]
-  /// How many such records there are, named or not.
+  /// How many such records there are, named or not; no fewer than ``violations``.
   public let violationCount: Int
 
   /// Creates a problem from its parts.
@@ -141,7 +141,7 @@ public struct Problem: Error, Sendable, Equatable, CustomStringConvertible {
     self.detail = detail
     self.refusals = refusals
     self.violations = violations
-    self.violationCount = violationCount
+    self.violationCount = max(violationCount, violations.count)
   }
 
   public var description: String { "\(code.title): \(detail)" }

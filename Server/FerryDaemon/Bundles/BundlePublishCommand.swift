@@ -59,7 +59,7 @@ extension BundleCommands {
         in: space, as: bundle.id.mission, digests: found.mapValues(\.digest)
       ).get()
       manifest.version = 0
-      let files = draft.files.compactMap { found[$0] }
+      let files = draft.files.compactMap { found[Name($0)] }
       let bar = ProgressBar(
         "publish", unit: .bytes, total: files.reduce(0) { $0 + $1.digest.size })
       let record: MissionRecord
