@@ -191,7 +191,7 @@ struct PlantedFaultTests {
     .clampedBelowSeen: 1,
     .conflictNotRecorded: 1,
     .contentNotSynced: 1,
-    .cursorApartFromRows: 2,
+    .cursorApartFromRows: 7,
     .cursorOverOthers: 3,
     .deletesMeasured: 1,
     .dependencyIgnored: 2,
