@@ -93,7 +93,11 @@ struct UserTriggerTests {
       schema: table + """
         CREATE TABLE last(id TEXT PRIMARY KEY, v);
         CREATE TRIGGER kept AFTER UPDATE ON t BEGIN INSERT OR REPLACE INTO last VALUES (NEW.id, NEW.v); END
-        """, writes: writes),
+        """,
+      writes: [
+        "INSERT INTO t(id, v) VALUES ('a', 1), ('b', 2)", "UPDATE t SET v = v + 1",
+        "UPDATE t SET v = 7", "DELETE FROM t WHERE id = 'b'",
+      ]),
     Shape(
       name: "a view that is written to",
       schema: table + """
