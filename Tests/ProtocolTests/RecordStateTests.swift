@@ -67,8 +67,9 @@ struct RecordStateTests {
     #expect(outcome.isOverruled)
     #expect(
       outcome.conflicts == [
-        Conflict(column: nil, lost: nil, loser: .at(9, 3), winner: .at(2, 2))
-      ])
+        Conflict(column: nil, lost: nil, loser: .at(9, 3), winner: .at(2, 2)),
+        Conflict(column: "a", lost: 9, loser: .at(9, 3), winner: .at(2, 2)),
+      ], "the value is listed, though no delete has erased it")
     #expect(state.row == nil)
     #expect(state.since(2)?.deleted?.sequence == 3, "its author is told of the delete")
   }

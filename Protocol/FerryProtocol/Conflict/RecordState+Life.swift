@@ -63,6 +63,21 @@ extension RecordState {
     touchAll(sequence)
   }
 
+  /// Lists a write to a deleted record as lost: the existence, and its values later than the delete, which
+  /// nobody sees.
+  func loseLife(
+    _ operation: SyncOperation, _ loser: Stamp, _ stamp: Stamp, to winner: Stamp,
+    _ outcome: inout Outcome
+  ) {
+    outcome.lose(.existence(loser, to: winner))
+    for column in operation.columns {
+      let own = operation.stamp(of: column.name, within: stamp)
+      let isListed = outcome.conflicts.contains { $0.column == column.name && $0.loser == own }
+      if isListed { continue }
+      outcome.lose(Conflict(column: column.name, lost: column.value, loser: own, winner: winner))
+    }
+  }
+
   private func loseAll(
     _ operation: SyncOperation, _ stamp: Stamp, to winner: Stamp, isQuestion: Bool,
     _ outcome: inout Outcome

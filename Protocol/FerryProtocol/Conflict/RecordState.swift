@@ -133,7 +133,7 @@ package struct RecordState: Sendable, Equatable {
       inserted = SequencedStamp(stamp: own, sequence: sequence)
     }
     write(operation, stamp, sequence, rules, &outcome)
-    if let deleted, !isAlive { outcome.lose(.existence(own, to: deleted.stamp)) }
+    if let deleted, !isAlive { loseLife(operation, own, stamp, to: deleted.stamp, &outcome) }
     // Other devices' writes to the dead record are alive again, and its author does not know them.
     if isAlive && !wasAlive && columns.count > operation.columns.count {
       outcome.isOverruled = true
@@ -152,7 +152,7 @@ package struct RecordState: Sendable, Equatable {
       outcome.isOverruled = true
       return
     }
-    outcome.lose(.existence(stamp, to: deleted.stamp))
+    loseLife(operation, stamp, stamp, to: deleted.stamp, &outcome)
     self.deleted?.sequence = sequence
   }
 

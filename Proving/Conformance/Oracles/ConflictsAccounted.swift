@@ -11,7 +11,8 @@ import FerryProtocol
 ///   not seen that value. The value's sequence is then above the operation's base. For a write, the
 ///   values must also differ.
 /// - An update or insert is overruled if the record does not exist after it, and a delete if the
-///   record does. A conflict without a column reports that. An update of a record that was never
+///   record does. A conflict without a column reports that. The values of such an update or insert are
+///   among its conflicts. An update of a record that was never
 ///   inserted has lost to no other write, and is overruled without a conflict.
 ///
 /// So of two concurrent writes of one column the losing value is in one of the two outcomes. The
@@ -72,6 +73,7 @@ private struct ContestedRecord {
       if !exists {
         let loser = entry.kind == .insert ? entry.insertStamp : entry.stamp
         missing += existence(loser, entry, "the record does not exist")
+        missing += hidden(by: entry)
       }
       return missing
     }
@@ -124,6 +126,16 @@ private struct ContestedRecord {
       $0.column == column && $0.loser == write.stamp && $0.lost == write.value
     }
     return isRecorded ? nil : "\(write.value) in \(column) of #\(write.sequence)"
+  }
+
+  /// Checks the values of an operation that are later than the delete of their record.
+  private func hidden(by entry: HistoryEntry) -> [String] {
+    entry.columns.compactMap { column in
+      guard let write = columns[column.name], write.stamp == entry.stamp(of: column.name) else {
+        return nil
+      }
+      return unrecorded(column.name, write, entry).map { "it lost \($0) with the record" }
+    }
   }
 
   private func existence(_ loser: Stamp, _ entry: HistoryEntry, _ what: String) -> [String] {
