@@ -43,10 +43,22 @@ extension FerryCommand {
           conflict.column?.text ?? "",
           conflict.column == nil ? "the record" : Presentation.cell(conflict.lost),
           present.cell, who(conflict.loser, kept.isLosersOwn, names),
-          who(conflict.winner, kept.isWinnersOwn, names),
+          kept.holder.map { "record \($0)" } ?? who(conflict.winner, kept.isWinnersOwn, names),
         ].map { ($0, .null) }
       }, asJSON: false)
+    try notice(try await replica.status())
     return .done
+  }
+
+  /// Names the place of values that no conflict lists.
+  private static func notice(_ status: ReplicaStatus) throws {
+    guard status.quarantined > 0 else { return }
+    try TextOutput.standardError.lines([
+      "ferry: in quarantine: \(status.quarantined.counted("operation"))",
+      "  why: the server can never apply them, for example because another record has a unique value",
+      "  next: `ferry quarantine list` names records and columns, `ferry quarantine show ENTRY` "
+        + "the rows that went along",
+    ])
   }
 
   private static func who(_ stamp: Stamp, _ isOwn: Bool, _ names: DeviceNames) -> String {
@@ -58,7 +70,8 @@ extension FerryCommand {
     "resolve", summary: "Answer a conflict.",
     discussion: """
       The answer is an ordinary operation: it is sent with the next sync, and ends the question on \
-      all devices. local is this device's value, remote the other devices' value.
+      all devices. local is this device's value, remote the other devices' value. If the record was \
+      deleted and your side is a write, it comes back with all its values.
 
       \(Assignments.discussion)
       """,
@@ -88,11 +101,12 @@ extension FerryCommand {
     }
     let answer: ConflictAnswer =
       columns.isEmpty ? side == "local" ? .keepLocal : .keepRemote : .set(columns)
-    try await open(arguments).resolve(number, answer)
+    let isRecorded = try await open(arguments).resolve(number, answer)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("id", .int(number)), ("state", .string("resolved"))]).text
-        : "conflict \(number) is resolved; the next sync sends the decision")
+        : "conflict \(number) is resolved; "
+          + (isRecorded ? "the next sync sends the decision" : "nothing changes"))
     return .done
   }
 

@@ -141,9 +141,7 @@ struct LoggedLine {
     self.init(
       at: kept.noticedAt, event: "conflict",
       detail: "\(place): \(lost) of \(who(conflict.loser.device, kept.isLosersOwn)) "
-        + "(\(Presentation.time(conflict.loser.time.milliseconds))) lost to "
-        + "\(who(conflict.winner.device, kept.isWinnersOwn)) "
-        + "(\(Presentation.time(conflict.winner.time.milliseconds)))",
+        + "(\(Presentation.time(conflict.loser.time.milliseconds))) " + Self.against(kept, who),
       json: [
         ("table", .string(kept.key.table.text)), ("record", .string(kept.key.record.text)),
         ("column", .string(orNull: conflict.column?.text)),
@@ -155,7 +153,20 @@ struct LoggedLine {
         ("winnerName", .string(orNull: names[conflict.winner.device])),
         ("winnerTime", .string(Presentation.time(conflict.winner.time.milliseconds))),
         ("operation", .string("\(kept.operation)")),
+        ("holder", .string(orNull: kept.holder?.text)),
       ])
+  }
+}
+
+extension LoggedLine {
+  /// Describes the side that won.
+  private static func against(
+    _ kept: KeptConflict, _ who: (DeviceID, Bool) -> String
+  ) -> String {
+    if let holder = kept.holder { return "waits for record \(holder), which has it here" }
+    let winner = kept.conflict.winner
+    return "lost to \(who(winner.device, kept.isWinnersOwn)) "
+      + "(\(Presentation.time(winner.time.milliseconds)))"
   }
 }
 

@@ -203,8 +203,10 @@ extension FerryCommand {
     if status.questions > 0 {
       try tell([
         "ferry: \(status.questions.counted("conflict")) for you to decide",
-        "  why: devices wrote the same values concurrently, and the schema lets you decide",
-        "  next: `ferry conflicts --open` lists them, `ferry resolve ID --keep local|remote` answers",
+        "  why: devices wrote the same values concurrently, and the schema lets you decide; or two records "
+          + "have one unique value",
+        "  next: `ferry conflicts --open` lists them; answer with `ferry resolve ID --keep local|remote`, or "
+          + "with `--set COLUMN=VALUE`",
       ])
     }
     try Self.tell(status.tableFaults, in: space)

@@ -27,6 +27,16 @@ struct WorldTests {
     #expect(result.counts[.applied, default: 0] > 0)
   }
 
+  @Test(
+    "answers to conflicts keep the chosen side, bring records back whole and end questions",
+    arguments: [1, 2, 3, 4] as [UInt64])
+  func answers(_ seed: UInt64) async throws {
+    var options = WorldOptions.small(.calm, devices: 3, operations: 200, seconds: 60)
+    (options.answers, options.drafts) = (200, 500)
+    let result = try await WorldThreads.world(seed, options)
+    #expect(result.violations.isEmpty, "\(result.violations)")
+  }
+
   @Test("a calm world has no failure")
   func calm() async throws {
     let result = try await WorldThreads.world(5, .small(.calm))

@@ -36,11 +36,15 @@ struct ConflictDecisionTests {
 
   private static func decision(
     _ answer: ConflictAnswer, _ conflict: Conflict, isLosersOwn: Bool = true,
-    current: Value = .null, lost: [Conflict] = []
+    current: Value? = .null, lost: [Conflict] = [], exists: Bool = true,
+    former: [Column]? = nil, isSum: Bool = false
   ) -> ConflictDecision {
     ConflictDecision(
       answer, to: kept(conflict, isLosersOwn: isLosersOwn),
-      ConflictDecision.Facts(current: current, lost: lost))
+      ConflictDecision.Facts(
+        exists: exists, current: current, lost: lost,
+        former: former.map { FormerRow(columns: $0, deleted: conflict.winner) },
+        isSum: isSum))
   }
 
   @Test("the local value is the lost one if this device lost, and else the present one")
@@ -73,6 +77,93 @@ struct ConflictDecisionTests {
       Self.decision(.keepLocal, Self.conflict(nil), lost: lost)
         == .write([Column("title", .text("mine")), Column("stars", .integer(1))]))
     #expect(Self.decision(.keepRemote, Self.conflict(nil), lost: lost) == .leave)
+  }
+
+  private static let row = [
+    Column("title", .text("mine")), Column("body", .text("kept")), Column("stars", .integer(9)),
+  ]
+
+  @Test("a record that is gone comes back whole, with the chosen value in its row")
+  func whole() {
+    let title = Self.conflict("title", lost: .text("lost"))
+    var expected = Self.row
+    #expect(
+      Self.decision(.keepLocal, Self.conflict(nil), exists: false, former: Self.row)
+        == .restore(expected))
+    expected[0] = Column("title", .text("lost"))
+    #expect(
+      Self.decision(.keepLocal, title, current: nil, exists: false, former: Self.row)
+        == .restore(expected))
+    expected[0] = Column("title", .text("new"))
+    #expect(
+      Self.decision(.set([expected[0]]), title, current: nil, exists: false, former: Self.row)
+        == .restore(expected))
+    // A sum's operation has only the added amount; the row has the sum.
+    let stars = Self.conflict("stars", lost: .integer(2))
+    #expect(
+      Self.decision(
+        .keepLocal, stars, current: nil, exists: false, former: Self.row, isSum: true)
+        == .restore(Self.row))
+  }
+
+  @Test("without its former row, a record comes back with all values that were lost together")
+  func together() {
+    let lost = [
+      Self.conflict("title", lost: .text("mine")), Self.conflict("stars", lost: .integer(1)),
+    ]
+    for conflict in [Self.conflict(nil), lost[0]] {
+      #expect(
+        Self.decision(.keepLocal, conflict, current: nil, lost: lost, exists: false)
+          == .restore([Column("title", .text("mine")), Column("stars", .integer(1))]))
+    }
+  }
+
+  @Test("the winner's side never brings a record back, and a losing delete has its effect already")
+  func staysDeleted() {
+    for column in ["title", nil] as [Name?] {
+      #expect(
+        Self.decision(
+          .keepRemote, Self.conflict(column), current: nil, exists: false, former: Self.row)
+          == .leave)
+    }
+    #expect(Self.decision(.keepLocal, Self.conflict(nil), exists: false) == .leave)
+    // The table or the column does not exist here.
+    #expect(Self.decision(.keepRemote, Self.conflict("title"), current: nil) == .leave)
+  }
+
+  @Test("a later own write answers a question, and an earlier one or one elsewhere does not")
+  func answeredHere() {
+    func answers(
+      _ kind: OperationKind, _ columns: [Name], number: UInt64, to column: Name?,
+      record: Name = "a"
+    ) -> Bool {
+      // The deciding operation has the number 1. Times do not count: the server may have changed them.
+      let operation = SyncOperation(
+        id: OperationID(UniqueID(high: number, low: number)),
+        key: RecordKey(table: "notes", record: record), kind: kind, time: .zero,
+        columns: columns.map { Column($0, .null) })
+      return ConflictDecision.isAnswered(Self.kept(Self.conflict(column)), by: operation)
+    }
+    for column in ["title", nil] as [Name?] {
+      #expect(answers(.delete, [], number: 2, to: column))
+      #expect(answers(.update, ["title"], number: 2, to: column))
+      #expect(answers(.insert, ["title", "body"], number: 2, to: column))
+      #expect(!answers(.update, ["title"], number: 1, to: column), "it is the write that lost")
+      #expect(!answers(.delete, [], number: 2, to: column, record: "b"))
+    }
+    #expect(!answers(.update, ["body"], number: 2, to: "title"))
+    #expect(answers(.update, ["body"], number: 2, to: nil))
+  }
+
+  @Test("of a record that waits for a unique value, only the user can choose another value")
+  func uniqueValue() {
+    var waiting = Self.kept(Self.conflict("code", lost: .text("c"), by: Self.other))
+    (waiting.isLosersOwn, waiting.holder) = (false, "b")
+    let facts = ConflictDecision.Facts(exists: false)
+    let columns = [Column("code", .text("d"))]
+    #expect(ConflictDecision(.set(columns), to: waiting, facts) == .adopt(columns))
+    #expect(ConflictDecision(.keepLocal, to: waiting, facts) == .leave)
+    #expect(ConflictDecision(.keepRemote, to: waiting, facts) == .needsValue)
   }
 
   @Test("a delete that lost is repeated")
@@ -109,8 +200,10 @@ struct ConflictDecisionTests {
     }
     for question in [Self.conflict("title"), Self.conflict(nil)] {
       #expect(ConflictDecision.isAnswered(question, by: deleted(at: 3)))
-      #expect(!ConflictDecision.isAnswered(question, by: deleted(at: 1)))
     }
+    #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: deleted(at: 1)))
+    // An older delete ends the record, too, and with it all questions about columns.
+    #expect(ConflictDecision.isAnswered(Self.conflict("title"), by: deleted(at: 1)))
     #expect(ConflictDecision.isAnswered(Self.conflict(nil), by: inserted(at: 3)))
     #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: inserted(at: 1)))
     #expect(!ConflictDecision.isAnswered(Self.conflict("title"), by: inserted(at: 3)))
@@ -137,7 +230,7 @@ struct UndoDecisionTests {
     #expect(UndoDecision(Self.own(.insert), on: [Self.columns[0]]) == .delete)
     let edited = [Self.columns[0], Column("stars", .integer(4))]
     #expect(UndoDecision(Self.own(.insert), on: edited) == .replaced)
-    #expect(UndoDecision(Self.own(.insert), on: nil) == .replaced)
+    #expect(UndoDecision(Self.own(.insert), on: nil) == .gone)
   }
 
   @Test("a delete is undone while there is no row")
@@ -154,7 +247,7 @@ struct UndoDecisionTests {
     let edited = [Column("title", .text("newer")), Column("stars", .integer(3))]
     #expect(UndoDecision(own, on: edited) == .set([former[1]]))
     #expect(UndoDecision(own, on: [Column("title", .text("newer"))]) == .replaced)
-    #expect(UndoDecision(own, on: nil) == .replaced)
+    #expect(UndoDecision(own, on: nil) == .gone)
   }
 
   @Test("an increment is subtracted from the present sum")

@@ -29,6 +29,9 @@ public struct KeptConflict: Sendable, Equatable, Identifiable {
   public var isWinnersOwn: Bool
   /// When a question was answered, here or elsewhere, milliseconds since 1970.
   public var resolvedAt: Int64?
+  /// The record whose row here has the unique value, if the conflict's record waits for that. Answer
+  /// with another value for the waiting record, or change the holder.
+  public var holder: Name?
 
   public var id: Int64 { number }
 
@@ -75,7 +78,9 @@ extension Replica {
   ) async throws -> [KeptConflict] {
     try await typed {
       try await thread.run {
-        try $0.conflicts.newest(limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
+        try $0.settleQuestionsByOwnWrites()
+        return try $0.conflicts.newest(
+          limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
       }
     }
   }
@@ -88,13 +93,17 @@ extension Replica {
   }
 
   /// Answers a conflict. The answer is an ordinary operation that the next sync sends. It closes
-  /// the question on all devices.
+  /// the question on all devices. A record that another device deleted comes back whole, if you choose
+  /// the write that lost against the delete.
   ///
+  /// - Returns: Whether there is an operation to send: a record that stays deleted needs none.
   /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such conflict, or if the table lacks a
   ///   column; ``ReplicaError/database(_:code:)`` if the table rejects the value.
-  public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws {
-    try await typed { try await thread.run { try $0.resolve(number, answer) } }
+  @discardableResult
+  public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws -> Bool {
+    let isRecorded = try await typed { try await thread.run { try $0.resolve(number, answer) } }
     wakeWatchers()
+    return isRecorded
   }
 
   /// Returns a stream of the open questions, then of each conflict that a sync of this replica

@@ -9,6 +9,7 @@ extension Database {
   /// - Parameter number: the space's number in the file.
   package func conflicts(_ limit: Int, ofLedger number: Int) throws -> [KeptConflict] {
     let file = try ledger(number)
+    try file.settleQuestionsByOwnWrites()
     return try file.conflicts.newest(limit, own: file.ownNames())
   }
 
@@ -16,7 +17,7 @@ extension Database {
   package func resolve(
     _ conflict: Int64, _ answer: ConflictAnswer, ofLedger number: Int
   ) throws {
-    try mapped { try ledger(number).answer(conflict, answer) }
+    try mapped { _ = try ledger(number).answer(conflict, answer) }
   }
 
   /// Returns the operations of this device, newest first.

@@ -1,12 +1,18 @@
 import FerryProtocol
 
-/// Decides which operation answers a conflict, and which changes answer an open question (SPEC.md
-/// §6, §15).
+/// Decides which operation answers a conflict, and which changes and own writes answer an open
+/// question (SPEC.md §6, §15).
 ///
 /// A pure machine: the replica's file loads the facts once, and executes the decision.
 enum ConflictDecision: Equatable {
-  /// Set columns of the record and record them, even if unchanged; restore a deleted record.
+  /// Set columns of the record and record them, even if unchanged.
   case write([Column])
+  /// Insert the record again, whole.
+  case restore([Column])
+  /// Apply the record, which waits for a unique value, with other values.
+  case adopt([Column])
+  /// None: two records cannot have one unique value.
+  case needsValue
   /// Delete the record.
   case delete
   /// Leave the record as it is.
@@ -14,42 +20,117 @@ enum ConflictDecision: Equatable {
 
   /// The facts that decide.
   struct Facts {
-    /// The present value of the conflict's column; NULL without a row.
-    var current = Value.null
-    /// Values that the deciding operation lost, of a conflict about the record's existence.
+    /// Whether the record has a row here.
+    var exists = true
+    /// The present value of the conflict's column; `nil` without a row, or if the table lacks it.
+    var current: Value?
+    /// Values that the deciding operation lost.
     var lost: [Conflict] = []
+    /// The row as this device had it last, if it has none now.
+    var former: FormerRow?
+    /// Whether the conflict's column is a sum: an operation may have only the added amount.
+    var isSum = false
   }
 
   init(_ answer: ConflictAnswer, to kept: KeptConflict, _ facts: Facts) {
+    if kept.holder != nil {
+      self = Self.waiting(answer)
+      return
+    }
     let isForLoser = (answer == .keepLocal) == kept.isLosersOwn
     if case .set(let columns) = answer {
-      self = .write(columns)
+      self = facts.exists ? .write(columns) : .restore(facts.whole(of: kept, with: columns))
+    } else if !facts.exists {
+      self = isForLoser ? Self.returning(kept, facts) : .leave
     } else if let column = kept.conflict.column {
-      self = .write([Column(column, isForLoser ? kept.conflict.lost : facts.current)])
-    } else if isForLoser {
-      self = Self.repeating(kept.conflict, facts.lost)
+      let value = isForLoser ? kept.conflict.lost : facts.current
+      self = value.map { .write([Column(column, $0)]) } ?? .leave
     } else {
-      self = .leave
+      self = isForLoser ? Self.repeating(kept.conflict, facts) : .leave
     }
   }
 
-  /// Repeats the losing operation on the record's existence. An edit of a deleted record restores it
-  /// with its lost values; a delete deletes it.
-  private static func repeating(_ conflict: Conflict, _ lost: [Conflict]) -> ConflictDecision {
-    let columns = lost.filter { $0.loser.device == conflict.loser.device }.compactMap { lost in
-      lost.column.map { Column($0, lost.lost) }
+  /// Answers for a record that waits because a row here has its unique value. With the own side, it goes
+  /// on waiting.
+  private static func waiting(_ answer: ConflictAnswer) -> ConflictDecision {
+    switch answer {
+    case .set(let columns): .adopt(columns)
+    case .keepLocal: .leave
+    case .keepRemote: .needsValue
     }
+  }
+
+  /// Repeats the losing operation on the existence of a record that exists now: an edit with its lost
+  /// values, or a delete.
+  private static func repeating(_ conflict: Conflict, _ facts: Facts) -> ConflictDecision {
+    let columns = facts.together(with: conflict)
     return columns.isEmpty ? .delete : .write(columns)
   }
 
+  /// Brings back a record that is gone. A losing delete has its effect already.
+  private static func returning(_ kept: KeptConflict, _ facts: Facts) -> ConflictDecision {
+    let conflict = kept.conflict
+    if let column = conflict.column {
+      let isInRow = facts.isSum && facts.former != nil
+      let chosen = isInRow ? [] : [Column(column, conflict.lost)]
+      return .restore(facts.whole(of: kept, with: chosen))
+    }
+    let isOfFormer = facts.former?.deleted == conflict.winner
+    return isOfFormer || !facts.together(with: conflict).isEmpty
+      ? .restore(facts.whole(of: kept, with: [])) : .leave
+  }
+
+  // MARK: Questions
+
   /// Whether a change of a record answers a question about it: the author of the change had seen
-  /// both sides.
+  /// both sides. A record that is gone has no columns to ask about.
   static func isAnswered(_ question: Conflict, by state: RecordState) -> Bool {
     let newest = max(question.loser, question.winner)
-    if let deleted = state.deleted?.stamp, !state.isAlive { return deleted > newest }
+    if let deleted = state.deleted?.stamp, !state.isAlive {
+      return question.column != nil || deleted > newest
+    }
     guard let name = question.column else {
       return (state.inserted?.stamp).map { $0 > newest } ?? false
     }
     return state.columns.contains { $0.name == name && $0.stamp > newest }
+  }
+
+  /// Whether an own operation answers a question: a later delete, a later write of the column, or any
+  /// later write if the question is about the record's existence. If it loses as well, that is another
+  /// question. Identifiers have the order of recording; the server may have changed the times.
+  static func isAnswered(_ question: KeptConflict, by operation: SyncOperation) -> Bool {
+    guard question.key == operation.key, operation.id > question.operation else { return false }
+    guard operation.kind != .delete, let name = question.conflict.column else { return true }
+    return operation.columns.contains { $0.name == name }
+  }
+}
+
+/// The values of a row that this device has no longer.
+struct FormerRow: Equatable {
+  var columns: [Column]
+  /// The delete that removed it.
+  var deleted: Stamp
+}
+
+extension ConflictDecision.Facts {
+  /// Returns the values that the loser of a conflict lost by the same operation.
+  fileprivate func together(with conflict: Conflict) -> [Column] {
+    lost.filter { $0.loser.device == conflict.loser.device }.compactMap { lost in
+      lost.column.map { Column($0, lost.lost) }
+    }
+  }
+
+  /// Returns all values of a record that comes back. Without its former row, these are the values that
+  /// were lost together.
+  fileprivate func whole(of kept: KeptConflict, with chosen: [Column]) -> [Column] {
+    var columns = former?.columns ?? together(with: kept.conflict)
+    for column in chosen {
+      if let place = columns.firstIndex(where: { $0.name == column.name }) {
+        columns[place] = column
+      } else {
+        columns.append(column)
+      }
+    }
+    return columns
   }
 }

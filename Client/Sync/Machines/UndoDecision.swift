@@ -13,6 +13,8 @@ enum UndoDecision: Equatable {
   case set([Column])
   /// Nothing: later changes replaced all of the operation's values.
   case replaced
+  /// Nothing: the record does not exist any more.
+  case gone
   /// Nothing: the replica has no former values of a batch.
   case batch
 
@@ -24,10 +26,18 @@ enum UndoDecision: Equatable {
     case .batch: self = .batch
     case .delete: self = row == nil ? .restore(operation.columns) : .replaced
     case .insert:
-      let isUnchanged = row?.allSatisfy { operation.columns.contains($0) } ?? false
+      guard let row else {
+        self = .gone
+        return
+      }
+      let isUnchanged = row.allSatisfy { operation.columns.contains($0) }
       self = isUnchanged ? .delete : .replaced
     case .update:
-      let former = operation.columns.compactMap { Self.former($0, of: own, on: row ?? []) }
+      guard let row else {
+        self = .gone
+        return
+      }
+      let former = operation.columns.compactMap { Self.former($0, of: own, on: row) }
       self = former.isEmpty ? .replaced : .set(former)
     }
   }

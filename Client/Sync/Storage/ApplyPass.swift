@@ -248,6 +248,7 @@ struct ApplyPass {
       // The list may move a row elsewhere that would go with this one.
       if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
       let forgotten = try forgotten(change, plan)
+      try file.keepFormerRow(change, plan.table, hasOwnWrites: !pending.isEmpty)
       try takingAlong(change) {
         try plan.deleteChildren(change.key.record)
         try plan.delete(change.key.record)
@@ -389,12 +390,4 @@ extension RowEffect {
   fileprivate var isWrite: Bool {
     if case .upsert = self { true } else { false }
   }
-}
-
-/// An error: a trigger or constraint of the schema rolled the transaction back for a record.
-struct RecordEndedTransaction: Error {
-  let key: RecordKey
-  let reason: String
-  /// Whether the row alone is at fault.
-  var isAlone = false
 }

@@ -26,6 +26,12 @@ struct ConflictTable {
     try connection.exists("SELECT 1 FROM ferry_conflicts WHERE \(Self.isOpen) LIMIT 1")
   }
 
+  /// Whether any value of a record has lost.
+  func concern(_ key: RecordKey) throws -> Bool {
+    try connection.exists(
+      "SELECT 1 FROM ferry_conflicts WHERE record = ? AND tbl = ? LIMIT 1", key.record, key.table)
+  }
+
   // MARK: Reading
 
   /// Returns conflicts of some tables, newest first. Conflicts of other tables do not count for the
@@ -56,6 +62,13 @@ struct ConflictTable {
     try connection.first("\(Self.selection) WHERE seq = ?", number) { try conflict($0, own) }
   }
 
+  /// Returns the open questions, oldest first.
+  func openQuestions(own: OwnNames) throws -> [KeptConflict] {
+    try connection.rows("\(Self.selection) WHERE \(Self.isOpen) ORDER BY seq") {
+      try conflict($0, own)
+    }
+  }
+
   /// Returns the open questions on a record.
   func openQuestions(on key: RecordKey, own: OwnNames) throws -> [KeptConflict] {
     try connection.rows(
@@ -73,7 +86,7 @@ struct ConflictTable {
 
   private static let selection = """
     SELECT seq, at, operation, tbl, record, col, lost, loser_time, loser, winner_time, winner,
-      question, resolved FROM ferry_conflicts
+      question, resolved, holder FROM ferry_conflicts
     """
 
   /// Reads a row of the selection.
@@ -93,29 +106,31 @@ struct ConflictTable {
         column: row.optionalName(5), lost: try lost.value(limits: limits), loser: loser,
         winner: winner, isQuestion: row.int64(11) != 0),
       isLosersOwn: names.wrote(loser), isWinnersOwn: names.wrote(winner),
-      resolvedAt: row.optionalInt64(12))
+      resolvedAt: row.optionalInt64(12), holder: row.optionalName(13))
   }
 
   // MARK: Writing
 
   /// Stores a conflict; ignores one that is known already.
   ///
-  /// - Parameter now: the wall clock in milliseconds.
+  /// - Parameters:
+  ///   - now: the wall clock in milliseconds.
+  ///   - holder: the record here that has the unique value.
   func note(
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
-    at sequence: SequenceNumber?,
-    now: Int64
+    at sequence: SequenceNumber?, now: Int64, holder: Name? = nil
   ) throws {
     var lost = JSONWriter()
     lost.value(conflict.lost)
     try connection.run(
       """
       INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
-        winner_time, winner, sequence, question) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        winner_time, winner, sequence, question, holder)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO NOTHING
       """, now, operation, key.table, key.record, conflict.column, SQLiteText(lost.finish()),
       conflict.loser.time.rawValue, conflict.loser.device, conflict.winner.time.rawValue,
-      conflict.winner.device, sequence, conflict.isQuestion)
+      conflict.winner.device, sequence, conflict.isQuestion, holder)
   }
 
   /// Closes one question.

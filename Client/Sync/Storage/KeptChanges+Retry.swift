@@ -25,6 +25,14 @@ extension KeptChanges {
     try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 0 LIMIT 1")
   }
 
+  /// Returns records that wait because other rows of their tables have their unique values.
+  func waitingForRows(limit: Int) throws -> [RecordKey] {
+    try connection.rows(
+      "SELECT tbl, record FROM ferry_kept INDEXED BY ferry_kept_table WHERE waits = 3 LIMIT ?",
+      Int64(limit)
+    ) { RecordKey(table: $0.name(0), record: $0.name(1)) }
+  }
+
   /// Whether changes wait for the records to which they refer.
   func hasWaitingForParents() throws -> Bool {
     try connection.exists("SELECT 1 FROM ferry_kept WHERE waits = 1 LIMIT 1")

@@ -83,6 +83,28 @@ struct OperationTable {
       UNION ALL SELECT seq FROM ferry_batch_rows WHERE record = ?1 AND tbl = ?2)
     """
 
+  /// Returns the pending operations on a record, with the effects of batches on it, in order.
+  func operations(on key: RecordKey) throws -> [SyncOperation] {
+    try connection.rows(
+      "\(Self.selection) WHERE \(Self.concernsRecord) ORDER BY seq", key.record, key.table
+    ) { row in
+      let operation = try pending(row).operation
+      return operation.batchEffect(on: key.record) ?? operation
+    }
+  }
+
+  /// Returns the newest delete of a record by this device that the file still has; its columns are the
+  /// row before it.
+  func newestDelete(of key: RecordKey) throws -> SyncOperation? {
+    try connection.first(
+      """
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks
+      FROM ferry_operations WHERE record = ? AND tbl = ? AND kind = 'delete' AND state <= 1
+      ORDER BY seq DESC LIMIT 1
+      """, key.record, key.table
+    ) { try pending($0).operation }
+  }
+
   /// Reads a row of ``selection``.
   func pending(_ row: SQLiteStatement) throws -> PendingOperation {
     guard let id = row.uniqueID(1), let kind = OperationKind(rawValue: row.text(6)) else {

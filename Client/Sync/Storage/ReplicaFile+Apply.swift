@@ -164,6 +164,7 @@ extension ReplicaFile {
       let recalled = try recall(deferred, pass.listed, after: pass.newestTime)
       try release(deferred.released, after: pass.newestTime)
       try follow(pass.moves, after: pass.newestTime)
+      try askAboutUniqueValues()
       try pass.openAfterWrites()
       try stagedPages.removeAll()
       try refreshes.removeFetched()

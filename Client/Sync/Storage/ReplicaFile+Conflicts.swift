@@ -39,6 +39,44 @@ extension ReplicaFile {
     }
   }
 
+  /// Closes the questions that this device's pending operations answer.
+  func settleQuestionsByOwnWrites() throws {
+    guard try conflicts.hasOpenQuestions() else { return }
+    let answered = try conflicts.openQuestions(own: ownNames()).filter { question in
+      try queue.operations(on: question.key).contains {
+        ConflictDecision.isAnswered(question, by: $0)
+      }
+    }
+    if answered.isEmpty { return }
+    let settle = { [self] in
+      for question in answered { try conflicts.settle(question, now: wallClock()) }
+    }
+    try connection.isInTransaction ? settle() : connection.transaction { try settle() }
+  }
+
+  // MARK: Former rows
+
+  var formerRows: FormerRows { FormerRows(connection: connection, limits: limits) }
+
+  /// Stores the row that a change deletes, if this device has written to it, or lost a value of it.
+  func keepFormerRow(_ change: Change, _ table: TableSchema, hasOwnWrites: Bool) throws {
+    guard let deleted = change.state.deleted?.stamp,
+      try hasOwnWrites || conflicts.concern(change.key),
+      let columns = try row(change.key, table)
+    else { return }
+    try formerRows.store(FormerRow(columns: columns, deleted: deleted), of: change.key)
+  }
+
+  /// Returns the row of a record as this device had it last: before another device deleted it, or this
+  /// one.
+  private func formerRow(of key: RecordKey) throws -> FormerRow? {
+    let stored = try formerRows.row(of: key)
+    guard let own = try queue.newestDelete(of: key) else { return stored }
+    let deleted = Stamp(time: own.time, device: try identity().device)
+    if let stored, stored.deleted > deleted { return stored }
+    return FormerRow(columns: own.columns, deleted: deleted)
+  }
+
   // MARK: Looking
 
   /// Returns the present states of conflicts' places, in the same order.
@@ -66,61 +104,95 @@ extension ReplicaFile {
   // MARK: Answering
 
   /// Answers a conflict with an ordinary operation, also if the row has the value already: the
-  /// operation closes the question on all devices.
-  func resolve(_ number: Int64, _ answer: ConflictAnswer) throws {
+  /// operation closes the question on all devices. Returns whether there is an operation: a record that
+  /// stays deleted needs none.
+  func resolve(_ number: Int64, _ answer: ConflictAnswer) throws -> Bool {
     try write { _ in try self.answer(number, answer) }
   }
 
   /// Answers a conflict within an open transaction.
-  func answer(_ number: Int64, _ answer: ConflictAnswer) throws {
+  func answer(_ number: Int64, _ answer: ConflictAnswer) throws -> Bool {
     let names = try ownNames()
     guard let kept = try conflicts.conflict(number, own: names) else {
       throw ReplicaError.notFound("there is no conflict \(number)")
     }
     var answer = answer
     if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
-    switch ConflictDecision(answer, to: kept, try conflictFacts(kept, names)) {
+    let decision = ConflictDecision(answer, to: kept, try conflictFacts(kept, names))
+    switch decision {
     case .write(let columns): try write(columns, to: kept.key)
-    case .delete:
-      let table = try schema(of: kept.key.table)
-      try ApplyPlan(table: table, rules: .standard, connection: connection)
-        .delete(kept.key.record)
+    case .adopt(let columns):
+      try checkKnown(columns, try plainPlan(for: kept.key.table))
+      try adopt(columns, by: kept.key)
+    case .needsValue:
+      throw ReplicaError.notFound(
+        "two records have this value: choose another one for \(kept.key.record) with --set, or change "
+          + "\(kept.holder ?? "the other record") here")
+    case .restore(let columns):
+      let plan = try plainPlan(for: kept.key.table)
+      if case .set(let chosen) = answer { try checkKnown(chosen, plan) }
+      try plan.upsert(kept.key.record, plan.unstamped(columns), isWhole: false, kept: [])
+    case .delete: try plainPlan(for: kept.key.table).delete(kept.key.record)
     case .leave: break
     }
     try conflicts.markResolved(kept, now: wallClock())
+    return decision != .leave
+  }
+
+  private func plainPlan(for table: Name) throws -> ApplyPlan {
+    ApplyPlan(table: try schema(of: table), rules: .standard, connection: connection)
   }
 
   private func conflictFacts(
     _ kept: KeptConflict, _ names: OwnNames
   ) throws -> ConflictDecision.Facts {
-    if let column = kept.conflict.column {
-      return ConflictDecision.Facts(current: try value(of: column, in: kept.key) ?? .null)
+    let key = kept.key
+    var facts = ConflictDecision.Facts()
+    facts.lost = try conflicts.lostValues(with: kept, own: names).map(\.conflict)
+    switch try presentSide(of: kept.conflict.column, in: key) {
+    case .value(let value): facts.current = value
+    case .exists, .unknown: break
+    case .absent:
+      facts.exists = false
+      facts.former = try formerRow(of: key)
+      let rules = try spaceSchema().rules(for: key.table)
+      facts.isSum = kept.conflict.column.map { rules.policy(of: $0) == .counter } ?? false
     }
-    return ConflictDecision.Facts(
-      lost: try conflicts.lostValues(with: kept, own: names).map(\.conflict))
+    return facts
   }
 
-  /// Sets columns of a record and records them, even if unchanged. Restores a deleted record.
+  /// Checks that the table has the columns.
+  private func checkKnown(_ columns: [Column], _ plan: ApplyPlan) throws {
+    guard let unknown = columns.first(where: { !plan.known.contains($0.name) }) else { return }
+    throw ReplicaError.notFound("table \(plan.table.name) has no column \(unknown.name)")
+  }
+
+  /// Sets columns of an existing record and records them, even if unchanged.
   private func write(_ columns: [Column], to key: RecordKey) throws {
-    let table = try schema(of: key.table)
-    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
-    if let unknown = columns.first(where: { !plan.known.contains($0.name) }) {
-      throw ReplicaError.notFound("table \(key.table) has no column \(unknown.name)")
-    }
-    let states = plan.unstamped(columns)
-    guard try plan.exists(key.record) else {
-      return try plan.upsert(key.record, states, isWhole: false, kept: [])
-    }
+    let plan = try plainPlan(for: key.table)
+    try checkKnown(columns, plan)
+    let former = try row(key, plan.table, columns.map(\.name)) ?? []
     capture.beginApplying(key, isDeleting: false)
     capture.mode = .applying
     defer { capture.mode = .recording }
-    _ = try plan.update(key.record, states)
-    var json = JSONWriter()
-    json.columns(columns)
+    _ = try plan.update(key.record, plan.unstamped(columns))
+    try recordUpdate(of: key, columns, former: former)
+  }
+
+  /// Records an update that is in the row already.
+  func recordUpdate(of key: RecordKey, _ columns: [Column], former: [Column]) throws {
     try connection.run(
       """
-      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data)
-      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?, 'update', ?)
-      """, table.name, key.record, SQLiteText(json.finish()))
+      INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data, was)
+      VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, ?,
+        'update', ?, ?)
+      """, key.table, key.record, SQLiteText(Self.json(columns)),
+      SQLiteText(Self.json(former)))
+  }
+
+  private static func json(_ columns: [Column]) -> [UInt8] {
+    var json = JSONWriter()
+    json.columns(columns)
+    return json.finish()
   }
 }

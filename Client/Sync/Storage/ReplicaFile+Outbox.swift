@@ -75,6 +75,7 @@ extension ReplicaFile: OutboxLedger {
 
   private func archive(through order: Int64?, now: Int64) throws {
     guard let order else { return }
+    try settleQuestionsByOwnWrites()
     try rememberClock()
     let last = try packets.archive(through: order, now: now, wall: wallClock())
     try refreshOverwritten(after: last, through: order)

@@ -4,6 +4,7 @@ import FerrySQLite
 /// Queries about the state of a replica.
 extension ReplicaFile {
   func status() throws -> ReplicaStatus {
+    try settleQuestionsByOwnWrites()
     let (device, server) = try identity()
     let state = try syncState()
     return ReplicaStatus(
@@ -23,6 +24,7 @@ extension ReplicaFile {
   /// Returns the reasons for which the user is needed.
   func needs() throws -> Set<SyncActivity.Need> {
     var needs: Set<SyncActivity.Need> = []
+    try settleQuestionsByOwnWrites()
     if try conflicts.hasOpenQuestions() { needs.insert(.conflicts) }
     if try !quarantine.isEmpty() { needs.insert(.quarantine) }
     if try kept.hasRefused() { needs.insert(.deferredChanges) }

@@ -74,6 +74,9 @@ extension ReplicaFile {
     case .replaced:
       throw ReplicaError.notFound(
         "later changes of \(key.table) \(key.record) replaced the operation's values")
+    case .gone:
+      throw ReplicaError.notFound(
+        "\(key.table) \(key.record) does not exist any more; the conflicts list its lost values")
     case .batch:
       throw ReplicaError.notFound("the replica has no former values of a batch: make another batch")
     }

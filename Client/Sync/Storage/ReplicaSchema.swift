@@ -116,7 +116,8 @@ enum ReplicaSchema {
       winner_time INTEGER NOT NULL, winner BLOB NOT NULL,
       sequence INTEGER,                       -- the deciding operation's place, where it is known
       question INTEGER NOT NULL DEFAULT 0,    -- the user is to decide
-      resolved INTEGER                        -- when that was answered, milliseconds since 1970
+      resolved INTEGER,                       -- when that was answered, milliseconds since 1970
+      holder TEXT                             -- the record here that has the unique value
     );
     CREATE TABLE ferry_log(
       seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -125,7 +126,7 @@ enum ReplicaSchema {
       detail TEXT NOT NULL
     );
     """ + operations + refresh + checks + formerNames + marks + missions + deviceNames
-    + KeyNumbers.schema
+    + KeyNumbers.schema + FormerRows.schema
 
   /// This device's own operations. An operation changes its state and is never copied.
   ///
@@ -195,6 +196,7 @@ enum ReplicaSchema {
       version INTEGER PRIMARY KEY,
       document TEXT NOT NULL
     );
+    CREATE INDEX ferry_conflicts_record ON ferry_conflicts(record);
     CREATE INDEX ferry_conflicts_open ON ferry_conflicts(seq)
       WHERE question = 1 AND resolved IS NULL;
     CREATE UNIQUE INDEX ferry_conflicts_once

@@ -23,10 +23,7 @@ final class RowsAside {
   private let capture: CaptureContext
   private var tables: [Name: TableSchema] = [:]
   private var triggers: [Name] = []
-  private var uniqueKeys: [Name: [UniqueKey]] = [:]
-
-  /// Unique columns, with their collations.
-  private typealias UniqueKey = [(column: Name, collation: Name)]
+  private var uniqueKeys: [Name: UniqueKeys] = [:]
 
   init(connection: SQLiteConnection, capture: CaptureContext) {
     (self.connection, self.capture) = (connection, capture)
@@ -42,7 +39,7 @@ final class RowsAside {
     try connection.execute(single: "DROP TABLE IF EXISTS \(place)")
     try connection.execute(single: "CREATE TABLE \(place)(k PRIMARY KEY\(columns))")
     for child in try actingChildren(of: table) { try holdOff(child, of: table) }
-    uniqueKeys[table.name] = try readUniqueKeys(of: table)
+    uniqueKeys[table.name] = try UniqueKeys.read(of: table, from: connection)
   }
 
   /// Drops all rows and lets foreign keys act again.
@@ -123,10 +120,10 @@ final class RowsAside {
   /// Returns the records whose rows now have unique values of a row that was taken out.
   func successors(of key: RecordKey) throws -> [RecordKey] {
     guard let table = tables[key.table], let uniqueKeys = uniqueKeys[table.name] else { return [] }
-    return try uniqueKeys.flatMap { columns -> [RecordKey] in
-      let conditions = columns.map { column in
-        let index = table.columns.firstIndex { $0.local == column.column } ?? 0
-        return "t.\(quoted(column.column)) = old.c\(index) COLLATE \(quoted(column.collation))"
+    return try uniqueKeys.keys.flatMap { columns -> [RecordKey] in
+      let conditions = columns.map { part in
+        let index = table.columns.firstIndex { $0.local == part.column.local } ?? 0
+        return "t.\(quoted(part.column.local)) = old.c\(index) COLLATE \(quoted(part.collation))"
       }
       return try connection.rows(
         "SELECT \(table.record(of: "t")) FROM \(place(of: table)) AS old "
@@ -182,26 +179,5 @@ final class RowsAside {
           """)
       triggers.append(name)
     }
-  }
-
-  /// Reads the unique keys of a table, without indexes on expressions.
-  private func readUniqueKeys(of table: TableSchema) throws -> [UniqueKey] {
-    var keys: [Int64: UniqueKey] = [:]
-    var unknown = Set<Int64>()
-    try connection.prepare(
-      """
-      SELECT list.seq, part.name, part.coll FROM pragma_index_list(?) AS list,
-        pragma_index_xinfo(list.name) AS part
-      WHERE list."unique" = 1 AND list.origin <> 'pk' AND part.key = 1 ORDER BY list.seq, part.seqno
-      """
-    ).forEach(table.local) { row in
-      let column = row.isNull(1) ? nil : row.name(1)
-      guard let column, table.columns.contains(where: { $0.local == column }) else {
-        unknown.insert(row.int64(0))
-        return
-      }
-      keys[row.int64(0), default: []].append((column, row.name(2)))
-    }
-    return keys.filter { !unknown.contains($0.key) }.sorted { $0.key < $1.key }.map(\.value)
   }
 }

@@ -334,10 +334,6 @@ package final class World: @unchecked Sendable {
         let server = try server.storage.evidence(of: space)
         servers[space] = server
         report(judges[space, default: OracleBench()].judge(final(space, server)))
-        if options.answers > 0 {
-          var answers = AnswersKept()
-          report(answers.judge(final(space, server)))
-        }
         try judgeMirrors(of: space, server)
         guard space != Self.shared else { continue }
         try judgeMissions(in: space)

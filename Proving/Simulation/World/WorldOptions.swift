@@ -279,6 +279,8 @@ extension WorldOptions {
     var strays = SeededRandom(seed, "strays")
     options.strays = strays.chance(1, in: 4) ? 20 + strays.below(150) : 0
     options.strangers = strays.chance(1, in: 6) ? 1 + strays.below(2) : 0
+    var answers = SeededRandom(seed, "answers")
+    options.answers = answers.chance(1, in: 2) ? 20 + answers.below(150) : 0
     return options
   }
 

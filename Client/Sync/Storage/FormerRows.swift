@@ -1,0 +1,48 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// Rows of records that other devices deleted although this device had written to them:
+/// `ferry_former_rows`. An answer that brings such a record back needs all of its values.
+///
+/// A file keeps them as long as its conflicts, one for each record.
+struct FormerRows {
+  let connection: SQLiteConnection
+  let limits: Limits
+
+  static let schema = """
+    CREATE TABLE ferry_former_rows(           -- rows that others deleted against own writes
+      tbl TEXT NOT NULL,
+      record TEXT NOT NULL,
+      data TEXT NOT NULL,                     -- the row as it was
+      time INTEGER NOT NULL, device BLOB NOT NULL, -- the delete
+      PRIMARY KEY(tbl, record)
+    ) WITHOUT ROWID;
+    """
+
+  /// Stores a row, instead of an earlier one of the same record.
+  func store(_ row: FormerRow, of key: RecordKey) throws {
+    var json = JSONWriter()
+    json.columns(row.columns)
+    try connection.run(
+      "INSERT OR REPLACE INTO ferry_former_rows(tbl, record, data, time, device) VALUES (?, ?, ?, ?, ?)",
+      key.table, key.record, SQLiteText(json.finish()), row.deleted.time.rawValue,
+      row.deleted.device)
+  }
+
+  /// Returns the row of a record; `nil` if it was not stored.
+  func row(of key: RecordKey) throws -> FormerRow? {
+    let found = try connection.first(
+      "SELECT data, time, device FROM ferry_former_rows WHERE tbl = ? AND record = ?", key.table,
+      key.record
+    ) { row -> FormerRow? in
+      guard let device = row.uniqueID(2) else { return nil }
+      let time = HybridTimestamp(rawValue: UInt64(bitPattern: row.int64(1)))
+      var reader = JSONReader(row.textBytes(0), depth: limits.depth)
+      return FormerRow(
+        columns: try reader.columns(limits: limits),
+        deleted: Stamp(time: time, device: DeviceID(device)))
+    }
+    return found ?? nil
+  }
+}

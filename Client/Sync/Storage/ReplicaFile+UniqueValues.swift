@@ -1,0 +1,95 @@
+import FerryProtocol
+import FerrySQLite
+import FerryStoredValues
+
+/// Records that wait because another row here has their unique values: questions for the user
+/// (SPEC.md §23).
+extension ReplicaFile {
+  /// Records about which one pull asks.
+  private static let askedPerPull = 200
+
+  /// Asks about records that wait for unique values, and ends the questions about those that wait no
+  /// longer.
+  func askAboutUniqueValues() throws {
+    for question in try conflicts.openQuestions(own: ownNames()) where question.holder != nil {
+      let isWaiting = try kept.change(of: question.key)?.isRefused ?? false
+      if !isWaiting { try conflicts.settle(question, now: wallClock()) }
+    }
+    for key in try kept.waitingForRows(limit: Self.askedPerPull) {
+      guard let change = try kept.change(of: key)?.change,
+        let found = try holder(ofValuesIn: change)
+      else { continue }
+      try ask(about: found.column, of: change.key, found.holder)
+    }
+  }
+
+  private func ask(about column: ColumnState, of key: RecordKey, _ holder: Name) throws {
+    // No operation has decided, and no write has won.
+    let nobody = Stamp(time: .zero, device: try identity().device)
+    let conflict = Conflict(
+      column: column.name, lost: column.value, loser: column.stamp, winner: nobody,
+      isQuestion: true)
+    try conflicts.note(
+      conflict, of: OperationID(UniqueID(high: 0, low: 0)), on: key, at: nil, now: wallClock(),
+      holder: holder)
+    try deviceNames.expectNames(of: conflict)
+  }
+
+  /// Returns the record whose row has the unique values of a change, and one of the columns that the
+  /// change writes.
+  private func holder(ofValuesIn change: Change) throws -> (column: ColumnState, holder: Name)? {
+    let table = try schema(of: change.key.table)
+    let present = try row(change.key, table) ?? []
+    for key in try UniqueKeys.read(of: table, from: connection).keys {
+      let written = change.state.columns.first { column in
+        key.contains { $0.column.name == column.name }
+      }
+      guard let written else { continue }
+      let values = key.map { part -> Value in
+        change.state.columns.first { $0.name == part.column.name }?.value
+          ?? present.first { $0.name == part.column.name }?.value ?? .null
+      }
+      if values.contains(.null) { continue }
+      let conditions = key.enumerated().map { index, part in
+        "t.\(quoted(part.column.local)) = \(part.column.sought("?\(index + 2)")) "
+          + "COLLATE \(quoted(part.collation))"
+      }
+      let isOther = "NOT (\(table.has(record: "?1", in: "t")))"
+      let holder = try connection.first(
+        "SELECT \(table.record(of: "t")) FROM \(quoted(table.local)) AS t "
+          + "WHERE \((conditions + [isOther]).joined(separator: " AND "))",
+        change.key.record, SQLiteList(values)
+      ) { $0.name(0) }
+      if let holder { return (written, holder) }
+    }
+    return nil
+  }
+
+  /// Gives a waiting record other values: applies it with them, and records these alone.
+  ///
+  /// - Throws: ``ReplicaError/notFound(_:)`` if it does not wait any more; ``SQLiteError`` if rows have
+  ///   these values, too.
+  func adopt(_ columns: [Column], by key: RecordKey) throws {
+    let waiting = try kept.change(of: key)
+    guard let waiting, waiting.change.state.deleted == nil || waiting.change.state.isAlive else {
+      throw ReplicaError.notFound("\(key.table) \(key.record) does not wait any more")
+    }
+    let table = try schema(of: key.table)
+    let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
+    var change = waiting.change
+    let unknown = change.state.columns.filter { !plan.known.contains($0.name) }
+    let names = columns.map(\.name)
+    let states =
+      change.state.columns.filter { plan.known.contains($0.name) && !names.contains($0.name) }
+      + plan.unstamped(columns)
+    capture.beginApplying(key, isDeleting: false)
+    capture.mode = .applying
+    defer { capture.mode = .recording }
+    try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])
+    try recordUpdate(of: key, columns, former: [])
+    try kept.forget(key)
+    if unknown.isEmpty { return }
+    (change.state.columns, change.state.inserted) = (unknown, nil)
+    try kept.keep(change, reason: nil)
+  }
+}

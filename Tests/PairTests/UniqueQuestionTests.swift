@@ -1,0 +1,76 @@
+import Ferry
+import FerryTestSupport
+import Testing
+
+/// Two records with one unique value, in tables whose space has no rule for that.
+@Suite(.hangLimit)
+struct UniqueQuestionTests {
+  private static let sql = """
+    CREATE TABLE tasks(id TEXT PRIMARY KEY, code TEXT UNIQUE, note TEXT NOT NULL);
+    CREATE TABLE plain(id TEXT PRIMARY KEY)
+    """
+
+  /// Returns two devices, each of which has one of two records and waits with the other one.
+  private func pair() async throws -> Pair {
+    let pair = try await Pair.make(schema: Self.sql, tracking: ["tasks", "plain"])
+    try await pair.one.write("INSERT INTO tasks VALUES ('t1', 'c', 'one')")
+    try await pair.two.write(
+      "INSERT INTO plain VALUES ('p'); INSERT INTO tasks VALUES ('t2', 'c', 'two')")
+    _ = try await pair.one.exchange()
+    try await pair.two.exchange(exits: 4)
+    try await pair.one.exchange(exits: 4)
+    return pair
+  }
+
+  private func open(_ device: Device) async throws -> KeptConflict {
+    try #require(try await device.open().conflicts(openOnly: true).first)
+  }
+
+  @Test("both users see the record, the column and the other record, and the rest is applied")
+  func listed() async throws {
+    let pair = try await pair()
+    for (device, waiting, holder) in [(pair.one, "t2", "t1"), (pair.two, "t1", "t2")] {
+      let listed = try JSONLine.all(try await device.ferry("conflicts", "--open", "--json").output)
+      let question = try #require(listed.first)
+      #expect(listed.count == 1 && question.text("record") == waiting)
+      #expect(question.text("column") == "code" && question.text("lost") == "c")
+      #expect(question.text("holder") == holder)
+      #expect(try await device.ferry("conflicts").output.contains("record \(holder)"))
+      #expect(try await device.status().questions == 1)
+    }
+    #expect(try await pair.one.count("plain") == 1)
+  }
+
+  @Test("another value for the waiting record gives all devices both records")
+  func set() async throws {
+    let pair = try await pair()
+    let question = try await open(pair.one)
+    let refused = try await pair.one.ferry(
+      "resolve", "\(question.number)", "--keep", "remote", exits: 1)
+    #expect(refused.error.contains("choose another one for t2"))
+    let taken = try await pair.one.ferry(
+      "resolve", "\(question.number)", "--set", "code=c", exits: 1)
+    #expect(taken.error.contains("UNIQUE"))
+    try await pair.one.ferry("resolve", "\(question.number)", "--set", "code=c9")
+    for device in [pair.one, pair.two, pair.one] { try await device.exchange() }
+    for device in [pair.one, pair.two] {
+      #expect(
+        try await device.rows("SELECT * FROM tasks ORDER BY id")
+          == [["t1", "c", "one"], ["t2", "c9", "two"]])
+      #expect(try await device.status().questions == 0)
+      #expect(try await device.status().deferred == 0)
+    }
+  }
+
+  @Test("a change of the row that has the value ends the question", arguments: [true, false])
+  func changed(_ isDelete: Bool) async throws {
+    let pair = try await pair()
+    try await pair.one.write(
+      isDelete ? "DELETE FROM tasks" : "UPDATE tasks SET code = 'c1' WHERE id = 't1'")
+    for device in [pair.one, pair.two, pair.one] { try await device.exchange() }
+    let rows = try await pair.one.rows("SELECT * FROM tasks ORDER BY id")
+    #expect(rows == (isDelete ? [] : [["t1", "c1", "one"]]) + [["t2", "c", "two"]])
+    #expect(try await pair.two.rows("SELECT * FROM tasks ORDER BY id") == rows)
+    for device in [pair.one, pair.two] { #expect(try await device.status().questions == 0) }
+  }
+}
