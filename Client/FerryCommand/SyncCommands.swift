@@ -186,12 +186,13 @@ extension FerryCommand {
       try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     }
     let status = try await replica.status()
+    var clashes: [NameClash] = []
     if status.toApply > status.deferred {
-      try tell(
-        WaitingTables(
-          waitedFor: try await replica.tablesWaitedFor(), tracked: status.tables,
-          existing: try await replica.tableNames()
-        ).lines(changes: status.toApply - status.deferred))
+      clashes = try await replica.nameClashes()
+      let waiting = WaitingTables(
+        waitedFor: try await replica.tablesWaitedFor(), tracked: status.tables,
+        existing: try await replica.tableNames(), clashes: clashes)
+      try tell(waiting.lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {
       try tell([
@@ -213,6 +214,7 @@ extension FerryCommand {
     let isUnsent = try await tellUnsent(replica, in: space)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
+      || !clashes.isEmpty
     return try tellDeferred(status.deferred, in: space) || needsUser ? .needsUser : .done
   }
 

@@ -10,9 +10,15 @@ struct WaitingTables: Equatable {
   private(set) var untracked: [Name] = []
   /// Tracked tables that lack columns.
   private(set) var narrow: [Name] = []
+  /// Names of the space that SQLite takes for others here.
+  let clashes: [NameClash]
 
   /// Sorts the tables that changes wait for. SQLite compares tables' names without ASCII case.
-  init(waitedFor tables: [Name], tracked: [Name], existing: [Name]) {
+  init(
+    waitedFor tables: [Name], tracked: [Name], existing: [Name], clashes: [NameClash] = []
+  ) {
+    self.clashes = clashes
+    let tables = tables.filter { table in !clashes.contains { $0.table == table } }
     let tracked = Set(tracked.map(\.folded))
     let existing = Set(existing.map(\.folded))
     for table in tables {
@@ -54,6 +60,15 @@ struct WaitingTables: Equatable {
         + "`ferry sql 'ALTER TABLE … ADD COLUMN …'`; `ferry to-apply` shows the values"
     } rest: {
       "  next: \($0.counted("more table")) \($0 == 1 ? "lacks" : "lack") columns here"
+    }
+    lines += BoundedList.lines(clashes) { clash in
+      let table = Self.list([clash.table])
+      let name = clash.column.map { "column \(Self.list([$0])) of \(table)" } ?? "table \(table)"
+      return "  next: SQLite takes \(name) of the space for \(Self.list([clash.local])), which the "
+        + "space has as well: let all devices use one spelling, and write the values of "
+        + "`ferry to-apply` again"
+    } rest: {
+      "  next: \($0.counted("more name")) of the space \($0 == 1 ? "differs" : "differ") in case alone"
     }
     return lines.map(\.escapedForTerminal)
   }

@@ -49,6 +49,49 @@ struct ValueTests {
     try await expectSettled([pair.one, pair.two], pair.server, operations: 2, tables: ["logs"])
   }
 
+  @Test(
+    "values of tables and columns that differ in case alone meet", arguments: StoreKind.allCases)
+  func spellings(_ kind: StoreKind) async throws {
+    let server = try await Server.start(kind)
+    let one = try await Device.joined(
+      server.url, schema: "CREATE TABLE Items(id TEXT PRIMARY KEY, v, n)", tracking: ["Items"])
+    let two = try await Device.joined(
+      server.url, schema: "CREATE TABLE items(id TEXT PRIMARY KEY, V, N)", tracking: ["items"])
+    try await one.write("INSERT INTO Items VALUES ('one', 1, 1)")
+    try await two.write("INSERT INTO items VALUES ('two', 2, 2)")
+    for device in [one, two, one] { try await device.exchange() }
+    try await one.ferry("sql", "ALTER TABLE Items RENAME COLUMN n TO N")
+    try await one.write("UPDATE Items SET v = 3, N = 3 WHERE id = 'two'")
+    try await two.write("UPDATE items SET V = 4, N = 4 WHERE id = 'one'")
+    for device in [one, two, one] { try await device.exchange() }
+    for device in [one, two] {
+      #expect(
+        try await device.rows("SELECT * FROM items ORDER BY id") == [
+          ["one", 4, 4], ["two", 3, 3],
+        ])
+      #expect(try await device.ferry("verify").output.contains("equal"))
+    }
+  }
+
+  @Test("a sync fails if the space knows two spellings of a column, and names them")
+  func clashingSpellings() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(
+      server.url, schema: "CREATE TABLE t(id TEXT PRIMARY KEY, v)", tracking: ["t"])
+    let two = try await Device.joined(
+      server.url, schema: "CREATE TABLE t(id TEXT PRIMARY KEY, V)", tracking: ["t"])
+    for device in [one, two] { try await device.exchange() }
+    try await one.write("INSERT INTO t VALUES ('one', 1)")
+    try await two.write("INSERT INTO t VALUES ('two', 2)")
+    for device in [one, two] { try await device.open().send() }
+    for (device, waiting) in [(one, "V"), (two, "v")] {
+      let finished = try await device.ferry("sync", exits: 4)
+      #expect(finished.error.contains("column \(waiting) of t"))
+      #expect(!finished.error.contains("ADD COLUMN"))
+      #expect(try await device.ferry("to-apply").output.contains(waiting))
+    }
+  }
+
   @Test("a record identifier of any text is the same record everywhere")
   func exactKeys() async throws {
     let pair = try await Pair.make()

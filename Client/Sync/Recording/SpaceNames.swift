@@ -28,6 +28,8 @@ package struct SpaceNames: Sendable, Equatable {
   var tables: [Pair] = []
   /// The columns that this device has renamed, by the folded name of their table in this file.
   var columns: [Name: [Pair]] = [:]
+  /// The columns of tracked tables that the triggers know, by the tables' names in the space.
+  var recorded: [Name: [Name]] = [:]
   /// The space's schema, if it declares other names.
   var schema: SpaceSchema?
 
@@ -78,12 +80,15 @@ package struct SpaceNames: Sendable, Equatable {
   ) throws(NameTaken) -> [Name] {
     let renamed = columns[local.folded] ?? []
     let declared = schema?.rules(for: table).columns.filter { !$0.value.aliases.isEmpty } ?? [:]
-    if renamed.isEmpty && declared.isEmpty { return locals }
     let firsts = locals.map { local in
       renamed.first { $0.local.folded == local.folded }?.space ?? local
     }
+    let respelled = (recorded[table] ?? []).filter { !firsts.contains($0) }
+    if renamed.isEmpty && declared.isEmpty && respelled.isEmpty { return locals }
     let folded = Set(firsts.map(\.folded))
     let names = firsts.map { first in
+      // SQLite takes both spellings for one name: it is the column that the triggers record.
+      if let same = respelled.first(where: { $0.folded == first.folded }) { return same }
       let column = declared.first { $0.value.aliases.contains { $0.folded == first.folded } }
       // A column that has the space's own name is that column.
       guard let column, !folded.contains(column.key.folded) else { return first }

@@ -71,7 +71,10 @@ package struct TableSchema: Sendable, Equatable {
     let local = try names.local(of: table, on: connection)
     let found = try read(unnamed: local, from: connection, &known)
     // SQLite takes another spelling for the same name; the space does not (SPEC.md §23).
-    let space = found.local == local ? table : found.local
+    let isTracked = names.tracked.contains {
+      $0.space == table && $0.local.folded == found.local.folded
+    }
+    let space = found.local == local || isTracked ? table : found.local
     return try found.named(in: space, by: names, KeyResolver(names, connection), &known)
   }
 

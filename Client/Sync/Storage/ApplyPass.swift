@@ -44,6 +44,8 @@ struct ApplyPass {
   private var lastWritten: Name?
   /// Whether deferred changes wait for records that may arrive.
   private var hasWaiting: Bool
+  /// The spellings of names that the changes have.
+  var spellings = SpellingsFound()
   /// Whether the deferred changes are open that own writes may have freed.
   var hasOpenedKept = false
 
@@ -154,6 +156,7 @@ struct ApplyPass {
       return .settled
     }
     guard let plan = try plan(for: change.key.table) else {
+      spellings.addUnknown(table: change.key.table)
       try keep(change, reason: nil)
       applied += 1
       return .settled
@@ -179,6 +182,7 @@ struct ApplyPass {
     let knowsAll = plan.knowsAll(change.state.columns)
     let unknown =
       knowsAll ? [] : change.state.columns.filter { !plan.known.contains($0.name) }
+    if !unknown.isEmpty { spellings.addUnknown(unknown, of: plan.table) }
     if hasKept { try file.kept.forget(change.key) }
     do {
       guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
@@ -187,6 +191,7 @@ struct ApplyPass {
       }
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
+      spellings.add(change, plan)
       noteWrite(to: plan.table.name)
       try noteArrival(of: change)
     } catch let error as SQLiteError where error.concernsRow {

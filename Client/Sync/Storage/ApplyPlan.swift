@@ -9,6 +9,10 @@ final class ApplyPlan {
   let rules: TableRules
   /// The names of the table's columns.
   let known: Set<Name>
+  /// Whether the space knows the table's name, as far as this device knows.
+  let isShared: Bool
+  /// The columns whose names the space does not know yet.
+  let unshared: Set<Name>
   private let connection: SQLiteConnection
   private var lastNames: [Name] = []
   private var lastKnownNames: [Name] = []
@@ -34,7 +38,7 @@ final class ApplyPlan {
   init(
     table: TableSchema, rules: TableRules, connection: SQLiteConnection,
     followers: [KeyFollower] = [], goesWithParents: Bool = false, hasDeleteTrigger: Bool = false,
-    parentRules: ParentRules = ParentRules([])
+    parentRules: ParentRules = ParentRules([]), isShared: Bool = true, unshared: Set<Name> = []
   ) {
     self.table = table
     self.rules = rules
@@ -43,6 +47,8 @@ final class ApplyPlan {
     self.goesWithParents = goesWithParents
     self.hasDeleteTrigger = hasDeleteTrigger
     self.parentRules = parentRules
+    self.isShared = isShared
+    self.unshared = unshared
     known = Set(table.columns.map(\.name))
   }
 

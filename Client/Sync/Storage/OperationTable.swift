@@ -227,6 +227,7 @@ struct OperationTable {
   private func save(_ plan: PacketPlanner.Plan) throws {
     guard let tail = plan.operations.last?.id else { return try forget(plan.orders) }
     try PacketTable(connection: connection).append(plan, tail: tail)
+    try Spellings(connection: connection).share(plan.operations)
     let keep = try connection.statement("UPDATE ferry_operations SET apart = 1 WHERE seq = ?")
     for order in plan.apart { try keep.run(order) }
   }

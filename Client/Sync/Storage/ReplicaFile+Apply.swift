@@ -166,6 +166,9 @@ extension ReplicaFile {
       try follow(pass.moves, after: pass.newestTime)
       try askAboutUniqueValues()
       try pass.openAfterWrites()
+      capture.mode = .recording
+      try follow(pass.spellings)
+      capture.mode = .applying
       try stagedPages.removeAll()
       try refreshes.removeFetched()
       try moveClock(past: pass.newestTime)
@@ -309,7 +312,9 @@ extension ReplicaFile {
     let plan = ApplyPlan(
       table: schema, rules: try spaceSchema().rules(for: table), connection: connection,
       followers: try followers(of: schema), goesWithParents: try goesWithParents(schema.local),
-      hasDeleteTrigger: try hasDeleteTrigger(schema), parentRules: try knownParentRules())
+      hasDeleteTrigger: try hasDeleteTrigger(schema), parentRules: try knownParentRules(),
+      isShared: try spellings.isShared(table),
+      unshared: try spellings.unsharedColumns(of: table))
     applyPlans[table] = plan
     return plan
   }

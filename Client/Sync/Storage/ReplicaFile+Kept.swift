@@ -10,10 +10,13 @@ extension ReplicaFile {
     let before = capture.mode
     capture.mode = .applying
     defer { capture.mode = before }
-    try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }
+    let found = try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }
+    capture.mode = before
+    try follow(found)
   }
 
-  private func applyKeptInAnyOrder(_ choices: [KeptChoice]) throws {
+  /// Returns the spellings of names in the changes that were applied.
+  private func applyKeptInAnyOrder(_ choices: [KeptChoice]) throws -> SpellingsFound {
     let device = try identity().device
     let known = connection.hasOpenForeignKeys ? Set(try danglingRows().map(\.child)) : []
     var deferred = DeferredRecords()
@@ -36,7 +39,9 @@ extension ReplicaFile {
       for row in found where row.isTracked { deferred.parents[row.child] = row.parent }
       if let dependants { deferred.leaveOut(Set(found.map(\.child)), dependants) }
       // If other rows lack a parent by these changes, nothing is applied.
-      if deferred.reasons.count == count { return }
+      if deferred.reasons.count == count {
+        return found.isEmpty ? pass.spellings : SpellingsFound()
+      }
     }
   }
 }

@@ -140,6 +140,9 @@ extension SpaceNames {
     ) { row in
       names.numbers[row.name(0), default: [:]][row.name(1)] = row.name(2)
     }
+    try connection.forEach("SELECT tbl, name FROM ferry_columns") { row in
+      names.recorded[row.name(0), default: []].append(row.name(1))
+    }
     // In quotation marks, the name is that of the first ledger.
     try connection.forEach("SELECT tbl, col, first FROM \(quoted("ferry_names"))") { row in
       let (table, column, first) = (row.name(0), row.name(1), row.name(2))

@@ -44,6 +44,7 @@ extension ReplicaFile {
       for table in tables { try keepOverwritten(in: table) }
       // Each pull tries changes that the schema has rejected.
       try applyKept(tables.map { .unknown(in: $0.name) })
+      try followSpelling(of: added)
       try noteChecked()
     }
   }

@@ -44,6 +44,7 @@ enum ReplicaSchema {
       since INTEGER,                          -- the place after which writes may be unrecorded
       remade INTEGER NOT NULL DEFAULT 0,      -- whether they are of whole rows, or only of columns
       recorded INTEGER NOT NULL DEFAULT 0,    -- the newest operation from before that
+      is_shared INTEGER NOT NULL DEFAULT 0,   -- the space knows it by this name: see Spelling
       trigger TEXT,                           -- the insert trigger and its place, as created
       fault TEXT                              -- why rows of it cannot be recorded
     ) WITHOUT ROWID;
@@ -51,7 +52,13 @@ enum ReplicaSchema {
       tbl TEXT NOT NULL,
       name TEXT NOT NULL,
       is_new INTEGER NOT NULL,                -- its values may be unrecorded
+      is_shared INTEGER NOT NULL DEFAULT 0,   -- as of ferry_tables
       PRIMARY KEY(tbl, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE ferry_clashes(               -- names of the space that differ in case from one here
+      tbl TEXT NOT NULL,
+      col TEXT NOT NULL,                      -- empty: the row is about the table
+      PRIMARY KEY(tbl, col)
     ) WITHOUT ROWID;
     CREATE TABLE ferry_untracked(             -- tables that were tracked before
       name TEXT PRIMARY KEY,
