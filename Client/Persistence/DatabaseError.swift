@@ -10,7 +10,7 @@ import FerrySQLite
 ///   print("there is such a task already")
 /// }
 /// ```
-public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible {
+public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomStringConvertible {
   /// SQLite's message.
   public let message: String
   /// The extended result code (https://sqlite.org/rescode.html).
@@ -45,3 +45,11 @@ public struct DatabaseError: Error, Sendable, Equatable, CustomStringConvertible
   /// Whether the written row is at fault, and not the file, the disk or a lock.
   package var concernsRow: Bool { SQLiteError(code: code, message: message).concernsRow }
 }
+
+/// An error that may report a file which another program locks for longer than a statement waits.
+package protocol LockReporting: Error {
+  /// Whether the same work may succeed as soon as that program has ended its transaction.
+  var isBusy: Bool { get }
+}
+
+extension SQLiteError: LockReporting {}

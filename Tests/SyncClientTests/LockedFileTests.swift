@@ -58,6 +58,27 @@ struct LockedFileTests {
     }
   }
 
+  @Test("a step of a migration that finds the file locked has not failed, and runs later")
+  func migration() async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.file("replica.db").path
+    let replica = try await Replica.open(path, transport: ScriptedServer(), in: Self.impatient)
+    var migrator = Migrator()
+    migrator.add("first") { try $0.execute("CREATE TABLE first(id TEXT PRIMARY KEY)") }
+    let other = try SQLiteConnection(path: path)
+    try other.execute("BEGIN IMMEDIATE")
+    let steps = migrator
+    let error = await #expect(throws: ReplicaError.self) {
+      try await replica.migrate(steps) { failure in
+        Issue.record("\(failure)")
+        return .retry
+      }
+    }
+    #expect(error?.isBusy == true)
+    try other.execute("COMMIT")
+    #expect(try await replica.migrate(steps).ran == ["first"])
+  }
+
   @Test("a watch waits for a locked file, and sends the write when the file is free")
   func watch() async throws {
     let directory = try TemporaryDirectory()

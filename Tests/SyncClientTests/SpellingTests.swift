@@ -52,7 +52,8 @@ struct SpellingTests {
       try replica.rows("SELECT * FROM items ORDER BY id") == [["mine", 1], ["theirs", 2]])
     try replica.run("UPDATE items SET n = n + 1")
     #expect(Set(try replica.pending.map(\.key.table)) == ["Items"])
-    #expect(try replica.freeze().flatMap(\.operations).map(\.key.table) == ["Items", "Items"])
+    let sent = try replica.freeze().flatMap(\.operations)
+    #expect(!sent.isEmpty && sent.allSatisfy { $0.key.table == "Items" })
     try replica.apply([maker.change(2, "Items", "third", [Column("n", 3)])])
     #expect(try replica.rows("SELECT count(*) FROM items") == [[3]])
   }

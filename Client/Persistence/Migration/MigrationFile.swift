@@ -109,6 +109,9 @@ package struct MigrationDriver {
           break
         } catch let error where error is CancellationError || error is MigrationError {
           throw error
+        } catch let error as any LockReporting where error.isBusy {
+          // The step has not begun; no fallback would help.
+          throw error
         } catch {
           let failure = MigrationFailure(
             step: step.name, version: place == 0 ? nil : steps[place - 1].name, attempt: attempt,

@@ -251,7 +251,8 @@ public final class Replica: DatabaseAccess {
   ///
   /// - Parameter fallback: decides after a failed step. Nothing of that step is in the file then.
   /// - Throws: `MigrationFailure` if a step fails and there is no fallback; `MigrationError` if the
-  ///   file has run other steps; the error of the fallback.
+  ///   file has run other steps; ``ReplicaError/busy(_:)`` if another program locks the file; the
+  ///   error of the fallback.
   @discardableResult
   public func migrate(
     _ migrator: Migrator,

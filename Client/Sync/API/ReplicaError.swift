@@ -4,7 +4,7 @@ import FerryProtocol
 import FerrySQLite
 
 /// The reason why a replica's call failed. An error never loses a recorded change.
-public enum ReplicaError: Error, Sendable, Equatable, CustomStringConvertible {
+public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStringConvertible {
   /// The server could not be reached, or the connection broke. Try again later.
   case offline(String)
   /// The server answered with a problem.

@@ -72,7 +72,10 @@ struct Spellings {
     let operations = try connection.rows(
       "SELECT seq, data, was, marks FROM ferry_operations WHERE tbl = ? AND kind <> 'batch'", table
     ) { row in
-      (seq: row.int64(0), texts: (1...3).map { row.isNull($0) ? nil : [UInt8](row.textBytes($0)) })
+      let texts: [[UInt8]?] = [Int32(1), 2, 3].map { index in
+        row.isNull(index) ? nil : [UInt8](row.textBytes(index))
+      }
+      return (seq: row.int64(0), texts: texts)
     }
     let renaming = RecordedNames(from: column, to: new)
     for operation in operations {
