@@ -183,6 +183,15 @@ extension SQLiteConnection {
     try first("PRAGMA data_version") { $0.int64(0) } ?? 0
   }
 
+  /// Returns the declared type of a table's column by which SQLite converts values. ANY converts none in a strict
+  /// table (https://sqlite.org/stricttables.html), and is a name of NUMERIC in others.
+  package func type(_ declared: String, in table: String) throws -> String {
+    guard declared.uppercased() == "ANY" else { return declared }
+    let isStrict = try exists(
+      "SELECT 1 FROM pragma_table_list(?) WHERE schema = 'main' AND strict = 1", table)
+    return isStrict ? "" : declared
+  }
+
   /// Returns the name of the order of a column's texts; `nil` if the main database has no such
   /// column.
   package func collation(of column: String, in table: String) -> String? {

@@ -17,7 +17,7 @@ package enum MirrorType: String, Sendable, CaseIterable {
       case .integer: .bigint
       case .real: .double
       case .numeric: .numeric
-      case .blob: .bytea
+      case .blob, .any: .bytea
       }
   }
 

@@ -62,7 +62,7 @@ struct MirrorFile: Sendable {
     let (noted, keys) = (Self.noted(table), Self.keys(table, ""))
     // SQLite searches the key only for values of its own affinity, and reads the whole table otherwise.
     let columns = table.key.map {
-      "\(quoted($0.name)) \($0.affinity.rawValue) NOT NULL, "
+      "\(quoted($0.name)) \($0.affinity.sql()) NOT NULL, "
     }
     try database.execute(
       single: """
@@ -140,7 +140,7 @@ struct MirrorFile: Sendable {
         try database.execute(
           single: """
             ALTER TABLE \(quoted(table.name))
-            ADD COLUMN \(quoted(column.name)) \(column.affinity.rawValue)\(Self.rest(column))
+            ADD COLUMN \(quoted(column.name)) \(column.affinity.sql())\(Self.rest(column))
             """)
       }
     }

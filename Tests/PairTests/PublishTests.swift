@@ -158,6 +158,83 @@ struct PublishTests {
     CREATE TABLE steps(id TEXT PRIMARY KEY, next TEXT REFERENCES steps(id), n INTEGER);
     """
 
+  private static let options = """
+    CREATE TABLE kinds(id TEXT PRIMARY KEY NOT NULL, v ANY, n INTEGER, b BLOB) STRICT;
+    CREATE TABLE pairs(a TEXT NOT NULL, b ANY NOT NULL, n INT CHECK (n > 0), PRIMARY KEY(a, b))
+      STRICT, WITHOUT ROWID;
+    CREATE TABLE counted(id INTEGER PRIMARY KEY AUTOINCREMENT, "check" TEXT /* CHECK COLLATE */);
+    CREATE TABLE eggs(id TEXT PRIMARY KEY NOT NULL,
+      hen TEXT NOT NULL REFERENCES hens(id) DEFERRABLE INITIALLY DEFERRED,
+      nest TEXT REFERENCES hens(id) NOT DEFERRABLE);
+    CREATE TABLE hens(id TEXT PRIMARY KEY NOT NULL, egg TEXT NOT NULL, name TEXT COLLATE NOCASE,
+      code TEXT UNIQUE ON CONFLICT REPLACE,
+      FOREIGN KEY (egg) REFERENCES eggs(id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED);
+    CREATE INDEX hens_by_name ON hens(name DESC);
+    CREATE TRIGGER laid AFTER INSERT ON hens BEGIN SELECT 1; END;
+    """
+
+  @Test("a new device keeps the options of tables and all values, and omitted parts are named")
+  func options() async throws {
+    let server = try await Server.start()
+    let one = try await Device.joined(server.url, schema: Self.options, tracking: [])
+    try await one.ferry("track", "--all")
+    try await one.write(
+      """
+      INSERT INTO kinds VALUES ('a', '007', 1, x'00'), ('b', '9007199254740993.5', 2, NULL),
+        ('c', 7.0, 3, NULL), ('d', 7, 4, NULL);
+      INSERT INTO pairs VALUES ('x', '07', 1), ('x', 7, 2);
+      INSERT INTO counted("check") VALUES ('one');
+      INSERT INTO hens VALUES ('h', 'e', 'Ada', 'c');
+      INSERT INTO eggs VALUES ('e', 'h', NULL)
+      """)
+    let shown = try await one.ferry("schema", "publish")
+    #expect(
+      shown.output == """
+        version 1 is in force
+        counted: published
+        eggs: published
+        hens: published
+          left out: index hens_by_name: its order or collation
+          left out: column name: its collation NOCASE
+          left out: ON CONFLICT clauses
+          left out: trigger laid
+        kinds: published
+        pairs: published
+          left out: CHECK clauses
+
+        """)
+    try await one.exchange()
+    let two = try Device()
+    try await two.ferry("init", "--server", server.url, "--space", "demo")
+    try await two.exchange()
+    try await two.ferry("track", "--create", "--all")
+    let flags = """
+      SELECT name, strict, wr FROM pragma_table_list WHERE name IN ('kinds', 'pairs', 'eggs') ORDER BY 1
+      """
+    #expect(try await two.rows(flags) == one.rows(flags))
+    let values = "SELECT id, v, typeof(v), n, b FROM kinds ORDER BY id"
+    #expect(try await two.rows(values) == one.rows(values))
+    let parts = "SELECT a, b, typeof(b), n FROM pairs ORDER BY n"
+    #expect(try await two.rows(parts) == one.rows(parts))
+    #expect(try await two.value("SELECT v FROM kinds WHERE id = 'a'") == "007")
+    await #expect(throws: ReplicaError.self) {
+      try await two.write("INSERT INTO kinds VALUES ('bad', 1, 'no number', NULL)")
+    }
+    // A circle in one transaction.
+    try await two.write(
+      "INSERT INTO eggs VALUES ('f', 'i', 'h'); INSERT INTO hens VALUES ('i', 'f', 'Bo', 'd')")
+    await #expect(throws: ReplicaError.self) {
+      try await two.write(
+        "INSERT INTO eggs VALUES ('g', 'h', 'none'); DELETE FROM eggs WHERE id = 'g'")
+    }
+    try await two.write("INSERT INTO counted(id) VALUES (50); DELETE FROM counted WHERE id = 50")
+    try await two.write("INSERT INTO counted(\"check\") VALUES ('two')")
+    #expect(try await two.value("SELECT max(id) FROM counted") == 51)
+    for device in [two, one] { try await device.exchange() }
+    for device in [one, two] { #expect(try await device.open().verify().isEqual) }
+    #expect(try await one.value("SELECT hen FROM eggs WHERE id = 'f'") == "i")
+  }
+
   @Test("a row without its parent waits after the tables are created, and the command reports it")
   func missingParent() async throws {
     let server = try await Server.start()

@@ -70,6 +70,22 @@ struct SpaceSchemaTests {
     #expect(again.contains(#""key":\#(text)"#))
   }
 
+  @Test("a definition's options are read and written back byte for byte")
+  func options() throws {
+    let definition = """
+      {"key":{"mapped":"id"},"columns":[{"name":"a","type":"any"}],"references":[{"columns":["a"],\
+      "table":"p","deferred":true}],"strict":true,"autoincrement":true}
+      """
+    let document =
+      #"{"version":1,"minimumProtocol":1,"tables":{"t":{"definition":\#(definition)}}}"#
+    let table = try #require(try Self.read(document).tables["t"]?.definition)
+    #expect(table.isStrict && table.isAutoincrement && !table.isWithoutRowID)
+    #expect(table.references.map(\.isDeferred) == [true])
+    #expect(table.columns.map(\.affinity) == [.any])
+    let again = String(decoding: try Self.read(document).encoded(), as: UTF8.self)
+    #expect(again.contains(definition))
+  }
+
   @Test("documents with the same meaning are written the same")
   func canonical() throws {
     let other = """
@@ -232,6 +248,14 @@ struct SpaceSchemaTests {
     (
       #"{"tables":{"t":{"definition":{"key":"k","columns":[{"name":"a","type":"date"}]}}}}"#,
       "tables.t.definition.columns.type: 'date' is not one of text, integer"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","strict":true,"columns":[{"name":"a","type":"numeric"}]}}}}"#,
+      "tables.t.definition: column a is numeric, which no strict table has"
+    ),
+    (
+      #"{"tables":{"t":{"definition":{"key":"k","autoincrement":true}}}}"#,
+      "tables.t.definition: autoincrement needs a mapped key"
     ),
     (
       #"{"tables":{"t":{"definition":{"key":"k","columns":[{"type":"text"}]}}}}"#,

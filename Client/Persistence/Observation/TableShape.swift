@@ -57,9 +57,9 @@ package struct TableShape: Sendable, Equatable {
     guard !rows.isEmpty, rows.allSatisfy({ $0.3 == 0 }) else { return nil }
     let isUTF8 = try connection.first("PRAGMA encoding") { $0.text(0) } == "UTF-8"
     return TableShape(
-      rows.map { name, type, hasDefault, _ in
+      try rows.map { name, type, hasDefault, _ in
         Column(
-          name: Name(name), affinity: Affinity(of: type),
+          name: Name(name), affinity: Affinity(of: try connection.type(type, in: table)),
           isBinary: isUTF8
             && connection.collation(of: name, in: table)?.uppercasedASCII == "BINARY",
           hasDefault: hasDefault)

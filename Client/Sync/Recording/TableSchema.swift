@@ -223,7 +223,8 @@ package struct TableSchema: Sendable, Equatable {
     ) { row in
       let name = row.name(0)
       if row.int64(4) > 0 {
-        keys.append((row.int64(4), KeyColumn(local: name, type: row.text(1).uppercasedASCII)))
+        let type = try connection.type(row.text(1), in: table.text)
+        keys.append((row.int64(4), KeyColumn(local: name, type: type.uppercasedASCII)))
       } else if row.int64(5) == 0 {
         columns.append(
           ColumnInfo(

@@ -11,6 +11,7 @@ struct DeclaredTableReader {
   let connection: SQLiteConnection
   /// The parts of the table that a definition cannot have.
   private(set) var omitted: [String] = []
+  private var isStrict = false
 
   init(_ table: TableSchema, _ names: SpaceNames, on connection: SQLiteConnection) {
     (self.table, self.names, self.connection) = (table, names, connection)
@@ -18,31 +19,65 @@ struct DeclaredTableReader {
 
   /// Returns the definition.
   mutating func read() throws -> DeclaredTable {
-    var declared = DeclaredTable(key: key, columns: try columns())
+    let sql = TableSQL(
+      try connection.first(
+        "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?", table.local
+      ) { $0.text(0) } ?? "")
+    let options = try connection.first(
+      "SELECT strict, wr FROM pragma_table_list(?) WHERE schema = 'main'", table.local
+    ) { (isStrict: $0.int64(0) != 0, isWithoutRowID: $0.int64(1) != 0) }
+    isStrict = options?.isStrict ?? false
+    var declared = DeclaredTable(key: try key(), columns: try columns())
+    declared.isStrict = isStrict
+    declared.isWithoutRowID = options?.isWithoutRowID ?? false
+    declared.isAutoincrement = table.identity == .mapped && sql.has("AUTOINCREMENT")
     for index in try indexes() {
       guard let list = index.columns else {
         omitted.append("index \(index.name): it has a condition or an expression")
         continue
       }
+      if index.isOrdered { omitted.append("index \(index.name): its order or collation") }
       if index.isUnique { declared.unique.append(list) } else { declared.indexes.append(list) }
     }
-    declared.references = try references()
-    let sql = try connection.first(
-      "SELECT upper(sql) FROM sqlite_schema WHERE type = 'table' AND name = ?", table.local
-    ) { $0.text(0) }
-    for part in ["CHECK", "COLLATE"] where sql?.contains(part) ?? false {
-      omitted.append("\(part) clauses")
-    }
+    declared.references = try references(sql)
+    try omitRest(sql)
     return declared
   }
 
-  private var key: DeclaredKey {
-    switch table.identity {
-    case .text: .text(table.key)
-    case .mapped: .mapped(table.key)
-    case .value:
-      .value(table.keys.map { DeclaredKeyColumn($0.local, .init(declared: $0.type)) })
+  /// Names the parts that no definition can have.
+  private mutating func omitRest(_ sql: TableSQL) throws {
+    for column in table.keys.map(\.local) + table.columns.map(\.local) {
+      guard let collation = connection.collation(of: column.text, in: table.local.text),
+        collation.uppercased() != "BINARY"
+      else { continue }
+      omitted.append("column \(column): its collation \(collation)")
     }
+    if sql.has("CHECK") { omitted.append("CHECK clauses") }
+    if sql.has("ON", "CONFLICT") { omitted.append("ON CONFLICT clauses") }
+    omitted += try connection.rows(
+      """
+      SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE
+        AND name NOT LIKE 'ferry\\_%' ESCAPE '\\' ORDER BY name
+      """, table.local
+    ) { "trigger \($0.name(0))" }
+  }
+
+  private func key() throws -> DeclaredKey {
+    switch table.identity {
+    case .text: return .text(table.key)
+    case .mapped: return .mapped(table.key)
+    case .value:
+      var types: [Name: String] = [:]
+      try connection.forEach("SELECT name, type FROM pragma_table_xinfo(?)", table.local) {
+        types[$0.name(0)] = $0.text(1)
+      }
+      return .value(
+        table.keys.map { DeclaredKeyColumn($0.local, affinity(types[$0.local] ?? "")) })
+    }
+  }
+
+  private func affinity(_ type: String) -> DeclaredColumn.Affinity {
+    isStrict && type.uppercased() == "ANY" ? .any : .init(declared: type)
   }
 
   private mutating func columns() throws -> [DeclaredColumn] {
@@ -56,7 +91,7 @@ struct DeclaredTableReader {
         continue
       }
       var column = DeclaredColumn(
-        info.name, DeclaredColumn.Affinity(declared: row.type), isRequired: info.isRequired)
+        info.name, affinity(row.type), isRequired: info.isRequired)
       switch try ColumnDefault(sql: info.defaultSQL, on: connection) {
       case .null: break
       case .constant(let value): column.defaultValue = value
@@ -75,7 +110,9 @@ struct DeclaredTableReader {
 
   // MARK: Indexes
 
-  private func indexes() throws -> [(name: Name, isUnique: Bool, columns: [Name]?)] {
+  private func indexes() throws -> [(
+    name: Name, isUnique: Bool, isOrdered: Bool, columns: [Name]?
+  )] {
     let list = try connection.rows(
       """
       SELECT name, "unique", partial FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY seq DESC
@@ -86,13 +123,18 @@ struct DeclaredTableReader {
         "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index.name
       ) { $0.isNull(0) ? nil : spaceName($0.name(0)) }
       let isPlain = !index.isPartial && !columns.contains(nil)
-      return (index.name, index.isUnique, isPlain ? columns.compactMap { $0 } : nil)
+      let isOrdered = try connection.exists(
+        """
+        SELECT 1 FROM pragma_index_xinfo(?)
+        WHERE key = 1 AND ("desc" <> 0 OR upper(coll) <> 'BINARY') LIMIT 1
+        """, index.name)
+      return (index.name, index.isUnique, isOrdered, isPlain ? columns.compactMap { $0 } : nil)
     }
   }
 
   // MARK: References
 
-  private mutating func references() throws -> [DeclaredReference] {
+  private mutating func references(_ sql: TableSQL) throws -> [DeclaredReference] {
     var found: [Int64: DeclaredReference] = [:]
     let rows = try connection.rows(
       """
@@ -120,6 +162,9 @@ struct DeclaredTableReader {
         ?? DeclaredReference(
           [], to: parent.name, onDelete: .init(sql: row.onDelete),
           onUpdate: .init(sql: row.onUpdate))
+      // SQLite counts foreign keys from the last one.
+      let place = sql.deferred.count - 1 - Int(row.id)
+      reference.isDeferred = sql.deferred.indices.contains(place) && sql.deferred[place]
       reference.columns.append(from)
       if let to { reference.to.append(to) }
       found[row.id] = reference
@@ -166,7 +211,7 @@ extension DeclaredTable {
   func statements(
     name: Name, local: (_ table: Name, _ columns: [Name]) -> (table: Name, columns: [Name])
   ) -> [String] {
-    var parts = key.columns + columns.map(\.sql) + key.constraints
+    var parts = keyColumns + columns.map { $0.sql(isStrict) } + key.constraints
     parts += unique.map { "UNIQUE (\(Self.list($0)))" }
     parts += references.map { reference in
       let parent = local(reference.table, reference.to)
@@ -174,13 +219,28 @@ extension DeclaredTable {
       return
         "FOREIGN KEY (\(Self.list(reference.columns))) REFERENCES \(quoted(parent.table))\(to) "
         + "ON DELETE \(reference.onDelete.sql) ON UPDATE \(reference.onUpdate.sql)"
+        + (reference.isDeferred ? " DEFERRABLE INITIALLY DEFERRED" : "")
     }
     let indexes = indexes.map { columns in
       let place = "\(name)(\(columns.map(\.text).joined(separator: ",")))"
       return "CREATE INDEX IF NOT EXISTS \(quoted(Name("index of \(place)"))) "
         + "ON \(quoted(name))(\(Self.list(columns)))"
     }
-    return ["CREATE TABLE \(quoted(name))(\(parts.joined(separator: ", ")))"] + indexes
+    let options = (isWithoutRowID ? ["WITHOUT ROWID"] : []) + (isStrict ? ["STRICT"] : [])
+    return [
+      "CREATE TABLE \(quoted(name))(\(parts.joined(separator: ", "))) "
+        + options.joined(separator: ", ")
+    ] + indexes
+  }
+
+  private var keyColumns: [String] {
+    switch key {
+    case .text(let name): ["\(quoted(name)) TEXT PRIMARY KEY NOT NULL"]
+    case .mapped(let name):
+      ["\(quoted(name)) INTEGER PRIMARY KEY" + (isAutoincrement ? " AUTOINCREMENT" : "")]
+    case .value(let columns):
+      columns.map { "\(quoted($0.name)) \($0.affinity.sql(isStrict: isStrict)) NOT NULL" }
+    }
   }
 
   private static func list(_ columns: [Name]) -> String {
@@ -189,15 +249,6 @@ extension DeclaredTable {
 }
 
 extension DeclaredKey {
-  fileprivate var columns: [String] {
-    switch self {
-    case .text(let name): ["\(quoted(name)) TEXT PRIMARY KEY NOT NULL"]
-    case .mapped(let name): ["\(quoted(name)) INTEGER PRIMARY KEY"]
-    case .value(let columns):
-      columns.map { "\(quoted($0.name)) \($0.affinity.rawValue.uppercased()) NOT NULL" }
-    }
-  }
-
   /// The constraints of the table, which SQL has after all columns.
   fileprivate var constraints: [String] {
     guard case .value(let columns) = self else { return [] }
@@ -215,8 +266,8 @@ extension DeclaredKey {
 }
 
 extension DeclaredColumn {
-  fileprivate var sql: String {
-    "\(quoted(name)) \(affinity.rawValue.uppercased())\(isRequired ? " NOT NULL" : "")"
+  fileprivate func sql(_ isStrict: Bool) -> String {
+    "\(quoted(name)) \(affinity.sql(isStrict: isStrict))\(isRequired ? " NOT NULL" : "")"
       + (defaultValue == .null ? "" : " DEFAULT \(defaultValue.literal)")
   }
 }

@@ -140,7 +140,7 @@ struct TableScan {
   ) throws -> [Name: RowComparison.ColumnRule] {
     var types: [Name: String] = [:]
     try connection.forEach("SELECT name, type FROM pragma_table_xinfo(?)", table.local) {
-      types[$0.name(0)] = $0.text(1)
+      types[$0.name(0)] = try connection.type($0.text(1), in: table.local.text)
     }
     var rules: [Name: RowComparison.ColumnRule] = [:]
     for column in table.columns {

@@ -22,6 +22,9 @@ extension JSONWriter {
         }
       }
       json.lists("indexes", table.indexes)
+      if table.isStrict { json.member("strict", true) }
+      if table.isWithoutRowID { json.member("withoutRowID", true) }
+      if table.isAutoincrement { json.member("autoincrement", true) }
     }
   }
 
@@ -62,6 +65,7 @@ extension JSONWriter {
       }
       if reference.onDelete != .none { json.member("onDelete", reference.onDelete.rawValue) }
       if reference.onUpdate != .none { json.member("onUpdate", reference.onUpdate.rawValue) }
+      if reference.isDeferred { json.member("deferred", true) }
     }
   }
 
@@ -79,7 +83,9 @@ extension JSONReader {
   ) throws(MalformedMessage) -> DeclaredTable {
     var key: DeclaredKey?
     var table = DeclaredTable(key: "", columns: [])
-    var seen = NamesSeen(place: place, known: "key, columns, unique, references, indexes")
+    var seen = NamesSeen(
+      place: place,
+      known: "key, columns, unique, references, indexes, strict, withoutRowID, autoincrement")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
       try seen.note(member, reader)
@@ -97,6 +103,9 @@ extension JSONReader {
           (reader) throws(MalformedMessage) in
           try reader.declaredReference("\(place).references", limits)
         }
+      case "strict": table.isStrict = try reader.truth("\(place).strict")
+      case "withoutRowID": table.isWithoutRowID = try reader.truth("\(place).withoutRowID")
+      case "autoincrement": table.isAutoincrement = try reader.truth("\(place).autoincrement")
       default: throw seen.unknown(member, reader)
       }
     }
@@ -164,7 +173,7 @@ extension JSONReader {
   ) throws(MalformedMessage) -> DeclaredReference {
     var table: Name?
     var reference = DeclaredReference([], to: "")
-    var seen = NamesSeen(place: place, known: "columns, table, to, onDelete, onUpdate")
+    var seen = NamesSeen(place: place, known: "columns, table, to, onDelete, onUpdate, deferred")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
       try seen.note(member, reader)
@@ -174,6 +183,7 @@ extension JSONReader {
       case "to": reference.to = try reader.names("\(place).to", limits)
       case "onDelete": reference.onDelete = try reader.choice(place, "onDelete")
       case "onUpdate": reference.onUpdate = try reader.choice(place, "onUpdate")
+      case "deferred": reference.isDeferred = try reader.truth("\(place).deferred")
       default: throw seen.unknown(member, reader)
       }
     }

@@ -17,6 +17,12 @@ public struct DeclaredTable: Sendable, Equatable {
   public var references: [DeclaredReference]
   /// Lists of columns with an index: at most 64 of 1 to 16 columns.
   public var indexes: [[Name]]
+  /// Whether devices refuse values of another type (https://sqlite.org/stricttables.html).
+  public var isStrict = false
+  /// Whether devices store the rows by their key (https://sqlite.org/withoutrowid.html).
+  public var isWithoutRowID = false
+  /// Whether a device never uses the integer of a mapped key again (https://sqlite.org/autoinc.html).
+  public var isAutoincrement = false
 
   /// Creates a definition from its parts.
   public init(
@@ -74,8 +80,16 @@ public struct DeclaredColumn: Sendable, Equatable {
   /// (https://sqlite.org/datatype3.html §3).
   public enum Affinity: String, Sendable, CaseIterable {
     case text, integer, real, numeric
-    /// Every value stays as it is.
+    /// Every value stays as it is. In a strict table, there are only blobs.
     case blob
+    /// Every value stays as it is, also in a strict table.
+    case any
+
+    /// Returns the type that SQLite declares. Only strict tables have a type ANY; elsewhere it would convert
+    /// texts to numbers.
+    package func sql(isStrict: Bool = false) -> String {
+      self == .any && !isStrict ? "BLOB" : rawValue.uppercased()
+    }
   }
 
   /// The column's name in the space.
@@ -118,6 +132,8 @@ public struct DeclaredReference: Sendable, Equatable {
   public var onDelete: Action
   /// The action when those columns change.
   public var onUpdate: Action
+  /// Whether devices check it at the end of a transaction (`DEFERRABLE INITIALLY DEFERRED`).
+  public var isDeferred = false
 
   /// Creates a foreign key from its parts.
   public init(
@@ -153,6 +169,14 @@ extension DeclaredTable {
       return "the default of column \(column.name) contains U+0000, which no database can create a "
         + "table with; use another default, or none"
     }
+    if isStrict, let name = firstNumeric {
+      return "column \(name) is numeric, which no strict table has; declare it as any"
+    }
+    if isAutoincrement {
+      guard case .mapped = key, !isWithoutRowID else {
+        return "autoincrement needs a mapped key, and excludes withoutRowID"
+      }
+    }
     guard unique.count <= Self.uniqueMax else { return "more than \(Self.uniqueMax) unique keys" }
     guard indexes.count <= Self.indexesMax, references.count <= Self.indexesMax else {
       return "more than \(Self.indexesMax) indexes, or references"
@@ -174,6 +198,13 @@ extension DeclaredTable {
       }
     }
     return nil
+  }
+
+  private var firstNumeric: Name? {
+    if case .value(let parts) = key, let part = parts.first(where: { $0.affinity == .numeric }) {
+      return part.name
+    }
+    return columns.first { $0.affinity == .numeric }?.name
   }
 
   private static let uniqueMax = 32
