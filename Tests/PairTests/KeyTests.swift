@@ -211,6 +211,41 @@ extension KeyTests {
     #expect(try await pair.one.rows("SELECT name, weight FROM tag") == [["y", 2]])
   }
 
+  @Test("a new device keeps the numbers of others, and one that uses a number keeps its own")
+  func keptNumbers() async throws {
+    let server = try await Server.start(.embedded)
+    let schema = """
+      CREATE TABLE orders(id INTEGER PRIMARY KEY, name TEXT);
+      CREATE TABLE lines(id INTEGER PRIMARY KEY, ordered INTEGER NOT NULL REFERENCES orders(id));
+      """
+    let rows = """
+      WITH RECURSIVE n(i) AS (SELECT 10248 UNION ALL SELECT i + 1 FROM n WHERE i < 10347)
+      INSERT INTO orders SELECT i, 'order ' || i FROM n;
+      INSERT INTO lines SELECT id - 10000, id FROM orders;
+      INSERT INTO orders VALUES (5000000000, 'large'), (-1, 'negative')
+      """
+    var devices: [Device] = []
+    for filler in [rows, "", "INSERT INTO orders VALUES (10250, 'mine')"] {
+      let device = try await Device.joined(server.url, schema: schema, tracking: [])
+      if !filler.isEmpty { try await device.write(filler) }
+      try await device.ferry("track", "--all")
+      devices.append(device)
+    }
+    try await settle(devices)
+    let kept = "SELECT id, name FROM orders WHERE name LIKE 'order %' ORDER BY id"
+    let numbers = "SELECT l.id, o.id FROM lines AS l JOIN orders AS o ON o.id = ordered ORDER BY 1"
+    #expect(try await devices[1].rows(kept) == devices[0].rows(kept))
+    #expect(try await devices[1].rows(numbers) == devices[0].rows(numbers))
+    #expect(try await devices[2].value("SELECT name FROM orders WHERE id = 10250") == "mine")
+    #expect(try await devices[2].value("SELECT name FROM orders WHERE id = 10249") == "order 10249")
+    #expect(try await devices[2].count("orders") == 103)
+    // A number that a deleted row had belongs to its record.
+    try await devices[1].write(
+      "DELETE FROM lines WHERE id = 248; DELETE FROM orders WHERE id = 10248")
+    try await settle(devices)
+    #expect(try await devices[0].count("orders") == 102)
+  }
+
   @Test("devices choose the same numbers for different records, and each reads its own")
   func ownNumbers() async throws {
     let pair = try await Self.pair()

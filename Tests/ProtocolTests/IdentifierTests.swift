@@ -156,4 +156,17 @@ struct IdentifierTests {
 
   @Test("roles are ordered: reader, writer, admin")
   func roles() { #expect(Role.allCases.sorted() == [.reader, .writer, .admin]) }
+
+  @Test("a record's identifier contains the integer that its device has given to it")
+  func numbered() throws {
+    for number in [1, 10_248, UInt32.max] {
+      let id = UniqueID(milliseconds: 1_800_000_000_000, random: .max, number: number)
+      #expect(id.number == Int64(number))
+      #expect(UniqueID("\(id)") == id)
+      #expect(id.high >> 16 == 1_800_000_000_000)
+      #expect("\(id)".utf8.count == 36 && "\(id)".dropFirst(14).first == "8")
+    }
+    #expect(UniqueID(milliseconds: 1, random: 0, number: 0).number == nil)
+    #expect(UniqueID(timestamp: .zero, random: 7).number == nil)
+  }
 }

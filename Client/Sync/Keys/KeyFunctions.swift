@@ -66,7 +66,8 @@ enum KeyFunctions {
       }
       let (table, known) = try known(arguments, number)
       let state = NumberedRecord.inserted(
-        known, in: try context.transaction(), fresh: context.newRecord)
+        known, in: try context.transaction()
+      ) { context.newRecord(number) }
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }
@@ -77,7 +78,8 @@ enum KeyFunctions {
       let (table, known) = try known(arguments, number)
       if let known, known.transaction == nil { return answer.set(optional: known.record) }
       let state = NumberedRecord.referred(
-        known, in: try context.transaction(), fresh: context.newRecord)
+        known, in: try context.transaction()
+      ) { context.newRecord(number) }
       if state != known { try numbers.set(state, of: number, in: table) }
       answer.set(optional: state.record)
     }

@@ -80,7 +80,8 @@ struct KeyNumbers {
     connection.lastInsertedRow = lastRow
   }
 
-  /// Returns the number of a record, and chooses a free one if there is none.
+  /// Returns the number of a record, and chooses a free one if there is none: that of the device which has
+  /// inserted the record, if no other record has or had it here.
   ///
   /// - Parameter transaction: the transaction that inserts the row.
   /// - Throws: ``CaptureRefusal`` if all numbers are taken.
@@ -91,6 +92,26 @@ struct KeyNumbers {
       if state != known.state { try set(state, of: known.number, in: book) }
       return known.number
     }
+    let number = try free(UniqueID(record)?.number, in: book, table) ?? next(in: book, table)
+    try set(
+      NumberedRecord.chosen(nil, for: record, in: transaction), of: number, in: book)
+    return number
+  }
+
+  /// Returns a number if no record and no row has it.
+  private func free(_ number: Int64?, in book: Book, _ table: Name) throws -> Int64? {
+    guard let number,
+      try !connection.exists(
+        "SELECT 1 FROM \(book.keys) WHERE tbl = ? AND number = ?", book.table, number)
+    else { return nil }
+    guard let (local, key) = try place(of: table) else { return number }
+    let isRow = try connection.exists(
+      "SELECT 1 FROM \(quoted(local)) WHERE \(quoted(key)) = ?", number)
+    return isRow ? nil : number
+  }
+
+  /// Returns the number after the largest.
+  private func next(in book: Book, _ table: Name) throws -> Int64 {
     let newest = try max(
       connection.first("SELECT max(number) FROM \(book.keys) WHERE tbl = ?", book.table) {
         $0.int64(0)
@@ -98,21 +119,23 @@ struct KeyNumbers {
     guard newest < .max else {
       throw CaptureRefusal("ferry: the table \(table) has no integer left for another row")
     }
-    let number = max(newest, 0) + 1
-    try set(
-      NumberedRecord.chosen(nil, for: record, in: transaction), of: number, in: book)
-    return number
+    return max(newest, 0) + 1
   }
 
-  private func newestRow(of table: Name) throws -> Int64 {
+  /// Returns the table and its key as this file names them.
+  private func place(of table: Name) throws -> (local: Name, key: Name)? {
     let local = try connection.first("SELECT local FROM ferry_tables WHERE name = ?", table) {
       $0.name(0)
     }
-    guard let local else { return 0 }
+    guard let local else { return nil }
     let key = try connection.first("SELECT name FROM pragma_table_info(?) WHERE pk = 1", local) {
       $0.name(0)
     }
-    guard let key else { return 0 }
+    return key.map { (local, $0) }
+  }
+
+  private func newestRow(of table: Name) throws -> Int64 {
+    guard let (local, key) = try place(of: table) else { return 0 }
     return try connection.first("SELECT max(\(quoted(key))) FROM \(quoted(local))") {
       $0.int64(0)
     } ?? 0
@@ -121,8 +144,8 @@ struct KeyNumbers {
   /// Gives records to rows that were written unrecorded, and releases the numbers of those that are
   /// gone.
   ///
-  /// - Parameter fresh: returns a new identifier.
-  func takeRows(of table: TableSchema, fresh: () -> String) throws {
+  /// - Parameter fresh: returns a new identifier of a row with a number.
+  func takeRows(of table: TableSchema, fresh: (_ number: Int64) -> String) throws {
     guard table.identity == .mapped else { return }
     let (key, place) = (quoted(table.key), quoted(table.local))
     let book = try book(table.name)
@@ -143,7 +166,7 @@ struct KeyNumbers {
       """, book.table
     ) { $0.int64(0) }
     for number in numbers {
-      try set(NumberedRecord(record: fresh(), transaction: nil), of: number, in: book)
+      try set(NumberedRecord(record: fresh(number), transaction: nil), of: number, in: book)
     }
   }
 }

@@ -148,10 +148,14 @@ final class CaptureContext {
   /// Returns the name of the user's transaction under way in the states of numbers (``NumberedRecord``).
   func transactionMark() -> Int64 { fileTransaction.mark(random) }
 
-  /// Returns the identifier of a new record of a mapped table.
-  func newRecord() -> String {
-    let time = HybridTimestamp(milliseconds: corrected(wallClock()))
-    return UniqueID(timestamp: time, random: random()).description
+  /// Returns the identifier of a new record of a mapped table. It has the record's number, so that other
+  /// devices may use the same one.
+  func newRecord(_ number: Int64) -> String {
+    let now = corrected(wallClock())
+    guard number > 0, let short = UInt32(exactly: number) else {
+      return UniqueID(timestamp: HybridTimestamp(milliseconds: now), random: random()).description
+    }
+    return UniqueID(milliseconds: now, random: random(), number: short).description
   }
 
   /// Notes that operations are removed during the group.

@@ -32,6 +32,24 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The version of the id of a batch's effect on one record (SPEC.md §14).
   package static let effectVersion: UInt8 = 8
 
+  /// The version of the id of a record with the integer that its device has given to it (SPEC.md §27).
+  package static let numberedVersion: UInt8 = 8
+
+  /// Creates the id of a record whose device calls it by an integer: the time in milliseconds, 42 bits of
+  /// `random` and the integer.
+  package init(milliseconds: Int64, random: UInt64, number: UInt32) {
+    high =
+      (UInt64(bitPattern: milliseconds) << 16) | (UInt64(Self.numberedVersion) << 12)
+      | (random & 0xFFF)
+    low = 0x8000_0000_0000_0000 | ((random >> 12 & 0x3FFF_FFFF) << 32) | UInt64(number)
+  }
+
+  /// The integer that the record's device has given to it; `nil` if the id has none.
+  package var number: Int64? {
+    let number = Int64(low & 0xFFFF_FFFF)
+    return version == Self.numberedVersion && number > 0 ? number : nil
+  }
+
   /// Parses the 36-character form; `nil` when it is anything else. Upper case is accepted.
   public init?(_ text: some StringProtocol) {
     var text = String(text)
