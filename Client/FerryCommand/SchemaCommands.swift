@@ -28,8 +28,13 @@ extension FerryCommand {
       replaces, so that two admins do not undo each other's changes. Without a version it replaces \
       any version. Existing records have to fit the new rules: if some do not, the command \
       counts them, names the first ones and changes nothing.
+
+      The document is the whole schema. If rules or published definitions would be lost, the command \
+      lists them and changes nothing: --merge keeps them, and --replace drops them.
       """,
     flags: [
+      FlagSpec("merge", help: "Keep the present rules and definitions that FILE does not have."),
+      FlagSpec("replace", help: "Drop the present rules and definitions that FILE does not have."),
       FlagSpec(
         "keep-records",
         help: "Let existing records violate new types and required columns, but never unique keys.")
@@ -42,7 +47,7 @@ extension FerryCommand {
     ]
   ) { arguments in
     let path = try arguments.string("FILE")
-    let document: SpaceSchema
+    var document: SpaceSchema
     do {
       document = try SpaceSchema(decoding: [UInt8](try FileAccess.contents(of: path)))
     } catch let error as MalformedMessage {
@@ -50,7 +55,9 @@ extension FerryCommand {
         "\(path) is not a schema", why: error.description, next: "correct it and try again",
         status: .usage, code: "bad_schema")
     }
-    let applied = try await openForServer(arguments).applySchema(
+    let replica = try await openForServer(arguments)
+    document = try await successor(document, of: replica, arguments)
+    let applied = try await replica.applySchema(
       document, keepsRecords: arguments.flag("keep-records"))
     if arguments.flag("json") {
       try print(applied, asJSON: true)
@@ -58,6 +65,35 @@ extension FerryCommand {
       try TextOutput.standardOutput.line("version \(applied.version) is in force")
     }
     return .done
+  }
+
+  /// Returns the document to apply. It replaces only the version that was compared with it.
+  ///
+  /// - Throws: ``CommandFailure`` if rules would be lost that the user has not decided about.
+  private static func successor(
+    _ document: SpaceSchema, of replica: Replica, _ arguments: ParsedArguments
+  ) async throws -> SpaceSchema {
+    let (isMerged, isReplacing) = (arguments.flag("merge"), arguments.flag("replace"))
+    guard !isMerged || !isReplacing else {
+      throw CommandFailure(
+        "--merge and --replace exclude each other",
+        why: "one keeps the rules that the file does not have, and the other drops them",
+        next: "give one of them", status: .usage, code: "bad_schema_flags")
+    }
+    if isReplacing { return document }
+    let former = try await replica.schema()
+    let losses = document.losses(replacing: former)
+    var next = isMerged ? document.merged(into: former) : document
+    var unchanged = next
+    unchanged.version = former.version
+    if next.version == 0 && unchanged != former { next.version = former.version + 1 }
+    if isMerged || losses.isEmpty { return next }
+    throw CommandFailure(
+      "the schema would lose \(losses.count.counted("rule"))",
+      why: "version \(former.version) has them, and the file does not: "
+        + BoundedList.names(losses, shown: BoundedList.shown),
+      next: "add --merge to keep them, or --replace to drop them; nothing was changed",
+      status: .usage, code: "schema_losses")
   }
 
   private static let schemaPublish = CommandSpec(

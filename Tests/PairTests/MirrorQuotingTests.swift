@@ -19,7 +19,7 @@ struct MirrorQuotingTests {
     change(&schema)
     let file = stage.device.directory.file("schema.json")
     try Data(schema.encoded()).write(to: file)
-    try await stage.device.ferry("schema", "apply", file.path)
+    try await stage.device.ferry("schema", "apply", file.path, "--replace")
   }
 
   private static func table(_ columns: [DeclaredColumn] = []) -> TableRules {

@@ -63,6 +63,59 @@ struct SchemaTests {
     #expect(try await replica.schema().version == 2)
   }
 
+  @Test(
+    "a document that would lose rules or definitions lists them, and is merged or replaces them")
+  func losses() async throws {
+    let server = try await Server.start()
+    let device = try await Device.joined(server.url)
+    try await device.ferry("schema", "publish")
+    try await device.ferry("schema", "apply", try file(Self.document, of: device), "--merge")
+    let next = try file(#"{"tables":{"notes":{"columns":{"body":"ask"}}}}"#, of: device)
+    let refused = try await device.ferry("schema", "apply", next, exits: 2)
+    for part in [
+      "would lose 4 rules", "the definition of notes", "the type of column n of notes",
+      "the unique key (body) of notes", "write of rates", "--merge", "--replace",
+    ] { #expect(refused.error.contains(part), "\(refused.error)") }
+    #expect(try await device.open().schema().version == 2)
+    try await device.ferry("schema", "apply", next, "--merge", "--replace", exits: 2)
+    #expect(
+      try await device.ferry("schema", "apply", next, "--merge").output == "version 3 is in force\n"
+    )
+    let merged = try await device.open().schema().rules(for: "notes")
+    #expect(merged.policy(of: "body") == .ask && merged.type(of: "n") == .integer)
+    #expect(merged.definition != nil && merged.unique == [["body"]])
+    try await device.ferry("schema", "apply", next, "--replace")
+    #expect(try await device.open().schema().rules(for: "notes").definition == nil)
+    #expect(try await device.open().schema().rules(for: "rates") == .standard)
+  }
+
+  @Test("the examples of the page about conflicts are applied one after the other")
+  func page() async throws {
+    let blocks = try DocumentedCode("Documentation/conflicts.md").blocks("console")
+    let examples = blocks.filter { $0.contains("ferry schema apply") }
+    #expect(examples.count == 2)
+    let server = try await Server.start()
+    let device = try await Device.joined(
+      server.url, schema: "CREATE TABLE tasks(id TEXT PRIMARY KEY, code TEXT, list TEXT)",
+      tracking: ["tasks"])
+    try await device.ferry("schema", "publish")
+    for (number, example) in examples.enumerated() {
+      let parts = example.split(separator: "\n$ ")
+      let document = try #require(parts.first?.split(separator: "\n", maxSplits: 1).last)
+      let lines = try #require(parts.last).split(separator: "\n")
+      var command = lines[0].split(separator: " ").dropFirst().map(String.init)
+      command[2] = try file(String(document), of: device)
+      let expected = "version \(number + 2) is in force\n"
+      let ended = try await device.ferry(command[0], command[1], command[2], command[3])
+      #expect(ended.output == expected)
+      #expect(lines[1] == expected.dropLast())
+    }
+    let rules = try await device.open().schema().rules(for: "tasks")
+    #expect(rules.policy(of: "votes") == .counter && rules.deletes == .editWins)
+    #expect(rules.clashes == [DeclaredClash(["list"], .parentReturns)])
+    #expect(rules.definition != nil)
+  }
+
   @Test("a schema that records do not fit is refused with their names, or applied if requested")
   func records() async throws {
     let server = try await Server.start()
@@ -88,7 +141,7 @@ struct SchemaTests {
       #expect(problem.violations.map(\.record) == ["b"] && problem.violationCount == 1)
     }
     #expect(try await replica.schema().version == 1)
-    try await device.ferry("schema", "apply", path, "--keep-records")
+    try await device.ferry("schema", "apply", path, "--keep-records", "--replace")
     #expect(try await replica.schema().version == 2)
   }
 

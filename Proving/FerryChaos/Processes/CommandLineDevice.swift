@@ -73,7 +73,7 @@ final class CommandLineDevice: Sendable {
 
   /// Puts a schema in force, from a document in a file.
   func applySchema(_ document: URL) async throws {
-    try await command(["schema", "apply", document.path])
+    try await command(["schema", "apply", document.path, "--replace"])
   }
 
   private func command(_ arguments: [String]) async throws {
