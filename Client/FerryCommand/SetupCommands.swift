@@ -158,8 +158,10 @@ extension FerryCommand {
         try await replica.track(
           tables, spaceColumn: Name(column), direction: direction, identity: identity)
       } else {
-        try await replica.track(
-          tables, creatingKey: key, direction: direction, identity: identity)
+        try await withProgress { progress in
+          try await replica.track(
+            tables, creatingKey: key, direction: direction, identity: identity, progress: progress)
+        }
       }
     }
     let status = try await replica.status()
@@ -175,6 +177,17 @@ extension FerryCommand {
       try show(keys, on: output)
     }
     return try verdict(after: status, arguments)
+  }
+
+  /// Shows the progress of changes that are applied to new tables.
+  private static func withProgress<T: Sendable>(
+    _ work: (@escaping @Sendable (SyncProgress) -> Void) async throws -> T
+  ) async throws -> T {
+    let progress = ProgressBar("applying", unit: .items("changes"))
+    defer { progress.finish() }
+    return try await work {
+      progress.update(completed: Int64($0.completed), total: Int64($0.total))
+    }
   }
 
   /// Reports rows that the tracked tables reject.
@@ -221,7 +234,7 @@ extension FerryCommand {
     }
     let report =
       if let key {
-        try await replica.trackAll(creatingKey: key)
+        try await withProgress { try await replica.trackAll(creatingKey: key, progress: $0) }
       } else {
         try await replica.trackAllHere()
       }

@@ -50,10 +50,19 @@ extension Replica {
   /// let report = try await replica.trackAll()
   /// ```
   ///
-  /// - Parameter key: the name of the key column of a table without a definition.
+  /// - Parameters:
+  ///   - key: the name of the key column of a table without a definition.
+  ///   - progress: called on the replica's thread while pulled changes are applied.
+  /// - Throws: ``ReplicaError/cancelled`` if the task is cancelled. Each table is then complete, or absent.
   @discardableResult
-  public func trackAll(creatingKey key: Name = "id") async throws -> TrackReport {
-    try await typed { try await thread.run { try $0.trackAll(creatingKey: key) } }
+  public func trackAll(
+    creatingKey key: Name = "id", progress: (@Sendable (SyncProgress) -> Void)? = nil
+  ) async throws -> TrackReport {
+    try await typed {
+      try await thread.runUntilCancelled { file in
+        try file.reporting(progress) { try file.trackAll(creatingKey: key) }
+      }
+    }
   }
 
   /// Tracks all ordinary tables of this file, parents before children, each with the identity that Ferry
@@ -64,7 +73,7 @@ extension Replica {
   /// ```
   @discardableResult
   public func trackAllHere() async throws -> TrackReport {
-    try await typed { try await thread.run { try $0.trackAllHere() } }
+    try await typed { try await thread.runUntilCancelled { try $0.trackAllHere() } }
   }
 
   /// Fetches the schema that the server has now for the space; ``SpaceSchema/empty`` if the space

@@ -208,7 +208,7 @@ public final class Replica: DatabaseAccess {
   /// rows as inserted.
   ///
   /// - Parameter direction: whether others' changes are applied here; see
-  ///   ``track(_:creatingKey:direction:identity:)``.
+  ///   ``track(_:creatingKey:direction:identity:progress:)``.
   /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
   public func track(
     _ tables: Name..., direction: TrackDirection = .twoWay, identity: KeyIdentity? = nil
@@ -224,14 +224,18 @@ public final class Replica: DatabaseAccess {
   ///   already changes its direction. If it becomes two-way, the next sync pulls everything again.
   /// - Parameter identity: how the tables' keys become the identifiers that travel; `nil` for the
   ///   one of ``keyProposal(for:)``. Tables that refer to each other's numbers are tracked together.
-  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``.
+  /// - Parameter progress: called on the replica's thread while pulled changes are applied.
+  /// - Throws: ``ReplicaError/cannotTrack(table:_:)``; ``ReplicaError/cancelled`` if the task is cancelled. Then
+  ///   nothing has changed.
   public func track(
     _ tables: [Name], creatingKey key: Name? = nil, direction: TrackDirection = .twoWay,
-    identity: KeyIdentity? = nil
+    identity: KeyIdentity? = nil, progress: (@Sendable (SyncProgress) -> Void)? = nil
   ) async throws {
     try await typed {
-      try await thread.run {
-        try $0.track(tables, creatingKey: key, direction: direction, identity: identity)
+      try await thread.runUntilCancelled { file in
+        try file.reporting(progress) {
+          try file.track(tables, creatingKey: key, direction: direction, identity: identity)
+        }
       }
     }
   }

@@ -93,6 +93,26 @@ package final class ReplicaThread: Sendable {
   package func run<T: Sendable>(
     _ body: @escaping @Sendable (ReplicaFile) throws -> T
   ) async throws -> T {
+    try await run(until: { false }, body)
+  }
+
+  /// Runs `body` as ``run(_:)`` does. If the task is cancelled, its statements end, its transaction is rolled back,
+  /// and the call throws `CancellationError`.
+  package func runUntilCancelled<T: Sendable>(
+    _ body: @escaping @Sendable (ReplicaFile) throws -> T
+  ) async throws -> T {
+    let flag = CancellationFlag()
+    return try await withTaskCancellationHandler {
+      try await run(until: { flag.isSet }, body)
+    } onCancel: {
+      flag.set()
+    }
+  }
+
+  private func run<T: Sendable>(
+    until isCancelled: @escaping @Sendable () -> Bool,
+    _ body: @escaping @Sendable (ReplicaFile) throws -> T
+  ) async throws -> T {
     try gate.check()
     return try await executor.run { [file, space, joined, changes, log, gate] in
       if gate.isSuspended { throw ReplicaError.suspended }
@@ -105,7 +125,10 @@ package final class ReplicaThread: Sendable {
         file.reporter.report()
         if !gate.isSuspended { log?.follow(file) }
       }
-      let due = { gate.isSuspended ? ReplicaError.suspended : nil }
+      let due: () -> (any Error)? = {
+        if gate.isSuspended { return ReplicaError.suspended }
+        return isCancelled() ? CancellationError() : nil
+      }
       return try first.connection.interrupting(when: due) {
         do {
           return try body(file)
@@ -137,6 +160,15 @@ package final class ReplicaThread: Sendable {
     // The closure cannot fail.
     try? await executor.run { [file] in file.value = nil }
   }
+}
+
+/// Whether a task was cancelled, for work on another thread.
+private final class CancellationFlag: Sendable {
+  private let state = Atomic(false)
+
+  var isSet: Bool { state.load(ordering: .relaxed) }
+
+  func set() { state.store(true, ordering: .relaxed) }
 }
 
 /// The numbers of the joined spaces, for callers on other threads.

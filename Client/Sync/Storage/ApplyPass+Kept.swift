@@ -53,8 +53,17 @@ extension ApplyPass {
         blocked.append(kept.change.key)
       }
       try file.kept.endAttempt(kept.change.key)
+      if file.attempts % Self.attemptsPerReport == 0 { try pause() }
     }
     return blocked
+  }
+
+  private static let attemptsPerReport = 256
+
+  /// Reports progress, and ends the work if it was cancelled.
+  private func pause() throws {
+    file.whileRetrying?()
+    try connection.checkInterruption()
   }
 
   /// Takes the rows of these records out of their tables, and applies their deferred changes. If

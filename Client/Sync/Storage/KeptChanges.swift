@@ -139,39 +139,55 @@ struct KeptChanges {
     return found ?? nil
   }
 
-  /// Returns the next kept change, in the order of sequences; `nil` after the last. Reading them
-  /// one by one takes little memory, and other kept changes may change meanwhile.
+  /// Returns the next kept change, in the order of sequences, or of records in one table; `nil` after the last. Reading them one by one takes little memory, and other kept changes may change
+  /// meanwhile.
   ///
   /// - Parameters:
   ///   - choice: the kind of changes.
   ///   - place: the place of the last one.
   func next(_ choice: KeptChoice, after place: KeptPlace) throws -> KeptChange? {
+    switch choice {
+    case .ofTable(let table): return try next(in: table, after: place, "1")
+    case .unknown(let table): return try next(in: table, after: place, "+reason IS NULL")
+    default: break
+    }
     // The index on the order gives each next change; the table's key would sort all of them each
     // time.
-    let (index, condition, table): (String, String, [Name]) =
+    let (index, condition) =
       switch choice {
-      case .all: ("ferry_kept_order", "1", [])
-      case .refused: ("ferry_kept_refused", "reason IS NOT NULL", [])
-      case .open: ("ferry_kept_open", "waits = 0", [])
-      case .ofTable(let table): ("ferry_kept_order", "+tbl = ?4", [table])
-      case .unknown(let table): ("ferry_kept_order", "+tbl = ?4 AND +reason IS NULL", [table])
+      case .refused: ("ferry_kept_refused", "reason IS NOT NULL")
+      case .open: ("ferry_kept_open", "waits = 0")
+      default: ("ferry_kept_order", "1")
       }
     return try connection.first(
       """
       SELECT tbl, record, sequence, state, reason FROM ferry_kept INDEXED BY \(index)
       WHERE (sequence, tbl, record) > (?1, ?2, ?3) AND \(condition)
       ORDER BY sequence, tbl, record LIMIT 1
-      """, place.sequence, place.key.table, place.key.record, SQLiteList(table)
-    ) { row in
-      let state = try? RecordState(decoding: row.textBytes(3), limits: limits)
-      let key = RecordKey(table: row.name(0), record: row.name(1))
-      let isNamed =
-        NameRule.fault(in: key.table, limits: limits) == nil
-        && NameRule.fault(inRecord: key.record, limits: limits) == nil
-      return KeptChange(
-        change: Change(sequence: row.int64(2), key: key, state: state ?? RecordState()),
-        reason: row.optionalText(4), isReadable: state != nil && isNamed)
-    }
+      """, place.sequence, place.key.table, place.key.record, row: read)
+  }
+
+  /// Returns the next change of a table, in the order of records: the table's key finds it, however many
+  /// changes wait for other tables.
+  private func next(
+    in table: Name, after place: KeptPlace, _ condition: String
+  ) throws -> KeptChange? {
+    try connection.first(
+      """
+      SELECT tbl, record, sequence, state, reason FROM ferry_kept
+      WHERE tbl = ? AND record > ? AND \(condition) ORDER BY record LIMIT 1
+      """, table, place.key.record, row: read)
+  }
+
+  private func read(_ row: SQLiteStatement) -> KeptChange {
+    let state = try? RecordState(decoding: row.textBytes(3), limits: limits)
+    let key = RecordKey(table: row.name(0), record: row.name(1))
+    let isNamed =
+      NameRule.fault(in: key.table, limits: limits) == nil
+      && NameRule.fault(inRecord: key.record, limits: limits) == nil
+    return KeptChange(
+      change: Change(sequence: row.int64(2), key: key, state: state ?? RecordState()),
+      reason: row.optionalText(4), isReadable: state != nil && isNamed)
   }
 
   /// Returns the kept changes for one table, or for all, oldest first.

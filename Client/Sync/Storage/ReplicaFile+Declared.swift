@@ -65,7 +65,7 @@ extension ReplicaFile {
   private func track(_ groups: ArraySlice<[Name]>, _ key: Name, _ report: inout TrackReport) throws
   {
     let tables = groups.flatMap { $0 }
-    if tables.count > 1, (try? trackAbsent(tables, key)) != nil {
+    if tables.count > 1, try tracksTogether(tables, key) {
       report.tracked += tables
       return
     }
@@ -77,7 +77,20 @@ extension ReplicaFile {
     }
     for table in tables {
       let isTracked = try report.noting(table) { try trackAbsent([table], key) }
+      try connection.checkInterruption()
       if isTracked { report.tracked.append(table) }
+    }
+  }
+
+  /// Returns whether all tables are tracked, in one transaction.
+  private func tracksTogether(_ tables: [Name], _ key: Name) throws -> Bool {
+    do {
+      try trackAbsent(tables, key)
+      return true
+    } catch {
+      // Work that was cancelled or suspended is over.
+      try connection.checkInterruption()
+      return false
     }
   }
 

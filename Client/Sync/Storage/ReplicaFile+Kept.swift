@@ -44,4 +44,19 @@ extension ReplicaFile {
       }
     }
   }
+
+  /// Runs `body`, and reports how many of the changes that wait were tried.
+  func reporting<T>(
+    _ progress: (@Sendable (SyncProgress) -> Void)?, _ body: () throws -> T
+  ) throws -> T {
+    guard let progress else { return try body() }
+    let (total, start) = (try kept.count(), attempts)
+    whileRetrying = { [unowned self] in
+      // Rows without a parent take another turn.
+      let done = min(attempts - start, total)
+      progress(SyncProgress(phase: .applying, completed: done, total: total))
+    }
+    defer { whileRetrying = nil }
+    return try body()
+  }
 }

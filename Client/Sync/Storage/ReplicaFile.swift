@@ -24,6 +24,8 @@ package final class ReplicaFile {
   /// The changes that passes have tried to apply, also in transactions that were rolled back: a measure
   /// of their cost.
   var attempts = 0
+  /// Runs after deferred changes were tried, now and then.
+  var whileRetrying: (() -> Void)?
   /// Prepared plans for the tables that receive changes.
   var applyPlans: [Name: ApplyPlan] = [:] {
     didSet { if applyPlans.isEmpty { parentRules = nil } }
