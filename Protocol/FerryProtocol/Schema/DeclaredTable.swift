@@ -88,6 +88,7 @@ public struct DeclaredColumn: Sendable, Equatable {
     /// Returns the type that SQLite declares. Only strict tables have a type ANY; elsewhere it would convert
     /// texts to numbers.
     package func sql(isStrict: Bool = false) -> String {
+      // text: a case of this type, in ASCII
       self == .any && !isStrict ? "BLOB" : rawValue.uppercased()
     }
   }
