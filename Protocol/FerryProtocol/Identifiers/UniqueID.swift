@@ -35,6 +35,9 @@ public struct UniqueID: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The version of the id of a record with the integer that its device has given to it (SPEC.md §27).
   package static let numberedVersion: UInt8 = 8
 
+  /// Whether the id begins with the time of its creation, in milliseconds since 1970.
+  package var containsTime: Bool { version == 7 || version == Self.numberedVersion }
+
   /// Creates the id of a record whose device calls it by an integer: the time in milliseconds, 42 bits of
   /// `random` and the integer.
   package init(milliseconds: Int64, random: UInt64, number: UInt32) {

@@ -50,10 +50,10 @@ struct IngestLookUps {
   }
 
   /// Returns whether the record of an operation is most likely not there yet: it is inserted under
-  /// a UUID of version 7 of about the same time (RFC 9562 §5.7).
+  /// a UUID that contains about the same time (RFC 9562 §5.7).
   static func isFresh(_ operation: SyncOperation) -> Bool {
     guard operation.kind == .insert,
-      let id = operation.key.record.withBytes({ UniqueID(lowercase: $0) }), id.version == 7
+      let id = operation.key.record.withBytes({ UniqueID(lowercase: $0) }), id.containsTime
     else { return false }
     let (distance, overflows) = id.timestamp.milliseconds.subtractingReportingOverflow(
       operation.time.milliseconds)
