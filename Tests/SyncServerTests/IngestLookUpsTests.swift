@@ -114,6 +114,8 @@ struct IngestLookUpsTests {
     }
     #expect(!IngestLookUps.isFresh(Self.insert(id.uppercased(), at: now)))
     #expect(!IngestLookUps.isFresh(Self.insert("home", at: now)))
+    let numbered = UniqueID(milliseconds: now, random: 1, number: 10_248).description
+    #expect(IngestLookUps.isFresh(Self.insert(numbered, at: now)))
     // Version 4 (RFC 9562 §5.4) has no time.
     let other = id.prefix(14) + "4" + id.dropFirst(15)
     #expect(!IngestLookUps.isFresh(Self.insert(String(other), at: now)))
