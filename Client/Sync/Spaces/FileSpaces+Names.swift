@@ -63,7 +63,7 @@ extension FileSpaces {
 
   /// Stores the names of a statement that has renamed something, and removes those of tables that are gone.
   func storeNames() throws {
-    defer { for file in all { file.forgetNames() } }
+    for file in all { file.forgetNames() }
     if let renaming, try hasHappened(renaming) {
       try store(renaming)
       for file in all { try file.applyName(renaming) }
@@ -109,8 +109,8 @@ extension FileSpaces {
       place.column, former)
   }
 
-  /// A table that the transaction has dropped may be created again.
-  private func removeNamesOfAbsent() throws {
+  /// Removes the names of tables that are gone. One that the transaction has dropped may be created again.
+  func removeNamesOfAbsent() throws {
     guard let first else { return }
     let absent = try first.connection.rows(
       """
@@ -120,6 +120,7 @@ extension FileSpaces {
     ) { $0.name(0) }
     for table in absent where !first.dropped.contains(table.folded) {
       try first.connection.run("DELETE FROM ferry_names WHERE tbl = ?", table)
+      for file in all { file.forgetNames() }
     }
   }
 }

@@ -167,6 +167,7 @@ final class FileSpaces {
     try first?.refreshTriggersOfNewSchema()
     if known == nil || first?.checkedSchema != known {
       try read()
+      try removeNamesOfAbsent()
       known = first?.checkedSchema
     }
     for file in joined { try file.refreshTriggersOfNewSchema() }
