@@ -164,14 +164,14 @@ struct KeptOrderTests {
     }
     #expect(throws: CancellationError.self) {
       try fixture.file.connection.interrupting(when: { isCancelled ? CancellationError() : nil }) {
-        try fixture.file.trackAll(creatingKey: "id")
+        _ = try fixture.file.trackAll(creatingKey: "id")
       }
     }
     #expect(seen.count == 3)
     #expect(try fixture.file.kept.count() == 2_000)
     #expect(try fixture.rows("SELECT name FROM sqlite_schema WHERE name = 'late'") == [])
     fixture.file.whileRetrying = nil
-    try fixture.file.trackAll(creatingKey: "id")
+    _ = try fixture.file.trackAll(creatingKey: "id")
     #expect(try fixture.rows("SELECT count(*) FROM late") == [[2000]])
   }
 }

@@ -69,7 +69,7 @@ extension ReplicaFile {
       report.tracked += tables
       return
     }
-    report.isInSteps = true
+    if tables.count > 1 { report.isInSteps = true }
     if groups.count > 1 {
       let middle = groups.startIndex + groups.count / 2
       try track(groups[..<middle], key, &report)
