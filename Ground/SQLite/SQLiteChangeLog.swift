@@ -186,7 +186,7 @@ extension SQLiteConnection {
   /// Returns the declared type of a table's column by which SQLite converts values. ANY converts none in a strict
   /// table (https://sqlite.org/stricttables.html), and is a name of NUMERIC in others.
   package func type(_ declared: String, in table: String) throws -> String {
-    guard declared.uppercased() == "ANY" else { return declared }
+    guard declared.utf8.map({ $0 & 0xDF }) == Array("ANY".utf8) else { return declared }
     let isStrict = try exists(
       "SELECT 1 FROM pragma_table_list(?) WHERE schema = 'main' AND strict = 1", table)
     return isStrict ? "" : declared

@@ -48,7 +48,7 @@ struct DeclaredTableReader {
   private mutating func omitRest(_ sql: TableSQL) throws {
     for column in table.keys.map(\.local) + table.columns.map(\.local) {
       guard let collation = connection.collation(of: column.text, in: table.local.text),
-        collation.uppercased() != "BINARY"
+        collation.uppercasedASCII != "BINARY"
       else { continue }
       omitted.append("column \(column): its collation \(collation)")
     }
@@ -77,7 +77,7 @@ struct DeclaredTableReader {
   }
 
   private func affinity(_ type: String) -> DeclaredColumn.Affinity {
-    isStrict && type.uppercased() == "ANY" ? .any : .init(declared: type)
+    isStrict && type.uppercasedASCII == "ANY" ? .any : .init(declared: type)
   }
 
   private mutating func columns() throws -> [DeclaredColumn] {
@@ -199,7 +199,7 @@ extension DeclaredReference.Action {
   }
 
   fileprivate var sql: String {
-    rawValue.replacing("-", with: " ").uppercased()
+    rawValue.replacing("-", with: " ").uppercasedASCII
   }
 }
 

@@ -1,3 +1,5 @@
+import FerryPlatform
+
 /// The statement that created a table, as far as SQLite has no pragma for a part of it; pure.
 ///
 /// ```swift
@@ -41,7 +43,7 @@ struct TableSQL {
       case UInt8(ascii: "/") where rest.starts(with: "/*".utf8): length = commentLength(rest)
       case _ where isWord(byte):
         length = rest.firstIndex { !isWord($0) }.map { $0 - rest.startIndex } ?? rest.count
-        words.append(String(decoding: rest.prefix(length), as: UTF8.self).uppercased())
+        words.append(String(decoding: rest.prefix(length), as: UTF8.self).uppercasedASCII)
       default: length = 1
       }
       rest = rest.dropFirst(length)
