@@ -37,7 +37,7 @@ extension FerryCommand {
       FlagSpec("replace", help: "Drop the present rules and definitions that FILE does not have."),
       FlagSpec(
         "keep-records",
-        help: "Let existing records violate new types and required columns, but never unique keys.")
+        help: "Let existing records violate new types and required columns, but never unique keys."),
     ],
     arguments: [ArgumentSpec("FILE", help: "The schema, a JSON document.", kind: .file)],
     examples: [
