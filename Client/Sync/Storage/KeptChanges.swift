@@ -139,8 +139,8 @@ struct KeptChanges {
     return found ?? nil
   }
 
-  /// Returns the next kept change, in the order of sequences, or of records in one table; `nil` after the last. Reading them one by one takes little memory, and other kept changes may change
-  /// meanwhile.
+  /// Returns the next kept change, in the order of sequences, or of records in one table; `nil` after the
+  /// last. Reading them one by one takes little memory, and other kept changes may change meanwhile.
   ///
   /// - Parameters:
   ///   - choice: the kind of changes.

@@ -53,7 +53,7 @@ extension ReplicaFile {
     let (total, start) = (try kept.count(), attempts)
     whileRetrying = { [unowned self] in
       // Rows without a parent take another turn.
-      let done = min(attempts - start, total)
+      let done = min(self.attempts - start, total)
       progress(SyncProgress(phase: .applying, completed: done, total: total))
     }
     defer { whileRetrying = nil }
