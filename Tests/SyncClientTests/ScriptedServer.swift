@@ -10,25 +10,38 @@ final class ScriptedServer: Transport {
   /// A test's replacement of a response; `nil` lets the server respond.
   typealias Rule = @Sendable (_ request: TransportRequest, _ number: Int) -> TransportResponse?
 
+  /// A test's event streams.
+  typealias Streams =
+    @Sendable (_ request: TransportRequest) throws(TransportError) -> TransportStream
+
   private struct State {
     var head: SequenceNumber = 0
     var tails: [String: OperationID] = [:]
     var operations: [SyncOperation] = []
     var requests: [TransportRequest] = []
+    var streams = 0
   }
 
   private let state = Mutex(State())
   private let rule: Rule
   /// Headers of all of the server's own answers.
   private let headers: TransportHeaders
+  private let streams: Streams
 
-  init(headers: TransportHeaders = [:], _ rule: @escaping Rule = { _, _ in nil }) {
+  init(
+    headers: TransportHeaders = [:], _ rule: @escaping Rule = { _, _ in nil },
+    streams: Streams? = nil
+  ) {
     (self.headers, self.rule) = (headers, rule)
+    self.streams =
+      streams ?? { (_) throws(TransportError) in throw TransportError(.offline, "no streams") }
   }
 
   /// The operations that devices have sent.
   var operations: [SyncOperation] { state.withLock { $0.operations } }
   var requests: [TransportRequest] { state.withLock { $0.requests } }
+  /// The number of requests for event streams.
+  var streamRequests: Int { state.withLock { $0.streams } }
 
   func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
     let number = state.withLock { state in
@@ -49,7 +62,8 @@ final class ScriptedServer: Transport {
   }
 
   func stream(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
-    throw TransportError(.offline, "no streams")
+    state.withLock { $0.streams += 1 }
+    return try streams(request)
   }
 
   static func json(_ body: [UInt8], status: Int = 200) -> TransportResponse {

@@ -12,28 +12,32 @@ struct SharedBackOffTests {
     #expect(rule.fail(.sync) == 2)
     #expect(rule.fail(.connection) == 1)
     rule.resume(.sync)
-    _ = rule.succeed(.sync)
+    rule.succeed()
     #expect(rule.fail(.sync) == 1)
     #expect(rule.fail(.connection) == 2)
   }
 
-  @Test("if one half succeeds, the other's pause ends, once")
+  @Test("a live connection ends the pause of the syncs, once")
   func cutShort() {
     var rule = SharedBackOff()
     _ = rule.fail(.sync)
-    #expect(rule.succeed(.connection) == .sync)
-    #expect(rule.succeed(.connection) == nil)
+    #expect(rule.open() == .sync)
+    #expect(rule.open() == nil)
     #expect(rule.fail(.sync) == 2)
-    _ = rule.fail(.connection)
-    #expect(rule.succeed(.sync) == .connection)
+    rule.resume(.sync)
+    #expect(rule.open() == nil)
   }
 
-  @Test("a half that does not wait is not resumed")
-  func notWaiting() {
+  @Test("only a connection that has lived resets its pauses: no open one, and no sync")
+  func ownPauses() {
     var rule = SharedBackOff()
-    _ = rule.fail(.sync)
-    rule.resume(.sync)
-    #expect(rule.succeed(.connection) == nil)
-    #expect(rule.succeed(.sync) == nil)
+    for failure in 1...5 {
+      #expect(rule.fail(.connection) == failure)
+      rule.succeed()
+      rule.resume(.connection)
+      _ = rule.open()
+    }
+    rule.live()
+    #expect(rule.fail(.connection) == 1)
   }
 }

@@ -13,13 +13,19 @@ final class WatchPauses: Sendable {
 
   init(_ surroundings: ReplicaSurroundings) { self.surroundings = surroundings }
 
-  /// Notes that a half succeeded: if the other one waits, it retries at once.
-  func succeed(_ half: SharedBackOff.Half) {
+  /// Notes that a sync succeeded.
+  func succeed() { state.withLock { $0.rule.succeed() } }
+
+  /// Notes that the live connection works: a sync that waits retries at once.
+  func open() {
     let end = state.withLock { state in
-      state.rule.succeed(half).flatMap { state.ends.removeValue(forKey: $0) }
+      state.rule.open().flatMap { state.ends.removeValue(forKey: $0) }
     }
     end?.finish()
   }
+
+  /// Notes that the live connection has lived long enough to be trusted.
+  func live() { state.withLock { $0.rule.live() } }
 
   /// Notes that a half failed, and returns when it should retry.
   ///
