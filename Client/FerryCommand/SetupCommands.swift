@@ -114,7 +114,8 @@ extension FerryCommand {
 
       Changes of an upload-only table are sent, and nothing is pulled for it. Changes that could \
       not be sent stay marked (`ferry uploads`) until you run `ferry retry`, or, with --automatic, \
-      are sent with the next sync. Track a table again to change this.
+      are sent with the next sync. With --fill, the next sync brings the rows that the space has, once: \
+      for example the history of a chat on a new device. Track a table again to change this.
       """,
     options: [
       OptionSpec(
@@ -131,6 +132,9 @@ extension FerryCommand {
       FlagSpec("all", help: "All tables of this file; with --create, those of the space instead."),
       FlagSpec("upload-only", help: "Send changes, and pull none."),
       FlagSpec("automatic", help: "With --upload-only: retry failed changes automatically."),
+      FlagSpec(
+        "fill",
+        help: "With --upload-only: pull the rows that the space has, once, with the next sync."),
     ],
     arguments: [ArgumentSpec("TABLE", help: "Tables to track.", arity: .zeroOrMore)]
   ) { arguments in
@@ -270,9 +274,9 @@ extension FerryCommand {
 
   private static func direction(_ arguments: ParsedArguments) throws -> TrackDirection {
     guard arguments.flag("upload-only") else {
-      guard !arguments.flag("automatic") else {
+      for flag in ["automatic", "fill"] where arguments.flag(flag) {
         throw CommandFailure(
-          "--automatic is for upload-only tables", why: "--upload-only is missing",
+          "--\(flag) is for upload-only tables", why: "--upload-only is missing",
           next: "give both, or neither", status: .usage, code: "not_upload_only")
       }
       return .twoWay
@@ -283,7 +287,7 @@ extension FerryCommand {
         why: "--create fills a table from pulled records; an upload-only table pulls no records",
         next: "create the table with `ferry sql`", status: .usage, code: "create_upload_only")
     }
-    return .uploadOnly(automatic: arguments.flag("automatic"))
+    return .uploadOnly(automatic: arguments.flag("automatic"), fill: arguments.flag("fill"))
   }
 
   static let rename = CommandSpec(

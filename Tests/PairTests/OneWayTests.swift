@@ -74,6 +74,42 @@ struct OneWayTests {
     try await expectEqual([pair.one, pair.two], tables: ["messages", "notes"])
   }
 
+  @Test("an upload-only table is filled once on a new device, also on one that has pulled before")
+  func fill() async throws {
+    let pair = try await makePair()
+    try await pair.two.write("INSERT INTO messages VALUES ('a', 'first'), ('b', 'second')")
+    try await pair.two.exchange()
+    let new = try await Device.joined(pair.server.url, schema: Self.schema, tracking: ["notes"])
+    try await new.exchange()
+    for device in [new, pair.one] {
+      try await device.ferry("track", "messages", "--upload-only", "--fill")
+      try await device.exchange()
+      #expect(
+        try await device.rows("SELECT * FROM messages ORDER BY id")
+          == [["a", "first"], ["b", "second"]])
+    }
+    // Only once, and the device still sends.
+    try await pair.two.write(
+      "INSERT INTO messages VALUES ('c', 'third'); UPDATE messages SET body = 'other'")
+    try await pair.two.exchange()
+    try await send("mine", from: new)
+    try await new.exchange()
+    #expect(
+      try await new.rows("SELECT * FROM messages ORDER BY id")
+        == [["a", "first"], ["b", "second"], ["mine", "hello"]])
+    #expect(try await received(pair.two) == ["a", "b", "c", "mine"])
+    #expect(try await new.status().toApply == 0)
+    // Once more.
+    try await new.ferry("track", "messages", "--upload-only", "--fill")
+    try await new.exchange()
+    try await new.exchange()
+    #expect(
+      try await new.rows("SELECT id, body FROM messages ORDER BY id")
+        == [["a", "other"], ["b", "other"], ["c", "other"], ["mine", "hello"]])
+    let failed = try await new.ferry("track", "messages", "--fill", exits: 2)
+    #expect(failed.error.contains("--fill is for upload-only tables"))
+  }
+
   @Test("a message that could not be sent stays marked until the user retries it, and is sent once")
   func retry() async throws {
     let pair = try await makePair()

@@ -4,8 +4,8 @@ public enum TrackDirection: Sendable, Equatable {
   case twoWay
   /// This device's changes are sent, and none are pulled (SPEC.md §17). A change whose sending
   /// failed stays marked until the user retries it. With `automatic`, the next sync retries it by
-  /// itself.
-  case uploadOnly(automatic: Bool)
+  /// itself. With `fill`, the next pull brings the rows that the space has, once.
+  case uploadOnly(automatic: Bool, fill: Bool = false)
 }
 
 extension TrackDirection {
@@ -14,8 +14,8 @@ extension TrackDirection {
   var kept: String {
     switch self {
     case .twoWay: "two-way"
-    case .uploadOnly(automatic: false): "upload-only"
-    case .uploadOnly(automatic: true): "upload-only-automatic"
+    case .uploadOnly(automatic: false, fill: _): "upload-only"
+    case .uploadOnly(automatic: true, fill: _): "upload-only-automatic"
     }
   }
 

@@ -121,7 +121,8 @@ extension ReplicaFile {
   private func saysNothingNew(_ head: PageHead) throws -> Bool {
     let state = try syncState()
     guard head.count == 0, state.cursor == head.cursor, state.applied == state.received,
-      state.head >= head.head, state.replacement == nil, try !kept.isAnyToTry()
+      state.head >= head.head, state.replacement == nil, try !kept.isAnyToTry(),
+      try tracked.fills().isEmpty
     else { return false }
     guard ConfirmedEnd.isNews(head.appliedTail, to: try packets.confirmedEnd()) == false else {
       return false
@@ -169,6 +170,7 @@ extension ReplicaFile {
       capture.mode = .recording
       try follow(pass.spellings)
       capture.mode = .applying
+      try endFills()
       try stagedPages.removeAll()
       try refreshes.removeFetched()
       try moveClock(past: pass.newestTime)

@@ -17,15 +17,31 @@ extension ReplicaFile {
 
   private func turn(_ table: Name, _ direction: TrackDirection) throws {
     guard let before = try tracked.direction(of: table), before != direction else { return }
+    if case .uploadOnly(automatic: _, fill: true) = direction {
+      return try tracked.fill(table, then: direction)
+    }
     // The next pull begins at the start, and then a returning table is two-way.
     try tracked.set(direction, of: table)
     switch direction {
     case .twoWay: try releaseUnsent(of: table)
-    case .uploadOnly(let isAutomatic):
-      try kept.forget(table: table)
-      try refreshes.remove(table: table)
+    case .uploadOnly(automatic: let isAutomatic, fill: _):
+      try forgetPulled(of: table)
       if isAutomatic { try releaseUnsent(of: table) }
     }
+  }
+
+  /// Makes tables upload-only that a complete pull has filled.
+  func endFills() throws {
+    for (table, direction) in try tracked.fills() {
+      try tracked.set(direction, of: table)
+      try forgetPulled(of: table)
+      try note("filled", "table \(table): it only sends its changes from now on")
+    }
+  }
+
+  private func forgetPulled(of table: Name) throws {
+    try kept.forget(table: table)
+    try refreshes.remove(table: table)
   }
 
   /// Makes the current pull start from scratch if an upload-only table is two-way again: only a

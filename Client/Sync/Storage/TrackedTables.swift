@@ -63,17 +63,37 @@ struct TrackedTables {
       })
   }
 
-  /// Returns the direction of a table; `nil` if it is not tracked.
+  /// Returns the direction of a table, after its fill if there is one; `nil` if it is not tracked.
   func direction(of table: Name) throws -> TrackDirection? {
-    try connection.first("SELECT direction FROM ferry_tables WHERE name = ?", table) {
-      TrackDirection(kept: $0.text(0))
-    }
+    try connection.first(
+      "SELECT coalesce(filled, direction) FROM ferry_tables WHERE name = ?", table
+    ) { TrackDirection(kept: $0.text(0)) }
   }
 
   /// Sets the direction of a table. One that becomes two-way does so with the next pull.
   func set(_ direction: TrackDirection, of table: Name) throws {
     let kept = direction == .twoWay ? Self.returning : direction.kept
-    try connection.run("UPDATE ferry_tables SET direction = ? WHERE name = ?", kept, table)
+    try connection.run(
+      "UPDATE ferry_tables SET direction = ?, filled = NULL WHERE name = ?", kept, table)
+  }
+
+  /// Makes a table two-way until a pull has brought the rows of the space.
+  func fill(_ table: Name, then direction: TrackDirection) throws {
+    try connection.run(
+      """
+      UPDATE ferry_tables SET filled = ?1,
+        direction = iif(direction = 'two-way', direction, ?2) WHERE name = ?3
+      """, direction.kept, Self.returning, table)
+  }
+
+  /// Returns the tables that the current pull fills, with their directions after it.
+  func fills() throws -> [(table: Name, direction: TrackDirection)] {
+    try connection.rows(
+      """
+      SELECT name, filled FROM ferry_tables
+      WHERE filled IS NOT NULL AND direction = 'two-way' ORDER BY name
+      """
+    ) { ($0.name(0), TrackDirection(kept: $0.text(1))) }
   }
 
   /// Whether a pull has to fetch the omitted records of a table.
