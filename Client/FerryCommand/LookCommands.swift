@@ -61,7 +61,7 @@ extension FerryCommand {
     let count = try arguments.integer("limit", in: 1...1_000_000)
     let waiting = try await open(arguments).waitingChanges(limit: count)
     try Presentation.print(
-      ["sequence", "dependency", "time", "kind", "table", "record", "reason", "data"],
+      ["operation", "dependency", "time", "kind", "table", "record", "reason", "data"],
       waiting.map { change in
         let time = Presentation.time(change.time.milliseconds)
         return [

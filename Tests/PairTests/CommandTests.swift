@@ -209,6 +209,14 @@ struct CommandTests {
     #expect(
       later.map { $0.text("dependency") }
         == [pending.text("operation"), later.first?.text("operation")])
+    // SQL has the same.
+    let rows = try await device.rows(
+      "SELECT operation, dependency, record, kind, time FROM ferry_pending ORDER BY seq")
+    let columns = ["operation", "dependency", "record", "kind", "time"]
+    let shown = later.map { line in
+      columns.map { column in line.text(column).map(Value.text) ?? Value.null }
+    }
+    #expect(rows == shown)
   }
 
   @Test("init sets the server without a network, and the first sync makes the first contact")

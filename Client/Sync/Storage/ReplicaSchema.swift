@@ -41,6 +41,7 @@ enum ReplicaSchema {
       signature TEXT NOT NULL,                -- key and columns that the triggers know
       numbers TEXT NOT NULL DEFAULT '{}',     -- the mapped tables of its columns, by their names here
       direction TEXT NOT NULL DEFAULT 'two-way',
+      filled TEXT,                            -- the direction after the next complete pull
       since INTEGER,                          -- the place after which writes may be unrecorded
       remade INTEGER NOT NULL DEFAULT 0,      -- whether they are of whole rows, or only of columns
       recorded INTEGER NOT NULL DEFAULT 0,    -- the newest operation from before that
@@ -173,9 +174,11 @@ enum ReplicaSchema {
       at INTEGER
     );
     CREATE INDEX ferry_failures_entry ON ferry_failures(entry) WHERE entry IS NOT NULL;
-    CREATE VIEW ferry_pending AS              -- operations in the queue
-      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart
-      FROM ferry_operations WHERE state = 0 AND seq > coalesce(
+    CREATE VIEW ferry_pending AS              -- operations in the queue; the last columns for people
+      SELECT seq, id, grp, base, tbl, record, kind, data, concurrent, was, marks, apart,
+        \(identifier("hex(id)")) AS operation, \(identifier(dependency)) AS dependency,
+        \(time(ofID: "id")) AS time
+      FROM ferry_operations AS o WHERE state = 0 AND seq > coalesce(
         (SELECT to_order FROM ferry_packets WHERE archived IS NOT NULL
          ORDER BY number DESC LIMIT 1), 0);
     CREATE VIEW ferry_archive AS              -- confirmed operations: a server that is restored
@@ -189,6 +192,32 @@ enum ReplicaSchema {
         f.holder, f.at
       FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 3;
     """
+
+  /// The SQL of the digits of the operation before an operation `o`, on which it depends (S1.12).
+  private static let dependency = """
+    hex(coalesce((SELECT p.id FROM ferry_operations AS p WHERE p.seq < o.seq AND p.state < 2
+      ORDER BY p.seq DESC LIMIT 1), (SELECT tail FROM ferry_packets
+      WHERE state = 'acknowledged' ORDER BY number DESC LIMIT 1)))
+    """
+
+  /// Returns the SQL of an identifier's text; NULL without digits.
+  private static func identifier(_ digits: String) -> String {
+    let parts = [(1, 8), (9, 4), (13, 4), (17, 4), (21, 12)].map { "substr(h, \($0), \($1))" }
+    return """
+      (SELECT lower(\(parts.joined(separator: " || '-' || ")))
+        FROM (SELECT \(digits) AS h) WHERE h <> '')
+      """
+  }
+
+  /// Returns the SQL of the time in an identifier (RFC 9562 §5.7): its first 48 bits are milliseconds.
+  private static func time(ofID id: String) -> String {
+    let digits = (0..<12).map { place in
+      "((instr('0123456789ABCDEF', substr(hex(\(id)), \(place + 1), 1)) - 1) << \(44 - 4 * place))"
+    }
+    return """
+      strftime('%Y-%m-%dT%H:%M:%fZ', (\(digits.joined(separator: " + "))) / 1000.0, 'unixepoch')
+      """
+  }
 
   private static let refresh = """
     CREATE TABLE ferry_refresh(               -- records to fetch whole with the next pull
