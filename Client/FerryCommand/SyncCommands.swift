@@ -120,6 +120,7 @@ extension FerryCommand {
       case .success(let report):
         try TextOutput.standardOutput.line(
           arguments.flag("json") ? report.json(of: name).text : "\(name): \(report.text)")
+        if report.pulled > 0 { try? await replica.space(name).reportApplied() }
         let isJoined = joined.contains(name)
         let verdict = try await verdict(
           replica.space(name), after: report, in: isJoined ? name : nil)
@@ -158,6 +159,7 @@ extension FerryCommand {
       throw await check.explaining(error, url: url)
     }
     progress.finish()
+    if report.pulled > 0 { try? await replica.reportApplied() }
     try TextOutput.standardOutput.line(arguments.flag("json") ? report.json.text : report.text)
     return try await verdict(replica, after: report, in: arguments.stringIfPresent("in"))
   }

@@ -14,6 +14,8 @@ package struct Watcher: Sendable {
     package var remotePoll: Duration = .seconds(5)
     /// The longest silence of a live connection that works: three heartbeats.
     package var silence: Duration = .seconds(45)
+    /// The age at which a live connection is trusted: after its end, the next one is tried at once.
+    package var steady: Duration = .seconds(30)
     package var retry = RetryPolicy(
       delayBase: .milliseconds(250), delayMax: .seconds(30), attemptsMax: nil)
     /// The pauses after which a space that has stopped is tried again, while others go on.
@@ -63,7 +65,8 @@ package struct Watcher: Sendable {
 
   // MARK: Wakeups
 
-  /// Follows the live connection: each event is the space's newest head.
+  /// Follows the live connection, and opens it again. A sync decides whether the server refuses this
+  /// device: a proxy may refuse event streams alone.
   private func listen(
     _ live: SharedLiveHead, _ pauses: WatchPauses, _ onEvent: @Sendable (Event) -> Void
   ) async throws {
@@ -74,25 +77,37 @@ package struct Watcher: Sendable {
         defer { stream.body.cancel() }
         live.update { $0.connect(head: head) }
         onEvent(.connected)
-        pauses.succeed(.connection)
+        pauses.open()
         wakeups.wake()
-        var parser = ServerSentEventParser()
-        for try await bytes in stream.body {
-          for event in try parser.feed(bytes) {
-            guard let event = HeadEvent(event) else { continue }
-            live.update { $0.move(to: event) }
-            pauses.succeed(.connection)
-            wakeups.wake()
-          }
-        }
+        try await follow(stream, live, pauses)
       } catch {
-        let failure = ReplicaError(error)
-        if failure.isStop { throw CancellationError() }
-        if !failure.isTransient, case .refused = failure { throw failure }
+        if ReplicaError(error).isStop { throw CancellationError() }
       }
       live.update { $0.disconnect() }
       wakeups.wake()
       try await pauses.rest(.connection)
+    }
+  }
+
+  /// Reads an open live connection until its end: each event is the space's newest head.
+  private func follow(
+    _ stream: TransportStream, _ live: SharedLiveHead, _ pauses: WatchPauses
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { [engine, options] in
+        try await engine.surroundings.sleep(options.steady)
+        pauses.live()
+      }
+      defer { group.cancelAll() }
+      var parser = ServerSentEventParser()
+      for try await bytes in stream.body {
+        for event in try parser.feed(bytes) {
+          guard let event = HeadEvent(event) else { continue }
+          live.update { $0.move(to: event) }
+          pauses.open()
+          wakeups.wake()
+        }
+      }
     }
   }
 
@@ -116,10 +131,25 @@ package struct Watcher: Sendable {
     }
   }
 
+  /// Syncs regularly without a live connection. With one, reports the applied changes after a quiet time:
+  /// else the server learns of them with the next change.
   private func pollWhileDisconnected(_ live: SharedLiveHead) async throws {
+    var progress = AppliedReport()
     while true {
       try await engine.surroundings.sleep(options.remotePoll)
-      if live.now.head == nil { wakeups.wake() }
+      guard live.now.head != nil else {
+        wakeups.wake()
+        continue
+      }
+      do {
+        let applied = try await engine.thread.run { try $0.syncState().applied }
+        guard progress.isDue(applied) else { continue }
+        try await engine.reportApplied()
+        progress.report(applied)
+      } catch {
+        // The next change reports it as well.
+        if ReplicaError(error).isStop { throw CancellationError() }
+      }
     }
   }
 
@@ -145,7 +175,7 @@ package struct Watcher: Sendable {
         live.update { $0.trust(now.history) }
         hasSynced = true
         guard report.left > 0 || report.unreconciled > 0 else {
-          pauses.succeed(.sync)
+          pauses.succeed()
           continue
         }
         try await pauses.rest(.sync)

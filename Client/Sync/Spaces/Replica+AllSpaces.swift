@@ -129,6 +129,12 @@ extension Replica {
     try await watchSpaces(progress: progress) { onEvent($1) }
   }
 
+  /// Reports to the server how far this device has applied the space's changes. Each later sync reports
+  /// it, too; so call this only if an administrator should see it before.
+  public func reportApplied() async throws {
+    try await typed { try await engine.reportApplied() }
+  }
+
   /// Watches as ``watch(progress:onEvent:)`` does, and names the space of each event.
   ///
   /// - Parameter onEvent: gets the space's name, `nil` if it has none, and the event.

@@ -38,6 +38,6 @@ export async function devices(space) {
       const answer = await get(spacePath(space, "devices"), { after });
       return { rows: answer.devices, next: answer.next };
     },
-  }), hint("A device is behind by the changes that the server has not sent to it yet. Buffered "
+  }), hint("A device is behind by the changes that it had not applied at its last request. Buffered "
     + "packets wait for an earlier packet of the device."));
 }

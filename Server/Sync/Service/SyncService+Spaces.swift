@@ -89,7 +89,7 @@ extension SyncService {
       try await store.changes(in: space.id, asked, now: now)
     }.get()
     parts.metrics.countPage(changes: PageCount.read(page))
-    notePull(page, context, space.id)
+    notePull(asked.cursor, context, space.id)
     return .json(page)
   }
 

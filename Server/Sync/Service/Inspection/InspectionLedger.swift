@@ -33,7 +33,7 @@ package struct InspectionLedger: Sendable {
 
   package init() {}
 
-  /// Notes a device that received changes up to ``DeviceSighting/reached``.
+  /// Notes a device that has applied the changes up to ``DeviceSighting/reached``.
   package mutating func notePull(_ sighting: DeviceSighting) { keep(sighting) }
 
   /// Notes a device whose packet was taken.

@@ -6,10 +6,10 @@ extension SyncService {
   /// Bytes of a client's name that are kept.
   private static let clientBytes = 200
 
-  /// Notes that a device received a page.
-  func notePull(_ page: [UInt8], _ context: RequestContext, _ space: Int64) {
-    guard let sighting = sighting(context, space, reached: PageCursor.read(page)?.received)
-    else { return }
+  /// Notes that a device asked for a page. It has applied all changes up to its cursor, and may be killed
+  /// before it applies the page (S1.13).
+  func notePull(_ cursor: Cursor?, _ context: RequestContext, _ space: Int64) {
+    guard let sighting = sighting(context, space, reached: cursor?.applied ?? 0) else { return }
     inspection.note { $0.notePull(sighting) }
   }
 
@@ -88,22 +88,5 @@ extension Rejection {
         code: refusal.code.rawValue, detail: refusal.detail, principal: principal.id,
         device: device, key: RecordKey(table: refusal.table, record: refusal.record))
     }
-  }
-}
-
-/// The cursor of an encoded page, without reading the page.
-enum PageCursor {
-  private static let label = Array("\"cursor\":\"".utf8)
-  /// The cursor is within the page's head, which contains nothing of a user's.
-  private static let headMax = 512
-
-  /// Returns the cursor; `nil` for anything that is not a page.
-  static func read(_ page: [UInt8]) -> Cursor? {
-    let head = page.prefix(headMax)
-    guard
-      let start = head.indices.first(where: { head[$0...].starts(with: label) })
-    else { return nil }
-    let text = head[(start + label.count)...].prefix { $0 != UInt8(ascii: "\"") }
-    return Cursor(String(decoding: text, as: UTF8.self))
   }
 }
