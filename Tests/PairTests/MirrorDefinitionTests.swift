@@ -30,7 +30,7 @@ struct MirrorDefinitionTests {
     try await stage.mirror(["verify", "crm", "--repair", "space"])
     try await stage.mirror(["status", "crm"])
     let run = try stage.run()
-    try stage.sql("INSERT INTO tasks VALUES (50, 'after', 0)")
+    try stage.sql("INSERT INTO tasks(id, title, n) VALUES (50, 'after', 0)")
     try await company.expectEqual(tasks)
     #expect(try await company.device.rows("SELECT title FROM tasks WHERE id = 50") == [["after"]])
     run.send(SIGTERM)
