@@ -69,16 +69,19 @@ def large_records(run):
                     large_record(writer, "t", f"r{number}")
             honest = Writer(server.client(), "honest", run.rng)
             alone = waits(lambda: honest.insert("t", f"a{honest.counter}", n=1), 20)
-            seen, stop, beside = [], threading.Event(), []
+            seen, took, stop, beside = [], [], threading.Event(), []
 
             def attack_space(writer):
                 for _ in range(3):
                     packet = [writer.operation("t", f"r{n}", {"n": 1}, "update") for n in range(31)]
                     run.figure("packet", len(json.dumps(writer.packet(packet))), "bytes")
+                    began = time.monotonic()
                     try:
                         seen.append(writer.offer(packet)[0])
                     except OSError:
                         return
+                    if seen[-1] == 200:
+                        took.append((time.monotonic() - began) * 1000)
 
             def neighbour():
                 while not stop.is_set():
@@ -99,6 +102,12 @@ def large_records(run):
             if beside:
                 run.figure(f"{store} other pushes, alone p50", sorted(alone)[10], "ms")
                 run.figure(f"{store} other pushes, beside, worst", max(beside), "ms")
+            if beside and took and store == "embedded":
+                # The packet is written in more than sixty slices.
+                run.figure(f"{store} quickest packet", min(took), "ms")
+                bound = max(min(took) / 2, 100 * sorted(alone)[10])
+                run.check(max(beside) <= bound,
+                          f"{store}: a push waited for {max(beside):.0f} ms, longer than {bound:.0f}")
 
 
 def waits(function, count):

@@ -235,6 +235,24 @@ struct PreparedIngestTests {
     #expect(try file.isSettled(one) && file.head(of: one) == 500)
   }
 
+  @Test("records that keep their places are changed after the large packet, and stay single")
+  func places() throws {
+    let (file, stager) = (try open(), try open())
+    var (maker, other) = (PacketMaker(1), PacketMaker(2))
+    _ = try filled(&maker, file)
+    // Inserts without columns: the records exist already.
+    let again = other.packet((0..<500).map { other.operation(.insert, "r\(1_000 + $0)") })
+    let records = try pulled(file)
+    let large = try stager.prepare(
+      [IncomingPacket(again, byteCount: 100)], in: one, now: now, BatchMatches(), room: .sliced)
+    #expect(try rows(file) == 1_000)
+    #expect(try large.commit().batch.head == 1_000)
+    #expect(try pulled(file) == records)
+    try stager.settle(one)
+    #expect(try rows(file) == 500 && staged(file) == 0)
+    #expect(try pulled(file) == records)
+  }
+
   @Test("the sums of the hash trees hold a record once while its replaced row is there")
   func sums() throws {
     let (file, stager) = (try open(slice: .standard), try open())

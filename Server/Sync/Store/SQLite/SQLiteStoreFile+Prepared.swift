@@ -68,7 +68,7 @@ extension SQLiteStoreFile {
   }
 
   /// Copies the pages of the log into the file, outside of any turn to write: the next packet of
-  /// another space need not do so. Pages that somebody reads remain.
+  /// another space need not do so. Pages that a reader still uses remain.
   func checkpoint() throws {
     _ = try connection.statement("PRAGMA wal_checkpoint(PASSIVE)").first { _ in true }
   }

@@ -12,6 +12,16 @@ enum StagingState: Int64, Sendable {
   case written = 1
   /// The rows are being removed.
   case removed = 2
+
+  /// Returns the place of a row until it is copied over the record's present one. It is behind every
+  /// head: an operation that moves nothing in the order leaves the record's sequence, which two rows
+  /// cannot have.
+  static func aside(_ sequence: SequenceNumber) -> SequenceNumber {
+    Limits.sequenceMax + sequence
+  }
+
+  /// Returns whether a row is at such a place.
+  static func isAside(_ sequence: SequenceNumber) -> Bool { sequence > Limits.sequenceMax }
 }
 
 /// An error: a large packet is being written to the space, or its last steps are missing.
@@ -135,6 +145,9 @@ extension SQLiteStoreFile {
     return try exclusively {
       try connection.transaction {
         if let last = try remove(rows, of: space).last { return last.place }
+        // Their tombstones were pruned meanwhile.
+        try connection.run(
+          "DELETE FROM record_rows WHERE space = ? AND sequence > ?", space, Limits.sequenceMax)
         try connection.run("UPDATE spaces SET overlap = NULL WHERE id = ?", space)
         return nil
       }
@@ -165,14 +178,30 @@ extension SQLiteStoreFile {
     var (count, bytes) = (0, 0)
     for row in rows {
       if count > 0, bytes + row.bytes > slice.bytes { break }
-      try remove.run(row.number, space, row.sequence)
+      if StagingState.isAside(row.place), row.place != row.sequence {
+        try copy(row, in: space)
+      } else {
+        try remove.run(row.number, space, row.sequence)
+      }
       (count, bytes) = (count + 1, bytes + row.bytes)
     }
     return rows.prefix(count)
   }
+
+  /// Copies the row at a place over the record's present one, which keeps its sequence.
+  private func copy(_ row: RowSize, in space: Int64) throws {
+    try connection.run(
+      """
+      UPDATE record_rows SET (whole_below, state, dead) = (
+        SELECT whole_below, state, dead FROM record_rows WHERE space = ?1 AND sequence = ?2)
+      WHERE rowid = ?3 AND space = ?1 AND sequence = ?4
+      """, space, row.place, row.number, row.sequence)
+    try connection.run(
+      "DELETE FROM record_rows WHERE space = ? AND sequence = ?", space, row.place)
+  }
 }
 
-/// A row of a record to remove.
+/// A row of a record to remove, or to replace by the one at its place.
 private struct RowSize {
   /// The place by which it was found.
   let place: SequenceNumber

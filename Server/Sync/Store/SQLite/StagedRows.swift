@@ -122,7 +122,7 @@ final class StagedRows: IngestSlices {
       WHERE space = ?1 AND tbl = ?2 AND record = ?3 AND +sequence > ?8
       """)
     let insert = try file.recordInsertion()
-    for row in records {
+    for row in records.map({ $0.behind(before.head) }) {
       if hasRecords, try update.run(space, row, before.head) > 0 { continue }
       try insert.run(space, row)
     }
@@ -194,6 +194,16 @@ extension WriteSlice {
       + effects.records.reduce(0) { $0 + $1.state.count }
       + effects.notices.reduce(0) { $0 + $1.body.count }
     return sizes <= bytes
+  }
+}
+
+extension IngestEffects.RecordRow {
+  /// Returns the row with a place behind the head.
+  fileprivate func behind(_ head: SequenceNumber) -> Self {
+    if sequence > head { return self }
+    return Self(
+      key: key, sequence: StagingState.aside(sequence), wholeBelow: wholeBelow, isDead: isDead,
+      state: state, isNew: isNew)
   }
 }
 

@@ -49,7 +49,7 @@ struct TooLargeForSlice: Error {}
 // SAFETY: `condition` guards both numbers.
 package final class WriteLock: @unchecked Sendable {
   private let condition = NSCondition()
-  /// The number of the next turn, and of the one that runs or may run.
+  /// The number of the next turn, and of the current one.
   private var (next, current) = (0, 0)
 
   package init() {}
