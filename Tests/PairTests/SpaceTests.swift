@@ -275,7 +275,7 @@ struct SpaceTests {
     let (ada, bob) = (devices[0], devices[1])
     try await ada.write("CREATE TABLE readings(id TEXT PRIMARY KEY, space)")
     try await ada.ferry("track", "readings", "--space-column", "space", "--upload-only")
-    try await ada.ferry("rename", "memos", "text", "--column", "body")
+    try await ada.ferry("rename", "memos", "body", "--column", "text")
     try await ada.ferry("rename", "memos", "plans")
     for device in devices { try await device.ferry("join", "home") }
     try await ada.write("INSERT INTO plans VALUES ('a', 'home', 'from ada')")
