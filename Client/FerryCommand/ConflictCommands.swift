@@ -101,7 +101,7 @@ extension FerryCommand {
     }
     let answer: ConflictAnswer =
       columns.isEmpty ? side == "local" ? .keepLocal : .keepRemote : .set(columns)
-    let isRecorded = try await open(arguments).resolve(number, answer)
+    let isRecorded = try await open(arguments).decide(number, answer)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("id", .int(number)), ("state", .string("resolved"))]).text

@@ -96,11 +96,15 @@ extension Replica {
   /// the question on all devices. A record that another device deleted comes back whole, if you choose
   /// the write that lost against the delete.
   ///
-  /// - Returns: Whether there is an operation to send: a record that stays deleted needs none.
   /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such conflict, or if the table lacks a
   ///   column; ``ReplicaError/database(_:code:)`` if the table rejects the value.
-  @discardableResult
-  public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws -> Bool {
+  public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws {
+    _ = try await decide(number, answer)
+  }
+
+  /// Answers a conflict. Returns whether there is an operation to send: a record that stays deleted
+  /// needs none.
+  package func decide(_ number: Int64, _ answer: ConflictAnswer) async throws -> Bool {
     let isRecorded = try await typed { try await thread.run { try $0.resolve(number, answer) } }
     wakeWatchers()
     return isRecorded
