@@ -120,7 +120,7 @@ final class TaskStore: Sendable {
     }
   }
 
-  /// Writes the losing value again, or confirms the present one.
+  /// Writes the losing value again, or confirms the present one. A deleted task comes back whole.
   func settle(_ conflict: Disagreement, takingLost isLost: Bool) async throws {
     let isLocal = isLost == conflict.kept.isLosersOwn
     try await conflict.replica.resolve(
