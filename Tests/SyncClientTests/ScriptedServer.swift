@@ -26,15 +26,13 @@ final class ScriptedServer: Transport {
   private let rule: Rule
   /// Headers of all of the server's own answers.
   private let headers: TransportHeaders
-  private let streams: Streams
+  private let streams: Streams?
 
   init(
     headers: TransportHeaders = [:], _ rule: @escaping Rule = { _, _ in nil },
     streams: Streams? = nil
   ) {
-    (self.headers, self.rule) = (headers, rule)
-    self.streams =
-      streams ?? { (_) throws(TransportError) in throw TransportError(.offline, "no streams") }
+    (self.headers, self.rule, self.streams) = (headers, rule, streams)
   }
 
   /// The operations that devices have sent.
@@ -63,6 +61,7 @@ final class ScriptedServer: Transport {
 
   func stream(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
     state.withLock { $0.streams += 1 }
+    guard let streams else { throw TransportError(.offline, "no streams") }
     return try streams(request)
   }
 

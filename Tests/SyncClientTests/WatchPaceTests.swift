@@ -61,17 +61,16 @@ struct WatchPaceTests {
 
   @Test("streams that are refused, reset or ended at once are tried again after pauses that grow")
   func failing() async throws {
-    let refusals: [ScriptedServer.Streams] = [
-      { (_) throws(TransportError) in
-        throw TransportError(.offline, "the connection was reset")
-      },
-      { _ in TransportStream(status: 403, headers: [:], body: .empty) },
-      { _ in
-        TransportStream(
-          status: 200, headers: ["Content-Type": "text/event-stream"], body: .empty)
-      },
-    ]
-    for streams in refusals {
+    let reset: ScriptedServer.Streams = { (_) throws(TransportError) in
+      throw TransportError(.offline, "the connection was reset")
+    }
+    let refused: ScriptedServer.Streams = { _ in
+      TransportStream(status: 403, headers: [:], body: .empty)
+    }
+    let ended: ScriptedServer.Streams = { _ in
+      TransportStream(status: 200, headers: ["Content-Type": "text/event-stream"], body: .empty)
+    }
+    for streams in [reset, refused, ended] {
       let stage = try await Stage(streams)
       for (number, pause) in Self.backOffs.enumerated() {
         try await stage.expectStreams(number + 1)
