@@ -52,9 +52,9 @@ struct ImportResult: Equatable {
     ])
   }
 
-  /// Returns the names, and `…` if there may be more.
+  /// Returns the names, and an ellipsis if there may be more.
   private static func list(_ names: [Name]) -> String {
-    let more = names.count < ImportSurvey.namedMax ? [] : ["…"]
+    let more = names.count < ImportSurvey.namedMax ? [] : [Glyphs.current.ellipsis]
     return (names.map(\.text.escapedForTerminal) + more).joined(separator: ", ")
   }
 }

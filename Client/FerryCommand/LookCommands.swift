@@ -218,11 +218,18 @@ extension ReplicaStatus {
           ? "none yet: run `ferry track`"
           : BoundedList.names(tables.map(\.text), shown: BoundedList.listed)
       ),
-      ("pending", "\(pending)"), ("to apply", "\(toApply)"),
-      ("conflicts", "\(conflicts)" + (questions > 0 ? ", \(questions) to decide" : "")),
-      ("deferred", "\(deferred)"), ("quarantined", "\(quarantined)"), ("unsent", "\(unsent)"),
-      ("buffered", "\(buffered)"),
-      ("applied", "\(cursor?.applied ?? 0) of \(head)" + (behind > 0 ? " (\(behind) behind)" : "")),
+      ("pending", pending.grouped), ("to apply", toApply.grouped),
+      (
+        "conflicts",
+        conflicts.grouped + (questions > 0 ? ", \(questions.grouped) to decide" : "")
+      ),
+      ("deferred", deferred.grouped), ("quarantined", quarantined.grouped),
+      ("unsent", unsent.grouped), ("buffered", buffered.grouped),
+      (
+        "applied",
+        "\((cursor?.applied ?? 0).grouped) of \(head.grouped)"
+          + (behind > 0 ? " (\(behind.grouped) behind)" : "")
+      ),
       ("last sync", lastSync.map { Presentation.time($0) } ?? "never"),
       ("clock", clockText),
       (

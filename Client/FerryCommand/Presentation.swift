@@ -41,6 +41,9 @@ enum Presentation {
       + "Z"
   }
 
+  /// Names that other commands take, so tables never cut them.
+  private static let identifiers: Set = ["operation", "id", "entry", "space"]
+
   /// Prints rows as a table, or as JSON lines.
   static func print(
     _ titles: [String], _ rows: [[(cell: String, json: JSONText)]], asJSON: Bool
@@ -51,7 +54,7 @@ enum Presentation {
         rows.map { row in JSONText.object(zip(titles, row).map { ($0, $1.json) }).text })
       return
     }
-    var table = TextTable(titles)
+    var table = TextTable(titles, whole: identifiers)
     for row in rows { table.append(row.map(\.cell)) }
     try output.lines(table.lines(width: Terminal.current().tableWidth))
   }

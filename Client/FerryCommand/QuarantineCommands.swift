@@ -33,7 +33,7 @@ extension FerryCommand {
           (entry.code.rawValue, .string(entry.code.rawValue)),
           (key.table.text, .string(key.table.text)), (key.record.text, .string(key.record.text)),
           (entry.holder?.text ?? "", .string(orNull: entry.holder?.text)),
-          ("\(entry.operations.count)", .int(entry.operations.count)),
+          (entry.operations.count.grouped, .int(entry.operations.count)),
           (entry.detail, .string(entry.detail)),
         ]
       }, asJSON: arguments.flag("json"))

@@ -77,7 +77,7 @@ extension FerryCommand {
       rows.append([
         (name ?? "", .string(orNull: name)),
         (status.server?.url ?? "", .string(orNull: status.server?.url)),
-        ("\(status.pending)", .int(status.pending)),
+        (status.pending.grouped, .int(status.pending)),
         (tables, .array(status.tables.map { .string($0.text) })),
       ])
     }

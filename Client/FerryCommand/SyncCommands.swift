@@ -294,5 +294,9 @@ extension SyncReport {
     ]
   }
 
-  fileprivate var text: String { summary ?? "nothing to exchange" }
+  fileprivate var text: String {
+    parts.isEmpty
+      ? "nothing to exchange"
+      : parts.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
+  }
 }

@@ -148,37 +148,36 @@ package final class ProgressBar: Sendable {
 extension ProgressBar {
   /// Returns the line for a state in at most `width` columns; pure. Notes are dropped from the end,
   /// then the bar, then the label is cut.
-  package static func render(_ state: ProgressState, width: Int) -> String {
+  package static func render(
+    _ state: ProgressState, width: Int, with glyphs: Glyphs = .current
+  ) -> String {
     let label = state.label.escapedForTerminal
     var notes = state.notes
     while true {
       let tail = notes.joined(separator: "  ")
       let room = width - label.displayWidth - tail.displayWidth - 4
       if let fraction = state.fraction {
-        if room >= 10 { return "\(label)  \(bar(fraction, columns: min(30, room)))  \(tail)" }
+        if room >= 10 { return "\(label)  \(bar(fraction, min(30, room), glyphs))  \(tail)" }
       } else if room >= 1 {
-        return "\(label)  \(spinner(state.elapsed))  \(tail)"
+        return "\(label)  \(spinner(state.elapsed, glyphs))  \(tail)"
       }
       if notes.count > 1 {
         notes.removeLast()
       } else {
         let room = width - tail.displayWidth - 2
-        guard room >= 8 else { return "\(label)  \(tail)".truncated(toWidth: width) }
-        return "\(label.truncated(toWidth: room))  \(tail)"
+        guard room >= 8 else { return "\(label)  \(tail)".truncated(toWidth: width, with: glyphs) }
+        return "\(label.truncated(toWidth: room, with: glyphs))  \(tail)"
       }
     }
   }
 
-  private static func bar(_ fraction: Double, columns: Int) -> String {
-    let eighths = Int(fraction * Double(columns * 8))
-    let full = String(repeating: "█", count: eighths / 8)
-    let part = eighths % 8 == 0 ? "" : String(BarPlot.eighths[eighths % 8 - 1])
-    let used = eighths / 8 + (part.isEmpty ? 0 : 1)
-    return full + part + String(repeating: "░", count: columns - used)
+  private static func bar(_ fraction: Double, _ columns: Int, _ glyphs: Glyphs) -> String {
+    let filled = glyphs.bar(eighths: Int(fraction * Double(columns * 8)))
+    return filled + String(repeating: glyphs.empty, count: columns - filled.count)
   }
 
-  private static func spinner(_ elapsed: Duration) -> Character {
-    let frames = Array("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+  private static func spinner(_ elapsed: Duration, _ glyphs: Glyphs) -> Character {
+    let frames = glyphs.spinner
     return frames[max(0, Int(elapsed / .milliseconds(100))) % frames.count]
   }
 }

@@ -60,7 +60,8 @@ package final class ProgressLines: Sendable {
     let count = isTooMuch ? max(1, room - 1) : states.count
     var lines = states.prefix(count).map { ProgressBar.render($0, width: width) }
     if isTooMuch, room > 1 {
-      lines.append("… and \((states.count - count).grouped) more".truncated(toWidth: width))
+      let rest = "\(Glyphs.current.ellipsis) and \((states.count - count).grouped) more"
+      lines.append(rest.truncated(toWidth: width))
     }
     return lines
   }

@@ -71,18 +71,19 @@ extension String {
     return reduce(0) { $0 + $1.displayWidth }
   }
 
-  /// Returns the string in at most `width` columns; text that does not fit ends in `…`.
-  package func truncated(toWidth width: Int) -> String {
+  /// Returns the string in at most `width` columns; text that does not fit ends in an ellipsis.
+  package func truncated(toWidth width: Int, with glyphs: Glyphs = .current) -> String {
     guard displayWidth > width else { return self }
-    guard width > 0 else { return "" }
+    let ellipsis = glyphs.ellipsis
+    guard width > ellipsis.count else { return String(ellipsis.prefix(max(0, width))) }
     var result = ""
-    var used = 1
+    var used = ellipsis.count
     for character in self {
       used += character.displayWidth
       if used > width { break }
       result.append(character)
     }
-    return result + "…"
+    return result + ellipsis
   }
 
   /// Returns the string with spaces up to `width` columns, after it or, `leading`, before it.

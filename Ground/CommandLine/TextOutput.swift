@@ -20,8 +20,13 @@ package struct TextOutput: Sendable {
 
   /// Descriptor 1.
   package static let standardOutput = TextOutput(descriptor: 1)
-  /// Descriptor 2.
-  package static let standardError = TextOutput(descriptor: 2)
+  /// Descriptor 2, for messages: with the characters of the locale.
+  package static let standardError = {
+    let plain = TextOutput(descriptor: 2)
+    return TextOutput { (text: String) throws(OutputError) in
+      try plain.write(text.drawn(with: .current))
+    }
+  }()
 
   /// Writes the text as it is.
   package func write(_ text: String) throws(OutputError) { try sink(text) }

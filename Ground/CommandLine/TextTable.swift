@@ -1,5 +1,5 @@
 /// Rows in aligned columns. Cells may contain anything: control characters are escaped, wide
-/// characters are measured, and text that does not fit ends in `…`.
+/// characters are measured, and text that does not fit ends in an ellipsis.
 package struct TextTable: Sendable, Equatable {
   /// A column.
   package struct Column: Sendable, Equatable {
@@ -17,12 +17,18 @@ package struct TextTable: Sendable, Equatable {
     package var alignment: Alignment
     /// Columns at most; `nil` for as many as there are.
     package var widthMax: Int?
+    /// Whether its cells are never cut to fit into a terminal, such as identifiers to be copied.
+    package var isWhole: Bool
 
     /// Creates a column; see the properties.
-    package init(_ title: String, _ alignment: Alignment = .automatic, widthMax: Int? = nil) {
+    package init(
+      _ title: String, _ alignment: Alignment = .automatic, widthMax: Int? = nil,
+      isWhole: Bool = false
+    ) {
       self.title = title
       self.alignment = alignment
       self.widthMax = widthMax
+      self.isWhole = isWhole
     }
   }
 
@@ -40,8 +46,10 @@ package struct TextTable: Sendable, Equatable {
   }
 
   /// Creates a table without rows whose columns align themselves.
-  package init(_ titles: [String]) {
-    self.init(titles.map { Column($0) })
+  ///
+  /// - Parameter whole: The titles of columns that are never cut.
+  package init(_ titles: [String], whole: Set<String> = []) {
+    self.init(titles.map { Column($0, isWhole: whole.contains($0)) })
   }
 
   /// Rows added so far.
@@ -56,19 +64,23 @@ package struct TextTable: Sendable, Equatable {
 
   /// Returns title, rule and rows, without spaces at their ends.
   ///
-  /// - Parameter width: Columns to fit into, by cutting the widest columns; `nil` cuts none.
-  package func lines(width: Int? = nil) -> [String] {
+  /// - Parameters:
+  ///   - width: Columns to fit into, by cutting the widest columns; `nil` cuts none. Whole columns
+  ///     stay, and lines become longer if the others cannot give enough.
+  ///   - glyphs: The characters to draw with.
+  package func lines(width: Int? = nil, with glyphs: Glyphs = .current) -> [String] {
     let titles = columns.map(\.title.escapedForTerminal)
     let widths = fittedWidths(titles: titles, width: width)
     let isRight = columns.indices.map(isRightAligned)
     func line(_ cells: [String]) -> String {
       let padded = cells.indices.map { index in
-        cells[index].truncated(toWidth: widths[index])
+        cells[index].truncated(toWidth: widths[index], with: glyphs)
           .padded(toWidth: widths[index], leading: isRight[index])
       }
       return padded.joined(separator: Self.separator).trimmingTrailingSpaces
     }
-    let rule = widths.map { String(repeating: "─", count: $0) }.joined(separator: Self.separator)
+    let rule = widths.map { String(repeating: glyphs.rule, count: $0) }
+      .joined(separator: Self.separator)
     return [line(titles), rule] + rows.map(line)
   }
 
@@ -80,11 +92,12 @@ package struct TextTable: Sendable, Equatable {
     }
     guard let width else { return widths }
     var excess = widths.reduce(0, +) + Self.separator.count * (widths.count - 1) - width
-    while excess > 0, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }),
+    let shrinking = widths.indices.filter { !columns[$0].isWhole }
+    while excess > 0, let widest = shrinking.max(by: { widths[$0] < widths[$1] }),
       widths[widest] > Self.widthMin
     {
       // Down to the second widest in one step, so that a megabyte in a cell costs no time.
-      let others = widths.indices.filter { $0 != widest }.map { widths[$0] }.max() ?? 0
+      let others = shrinking.filter { $0 != widest }.map { widths[$0] }.max() ?? 0
       let step = min(excess, max(1, widths[widest] - max(others, Self.widthMin)))
       widths[widest] -= step
       excess -= step

@@ -20,8 +20,8 @@ extension SpaceCommands {
       var table = TextTable(["USER", "RECORDS", "BYTES", "DEVICES", "BUFFERED", "WRITTEN TODAY"])
       for (principal, usage) in rows {
         table.append([
-          principal.isEmpty ? "(all)" : principal, String(usage.records), String(usage.bytes),
-          String(usage.devices), String(usage.packets), String(usage.written),
+          principal.isEmpty ? "(all)" : principal, usage.records.grouped, usage.bytes.grouped,
+          usage.devices.grouped, usage.packets.grouped, usage.written.grouped,
         ])
       }
       try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))

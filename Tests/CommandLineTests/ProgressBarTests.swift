@@ -52,7 +52,7 @@ struct ProgressBarTests {
       ),
     ])
   func renders(state: ProgressState, width: Int, line: String) {
-    #expect(ProgressBar.render(state, width: width) == line)
+    #expect(ProgressBar.render(state, width: width, with: .unicode) == line)
     #expect(line.displayWidth <= width)
   }
 

@@ -16,12 +16,12 @@ struct TextTableTests {
 
   @Test("text is cut between characters and never exceeds the width")
   func truncation() {
-    #expect("abcdef".truncated(toWidth: 6) == "abcdef")
-    #expect("abcdef".truncated(toWidth: 5) == "abcd…")
-    #expect("東京都庁".truncated(toWidth: 6) == "東京…")
-    #expect("👩‍👩‍👧👩‍👩‍👧".truncated(toWidth: 3) == "👩‍👩‍👧…")
-    #expect("abc".truncated(toWidth: 1) == "…")
-    #expect("abc".truncated(toWidth: 0) == "")
+    #expect("abcdef".truncated(toWidth: 6, with: .unicode) == "abcdef")
+    #expect("abcdef".truncated(toWidth: 5, with: .unicode) == "abcd…")
+    #expect("東京都庁".truncated(toWidth: 6, with: .unicode) == "東京…")
+    #expect("👩‍👩‍👧👩‍👩‍👧".truncated(toWidth: 3, with: .unicode) == "👩‍👩‍👧…")
+    #expect("abc".truncated(toWidth: 1, with: .unicode) == "…")
+    #expect("abc".truncated(toWidth: 0, with: .unicode) == "")
   }
 
   @Test("control characters are spelled out, so that data cannot control the terminal")
@@ -39,7 +39,7 @@ struct TextTableTests {
     table.append(["🚢\u{1B}[0m", "", "100%"])
     #expect(table.count == 3)
     #expect(
-      table.lines() == [
+      table.lines(with: .unicode) == [
         "name         count  share  mixed",
         "───────────  ─────  ─────  ─────",
         "Zürich           7   1.5%  1",
@@ -53,18 +53,18 @@ struct TextTableTests {
     var table = TextTable(["id", "title", "note"])
     table.append(["1", String(repeating: "long title ", count: 1000), "short note"])
     table.append(["22", "東京東京東京東京東京東京東京東京", "x"])
-    let widths = table.lines(width: width).map(\.displayWidth)
+    let widths = table.lines(width: width, with: .unicode).map(\.displayWidth)
     #expect(widths.allSatisfy { $0 <= width })
     #expect(widths.contains(width))
-    #expect(table.lines(width: width)[2].contains("…"))
+    #expect(table.lines(width: width, with: .unicode)[2].contains("…"))
   }
 
   @Test("a column can have its own width and alignment")
   func columns() {
     var table = TextTable([.init("a", .right), .init("b", .left, widthMax: 5)])
     table.append(["x", "1234567"])
-    #expect(table.lines() == ["a  b", "─  ─────", "x  1234…"])
-    #expect(TextTable(["a"]).lines() == ["a", "─"])
+    #expect(table.lines(with: .unicode) == ["a  b", "─  ─────", "x  1234…"])
+    #expect(TextTable(["a"]).lines(with: .unicode) == ["a", "─"])
   }
 
   @Test("bars share one scale and are drawn in eighths")
@@ -74,9 +74,9 @@ struct TextTableTests {
       .init("none", 0), .init("lost", .nan, note: "-"),
     ])
     #expect(
-      plot.lines(width: 21) == [
+      plot.lines(width: 21, with: .unicode) == [
         "push ██████████ 100/s", "pull █████ 50/s", "idle ▏", "none ", "lost  -",
       ])
-    #expect(BarPlot([]).lines() == [])
+    #expect(BarPlot([]).lines(with: .unicode) == [])
   }
 }

@@ -32,6 +32,21 @@ struct MissionMishapTests {
     #expect(try await device.manager.verify(mission("m")).isIntact)
   }
 
+  @Test("damage that a check found is shown, and the next download repairs it")
+  func downloadAfterCheck() async throws {
+    publish("m")
+    let device = try await Device(shelf)
+    try await device.download("m")
+    let path = try await device.manager.path(mission("m")) + "/media/b.bin"
+    try FileManager.default.removeItem(atPath: path)
+    #expect(try await !device.manager.verify(mission("m")).isIntact)
+    #expect(try await device.manager.mission(mission("m")).reason?.kind == .damaged)
+    try await device.download("m")
+    #expect(try await device.read("media/b.bin", in: "m") == large)
+    #expect(try await device.manager.mission(mission("m")).reason == nil)
+    #expect(try await device.manager.verify(mission("m")).isIntact)
+  }
+
   @Test("a copy of the content is accepted in place of a link to it")
   func copiedFile() async throws {
     publish("m")

@@ -154,7 +154,7 @@ struct MirrorGroupTests {
     let verified = try await stage.mirror(["verify", "all"]).output
     for shown in ["a/b", "NULL", ""] {
       #expect(
-        verified.contains("tasks: 1 rows do not travel: no mirror has account \(shown)\n"),
+        verified.contains("tasks: 1 row does not travel: no mirror has account \(shown)\n"),
         "\(verified)")
     }
     // The same command forgets a value that no row has any more.

@@ -32,7 +32,7 @@ struct ShellCommandTests {
     #expect(unnamed.error.contains("no bundle was named"))
     let board = Self.root.appending(path: "Examples/Board/app").path
     let grant = try await ferry("shell", board, "--grant", "data.*", at: folder)
-    #expect(grant.error.contains("“data.*” names no service"))
+    #expect(grant.error.contains("'data.*' names no service"))
     let origin = try await ferry("shell", board, "--origin", "example.org", at: folder)
     #expect(origin.error.contains("is no server"))
     // A path would limit nothing.
@@ -40,7 +40,7 @@ struct ShellCommandTests {
       "shell", board, "--origin", "https://a.example/b", "--window", at: folder)
     #expect(path.error.contains("is no server"))
     let unknown = try await ferry("shell", board, "--grant", "dota", "--window", at: folder)
-    #expect(unknown.error.contains("there is no service “dota”"))
+    #expect(unknown.error.contains("there is no service 'dota'"))
     let replica = try await ferry("shell", board, "--grant", "data", at: folder)
     #expect(replica.error.contains("there is no replica"))
   }

@@ -209,7 +209,7 @@ extension FerryCommand {
     let text = try arguments.string("NAME")
     guard let name = BundleName(text) else {
       throw UsageError(
-        .invalidValue, "“\(text)” is not a bundle's name",
+        .invalidValue, "'\(text)' is not a bundle's name",
         why: "it has 1 to 64 characters of a–z 0–9 _ -, the first a letter or digit",
         next: "`ferry bundle list` lists the names")
     }
@@ -224,7 +224,7 @@ extension FerryCommand {
 
   private static func notAVersion(_ text: String, _ option: String) -> UsageError {
     UsageError(
-      .invalidValue, "“\(text)” is not a version", why: "a version has 1 to 4 numbers with dots",
+      .invalidValue, "'\(text)' is not a version", why: "a version has 1 to 4 numbers with dots",
       next: "write 1.2 for \(option)")
   }
 

@@ -42,7 +42,9 @@ enum BundlePresentation {
   }
 
   private static func table(_ versions: [BundleStatus]) -> [String] {
-    var table = TextTable(["bundle", "version", "state", "offered to", "shell", "size", "title"])
+    var table = TextTable(
+      ["bundle", "version", "state", "offered to", "shell", "size", "title"],
+      whole: ["bundle", "version"])
     for version in versions {
       table.append([
         version.id.name.value, version.id.version.description, version.state,

@@ -190,7 +190,7 @@ extension FerryCommand {
     guard let text = arguments.stringIfPresent("sha256") else { return nil }
     guard let hash = ContentHash(text.lowercasedASCII) else {
       throw UsageError(
-        .invalidValue, "“\(text)” is no checksum", why: "a SHA-256 has 64 hexadecimal digits",
+        .invalidValue, "'\(text)' is no checksum", why: "a SHA-256 has 64 hexadecimal digits",
         next: "`sha256sum FILE` prints the checksum of a file")
     }
     return hash

@@ -7,7 +7,7 @@ enum FilePresentation {
     let output = TextOutput.standardOutput
     if asJSON { return try output.lines(files.map { json($0).text }) }
     if files.isEmpty { return try output.line("there is no such file in the store") }
-    var table = TextTable(["key", "size", "stored", "sha256"])
+    var table = TextTable(["key", "size", "stored", "sha256"], whole: ["key"])
     for file in files {
       table.append([
         file.key, ByteSize(bytes: Int(file.size)).text, Presentation.time(file.storedAt),

@@ -109,28 +109,38 @@ private struct DownloadTask {
     self.arguments = arguments
     let url = try arguments.string("URL")
     self.url = url
-    let isWeb = ["http://", "https://"].contains { url.lowercasedASCII.begins(with: $0) }
-    guard isWeb else {
+    guard Self.isWeb(url) else {
       throw UsageError(
-        .invalidValue, "“\(url)” is not a web address", why: "it has no http:// or https://",
+        .invalidValue, "'\(url)' is not a web address", why: "it has no http:// or https://",
         next: "give the whole address")
     }
     do throws(TransportError) { _ = try RequestAddress(url) } catch {
       throw UsageError(
-        .invalidValue, "“\(url)” is not a web address", why: error.message,
+        .invalidValue, "'\(url)' is not a web address", why: error.message,
         next: "give the whole address, with blanks as %20")
     }
     if let text = arguments.stringIfPresent("sha256") {
       guard let hash = ContentHash(text.lowercasedASCII) else {
         throw UsageError(
-          .invalidValue, "“\(text)” is not a SHA-256", why: "it has 64 hexadecimal digits",
+          .invalidValue, "'\(text)' is not a SHA-256", why: "it has 64 hexadecimal digits",
           next: "give the checksum that the file's publisher names")
       }
       self.hash = hash
     } else {
       hash = nil
     }
-    path = Self.path(arguments.stringIfPresent("PATH"), url)
+    let given = arguments.stringIfPresent("PATH")
+    if let given, Self.isWeb(given) {
+      throw UsageError(
+        .unexpectedValue, "'\(given)' is a second address", why: "one command downloads one file",
+        next: "run `ferry download` for each address; a file with such a name is ./\(given)")
+    }
+    path = Self.path(given, url)
+  }
+
+  private static func isWeb(_ text: String) -> Bool {
+    let start = text.utf8.prefix(8).map { $0 | 0x20 }
+    return start.starts(with: "http://".utf8) || start.starts(with: "https://".utf8)
   }
 
   /// Returns the absolute path of the file.

@@ -207,7 +207,7 @@ extension FerryCommand {
     if let text = arguments.stringIfPresent("KEY") {
       guard let key = Data(base64Encoded: text), key.count == 32 else {
         throw UsageError(
-          .invalidValue, "“\(text)” is not a key", why: "a public key of Ed25519 has 32 bytes",
+          .invalidValue, "'\(text)' is not a key", why: "a public key of Ed25519 has 32 bytes",
           next: "give the key that `ferryd mission key` prints")
       }
       try await manager.trust(Array(key))
@@ -254,7 +254,7 @@ extension FerryCommand {
   static func missionID(_ text: String) throws -> MissionID {
     guard let id = MissionID(text) else {
       throw UsageError(
-        .invalidValue, "“\(text)” is not a mission's identifier",
+        .invalidValue, "'\(text)' is not a mission's identifier",
         why: "it has letters, digits, dots, dashes and underscores, 128 at most",
         next: "`ferry mission list` lists the identifiers")
     }

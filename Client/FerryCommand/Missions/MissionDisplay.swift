@@ -100,7 +100,7 @@ extension ItemProgress {
   /// The path, or the end of a long one, which distinguishes items of one folder.
   fileprivate var shortPath: String {
     guard path.displayWidth > 40, let name = path.words(at: "/").last else { return path }
-    return "…/\(name)"
+    return "\(Glyphs.current.ellipsis)/\(name)"
   }
 }
 

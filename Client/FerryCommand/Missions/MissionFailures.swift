@@ -118,9 +118,11 @@ struct MissionEndings {
     if asJSON {
       try output.lines(missions.map { MissionPresentation.json($0).text })
     } else {
-      try output.lines(missions.filter { $0.state == .done }.map(Self.line))
+      try output.lines(missions.filter { $0.state == .done && $0.reason == nil }.map(Self.line))
     }
-    let failures = missions.filter { $0.state != .done && $0.state != .paused }
+    let failures = missions.filter {
+      $0.state != .paused && ($0.state != .done || $0.reason != nil)
+    }
     let rested = missions.filter { $0.state == .paused }
     for mission in rested where mission.reason == nil {
       try TextOutput.standardError.line("ferry: mission \(mission.id) is paused")
@@ -152,7 +154,7 @@ struct MissionEndings {
 
   private static func line(_ mission: MissionStatus) -> String {
     let size = ByteSize(bytes: Int(mission.bytesTotal)).text
-    let title = mission.title.isEmpty ? "" : ", “\(mission.title)”"
+    let title = mission.title.isEmpty ? "" : ", \"\(mission.title)\""
     return "mission \(mission.id)\(title): version \(mission.version) is complete, "
       .escapedForTerminal + "\(mission.items.counted("file")), \(size)"
   }

@@ -11,9 +11,10 @@ enum MissionPresentation {
     let output = TextOutput.standardOutput
     if asJSON { return try output.lines(missions.map { json($0).text }) }
     guard !missions.isEmpty else { return try output.line(none) }
-    var table = TextTable([
-      "mission", "state", "here", "published", "items", "size", "title",
-    ])
+    var table = TextTable(
+      [
+        "mission", "state", "here", "published", "items", "size", "title",
+      ], whole: ["mission"])
     for mission in missions {
       table.append([
         mission.id.value, stateCell(mission), mission.activeVersion.map { "\($0)" } ?? "",
@@ -55,7 +56,8 @@ enum MissionPresentation {
     if let version = mission.activeVersion { lines.append("here: version \(version)") }
     if items.isEmpty, mission.items > 0 {
       lines.append(
-        "size: \(ByteSize(bytes: Int(mission.bytesTotal)).text) in \(mission.items) items")
+        "size: \(ByteSize(bytes: Int(mission.bytesTotal)).text) in \(Int(mission.items).counted("item"))"
+      )
     }
     try output.lines(lines.map(\.escapedForTerminal))
     guard !items.isEmpty else { return }

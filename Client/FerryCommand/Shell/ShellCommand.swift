@@ -13,7 +13,8 @@ extension FerryCommand {
       get nothing.
 
       The name of a bundle that the space publishes shows the version in use on this device (`ferry \
-      bundle fetch`). With --sync, later versions are fetched, and show with the next page load.
+      bundle fetch`). With --sync, later versions are fetched, and show with the next page load. If \
+      a folder here has the name of such a bundle, write ./NAME or --published.
 
       A page may use a service that its bundle declares and --grant names: data.query, or data \
       for all of a group. The groups are data (tables of the replica), missions, net (requests to \
@@ -39,6 +40,7 @@ extension FerryCommand {
     ],
     flags: [
       allowPrivateAddresses, FlagSpec("sync", help: "Sync continuously while the page is open."),
+      FlagSpec("published", help: "Show the space's bundle, although a folder has its name."),
       FlagSpec("no-open", help: "Print the address, and open no browser."),
       FlagSpec("window", help: "Open a window of its own instead of a browser; see `make window`."),
       FlagSpec("declarations", help: "Print the TypeScript declarations of ferry.js, and end."),
@@ -64,19 +66,31 @@ extension FerryCommand {
         next: "name its folder, or a published bundle: `ferry shell DIR`", status: .usage,
         code: "no_bundle")
     }
-    guard !FileAccess.exists(path), let name = BundleName(path),
-      FileAccess.exists(try arguments.string("replica"))
-    else {
+    let isFolder = FileAccess.exists(path)
+    guard let name = BundleName(path), FileAccess.exists(try arguments.string("replica")) else {
       return try await ShellRun(arguments).show(bundle(at: path, arguments))
     }
     let replica = try await open(arguments)
     let manager = try await missions(of: replica, arguments)
     let bundles = try await replica.bundles(missions: manager)
+    if isFolder, !arguments.flag("published") {
+      guard try await bundles.versions(of: name).isEmpty else { throw ambiguity(name) }
+      await manager.close()
+      return try await ShellRun(arguments).show(bundle(at: path, arguments))
+    }
     return try await ShellRun(arguments, on: replica, with: manager).show(
       PublishedBundle(name, in: bundles)
     ) {
       _ = try? await bundles.update(name)
     }
+  }
+
+  private static func ambiguity(_ name: BundleName) -> UsageError {
+    UsageError(
+      .invalidValue, "\(name) is a folder here, and a bundle of the space",
+      why: "both could be meant",
+      next: "`ferry shell ./\(name)` shows the folder, `ferry shell --published \(name)` the bundle"
+    )
   }
 
   /// Returns the source of a folder, after a first look at it.

@@ -20,7 +20,7 @@ struct ShellRun {
     granted = try arguments.strings("grant").map { text in
       guard let pattern = ServicePattern(text) else {
         throw CommandFailure(
-          "“\(text)” names no service",
+          "'\(text)' names no service",
           why: "a service is named like data.query, a group like data",
           next: "correct --grant", status: .usage, code: "bad_grant")
       }
@@ -38,7 +38,7 @@ struct ShellRun {
     let registry = ServiceRegistry(try await services(replica), granting: granted)
     if let pattern = registry.unknownGrants.first {
       throw CommandFailure(
-        "there is no service “\(pattern)”",
+        "there is no service '\(pattern)'",
         why: "the groups are data, missions, net and device",
         next: "correct --grant; Documentation/shell.md lists the services", status: .usage,
         code: "bad_grant")
@@ -109,7 +109,7 @@ struct ShellRun {
     let data = DataServices(replica, tables: tables.isEmpty ? nil : tables.map { Name($0) })
     if let table = try await data.absentTables().first {
       throw CommandFailure(
-        "there is no table “\(table)”",
+        "there is no table '\(table)'",
         why: "--table names a table of the replica, and none of Ferry's own",
         next: "correct --table; .tables in `ferry sql` lists the tables",
         status: .usage, code: "no_table")
@@ -138,7 +138,7 @@ struct ShellRun {
     let origins = arguments.strings("origin")
     for origin in origins where !NetworkServices.isOrigin(origin) {
       throw CommandFailure(
-        "“\(origin)” is no server", why: "--origin has a scheme, a host and perhaps a port",
+        "'\(origin)' is no server", why: "--origin has a scheme, a host and perhaps a port",
         next: "write it like https://api.example.org", status: .usage, code: "bad_origin")
     }
     return origins

@@ -148,7 +148,10 @@ extension MissionManager {
     let plan = BundlePlan(manifest, as: row.version)
     report.fault = try await files.fault(in: plan)
     watching?(report)
-    guard isRepaired, !report.isIntact else { return report }
+    guard isRepaired, !report.isIntact else {
+      try await record(report, of: row)
+      return report
+    }
     for item in manifest.items where damaged.remove(item.hash) != nil {
       try await store.removeObject(item.hash)
       try await files.removeObject(item.hash)
@@ -157,7 +160,19 @@ extension MissionManager {
     }
     try await files.repair(plan)
     report.isRepaired = true
+    try await record(report, of: row)
     return report
+  }
+
+  /// Keeps the damage as the version's reason, so that a download repairs it; or removes it.
+  private func record(
+    _ report: MissionVerification, of row: MissionRow
+  ) async throws(MissionError) {
+    let isSound = report.isIntact || report.isRepaired
+    guard isSound == row.isDamaged else { return }
+    let item = report.damaged.first ?? report.fault?.item
+    let reason = MissionError(.damaged, item: item, "its files differ from the downloaded ones")
+    try await store.setDamage(isSound ? nil : reason, of: row.version)
   }
 
   // MARK: Removing

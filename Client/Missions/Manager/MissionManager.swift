@@ -121,7 +121,8 @@ public actor MissionManager {
   /// Requests missions in the catalogue's versions, with those that come first (SPEC.md §21).
   ///
   /// Returns as soon as they are in the queue; `waitUntilIdle(_:)` waits for the end. A paused
-  /// mission continues; a mission that is here already stays unchanged.
+  /// mission continues; a mission that is here already stays unchanged, but for damage that
+  /// `verify(_:)` found: it is repaired.
   ///
   /// - Throws: ``MissionError/Kind/notFound``, ``MissionError/Kind/dependency``; then none is
   ///   requested.
@@ -141,8 +142,10 @@ public actor MissionManager {
     var records: [MissionID: MissionRecord] = [:]
     for record in try await catalogue.missions() { records[record.id] = record }
     var here: [MissionID: HeldVersion] = [:]
+    var damaged: [MissionID] = []
     for row in try await store.missions() where row.isActive {
       here[row.record.id] = HeldVersion(row.record)
+      if row.isDamaged, ids.contains(row.record.id) { damaged.append(row.record.id) }
     }
     let wanted = try MissionRequest.plan(
       ids, catalogue: records, here: here, isPartial: isPartial)
@@ -163,6 +166,10 @@ public actor MissionManager {
     await handle(.asked(entries))
     // Paused missions are requested as well.
     for entry in entries where queue[entry.id]?.state == .paused { await handle(.resume(entry.id)) }
+    for id in damaged where !wanted.contains(where: { $0.id == id }) {
+      // Its state keeps the reason if it cannot be repaired; the others go on.
+      _ = try? await verify(id, repairing: true)
+    }
   }
 
   /// Pauses a mission and keeps its fetched parts (SPEC.md §21). Also if another process fetches

@@ -37,6 +37,11 @@ public protocol MissionStore: Sendable {
   /// Marks a version as complete and puts it in use. Its content is on the disk before this call.
   func complete(_ version: MissionVersion, at: Int64) async throws(MissionError)
 
+  /// Stores the damage that a check of a complete version found; `nil` removes it.
+  func setDamage(
+    _ damage: MissionError?, of version: MissionVersion
+  ) async throws(MissionError)
+
   /// Removes a version's rows, and stores its end if `ending` is given. Removes and returns the
   /// content that no other row refers to.
   func remove(
@@ -133,7 +138,7 @@ public struct MissionRow: Sendable, Equatable {
   /// The catalogue's record at the time of the request.
   public var record: MissionRecord
   public var state: MissionState
-  /// The reason why it waits or is paused.
+  /// The reason why it waits or is paused; of a complete version, the damage that was found.
   public var reason: MissionError?
   /// Whether all of it is here and passed its check.
   public var isComplete: Bool
@@ -154,6 +159,9 @@ public struct MissionRow: Sendable, Equatable {
 
   /// The version, by its name on this device.
   public var version: MissionVersion { MissionVersion(record.id, alias ?? record.version) }
+
+  /// Whether a check found its content damaged, and nothing has repaired it since.
+  var isDamaged: Bool { isComplete && reason?.kind == .damaged }
 }
 
 /// An item of a version (SPEC.md §19).

@@ -111,6 +111,18 @@ extension SQLiteMissionStore {
     }
   }
 
+  public func setDamage(
+    _ damage: MissionError?, of version: MissionVersion
+  ) async throws(MissionError) {
+    try await write { connection in
+      try connection.run(
+        """
+        UPDATE missions SET kind = ?3, item = ?4, message = ?5
+        WHERE mission = ?1 AND version = ?2 AND complete = 1
+        """, version, damage?.kind.rawValue, damage?.item, damage?.message)
+    }
+  }
+
   // MARK: Manifests
 
   public func setManifest(

@@ -36,14 +36,19 @@ public struct SyncReport: Sendable, Equatable {
 
   /// A summary in one line; `nil` if the sync changed nothing.
   public var summary: String? {
+    parts.isEmpty ? nil : parts.map { "\($0.count) \($0.name)" }.joined(separator: ", ")
+  }
+
+  /// The counts above zero, with their names.
+  package var parts: [(count: Int, name: String)] {
     let parts = [
       (pushed, "pushed"), (pulled, "pulled"), (duplicates, "known already"),
       (recorded, "found in migrated tables"),
       (buffered, "buffered by the server"), (refused, "deferred"),
       (quarantined, "quarantined"), (left, "left for the next sync"),
       (conflicts, conflicts == 1 ? "conflict resolved" : "conflicts resolved"),
-    ].filter { $0.0 > 0 }
-    return parts.isEmpty ? nil : parts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+    ]
+    return parts.filter { $0.0 > 0 }
   }
 }
 

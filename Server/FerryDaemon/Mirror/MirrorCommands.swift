@@ -361,7 +361,8 @@ extension Mirror.Difference {
 
 extension UnclaimedRows {
   var text: String {
-    "\(table): \(count) rows do not travel: no mirror has \(column) \(value ?? "NULL")"
+    "\(table): \(count.counted("row")) \(count == 1 ? "does" : "do") not travel: "
+      + "no mirror has \(column) \(value ?? "NULL")"
   }
 
   var json: JSONText {

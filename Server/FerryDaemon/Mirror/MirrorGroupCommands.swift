@@ -127,7 +127,7 @@ extension MirrorCommands {
       for mirror in mirrors {
         guard let status = try? mirror.value.get() else { continue }
         table.append([
-          mirror.name, status.space, "\(status.applied) of \(status.head)",
+          mirror.name, status.space, "\(status.applied.grouped) of \(status.head.grouped)",
           "\(status.adopted.reduce(0) { $0 + $1.rows })", "\(status.captured)",
           "\(status.deferred.count)", "\(status.unsentCount)",
         ])
@@ -198,7 +198,7 @@ extension MirrorCommands {
 
   /// Returns the last line of `verify`.
   static func verdict(_ count: Int, isRepaired: Bool) -> String {
-    (count == 1 ? "1 row differs" : "\(count) rows differ")
+    (count == 1 ? "1 row differs" : "\(count.grouped) rows differ")
       + (isRepaired && count > 0 ? "; repaired" : "")
   }
 }

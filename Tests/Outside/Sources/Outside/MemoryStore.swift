@@ -50,6 +50,11 @@ actor MemoryStore: MissionStore {
     return true
   }
 
+  func setDamage(_ damage: MissionError?, of version: MissionVersion) {
+    guard let place = place(version), kept[place].row.isComplete else { return }
+    kept[place].row.reason = damage
+  }
+
   func setProgress(bytesDone: Int64, itemsDone: Int64, of version: MissionVersion) {
     guard let place = place(version) else { return }
     (kept[place].row.bytesDone, kept[place].row.itemsDone) = (bytesDone, itemsDone)
