@@ -98,6 +98,12 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "not found", why: what, next: "list the existing entries, and name one of them",
         code: "not_found")
+    case .database(let message, let code)
+    where code & 0xFF == 1 && message.utf8.starts(with: "ferry: ".utf8):
+      CommandFailure(
+        "this change cannot be recorded", why: String(message.utf8.dropFirst(7)) ?? message,
+        next: "correct it and try again; nothing of the transaction was stored",
+        code: "sqlite_1")
     case .database(let message, let code):
       CommandFailure(
         "SQLite reports an error", why: message,

@@ -36,7 +36,7 @@ extension FerryCommand {
     ]
   ) { arguments in
     let url = try arguments.string("server")
-    guard url.begins(with: "http://") || url.begins(with: "https://") else {
+    guard WebAddress.isOne(url) else {
       throw CommandFailure(
         "--server is not a web address", why: "'\(url)' has no http:// or https://",
         next: "write it as http://HOST:PORT", status: .usage, code: "bad_server")

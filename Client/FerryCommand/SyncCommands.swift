@@ -110,7 +110,8 @@ extension FerryCommand {
     }
     let progress = ProgressBar("syncing", unit: .items("changes"))
     let results = try await all(replica) {
-      progress.update(completed: Int64($0.completed), total: Int64($0.total))
+      progress.update(
+        $0.phase.rawValue, completed: Int64($0.completed), total: Int64($0.total))
     }
     progress.finish()
     var status = ExitStatus.done
@@ -149,7 +150,8 @@ extension FerryCommand {
     let report: SyncReport
     do {
       report = try await work(replica) {
-        progress.update(completed: Int64($0.completed), total: Int64($0.total))
+        progress.update(
+          $0.phase.rawValue, completed: Int64($0.completed), total: Int64($0.total))
       }
     } catch {
       progress.finish()

@@ -17,6 +17,8 @@ package final class ProgressBar: Sendable {
   private struct Shown {
     var state: ProgressState
     var lastDraw: ContinuousClock.Instant?
+    /// When the current part of the work began.
+    var start: ContinuousClock.Instant
     /// The time of the last update of `state.rate`, and the amount that was done by then.
     var measured: (at: ContinuousClock.Instant, completed: Int64)
     /// The time of the last progress.
@@ -30,7 +32,6 @@ package final class ProgressBar: Sendable {
   private let width: Int
   private let interval: Duration
   private let now: @Sendable () -> ContinuousClock.Instant
-  private let start: ContinuousClock.Instant
   private let shown: Mutex<Shown>
 
   /// Starts the clock; draws nothing before the first update.
@@ -51,21 +52,30 @@ package final class ProgressBar: Sendable {
     self.width = terminal.width - 1
     self.interval = interval
     self.now = now
-    self.start = now()
+    let start = now()
     let state = ProgressState(label: label, unit: unit, total: total)
-    shown = Mutex(Shown(state: state, measured: (start, 0), lastChange: start))
+    shown = Mutex(Shown(state: state, start: start, measured: (start, 0), lastChange: start))
   }
 
   /// Adds to the amount that is done.
   package func advance(by amount: Int64 = 1) {
-    change { $0.completed += amount }
+    change { shown, _ in shown.state.completed += amount }
   }
 
   /// Sets the amount that is done and, if given, the total.
-  package func update(completed: Int64, total: Int64? = nil) {
-    change { state in
-      state.completed = completed
-      if let total { state.total = total }
+  ///
+  /// - Parameter label: the current part of the work; another one than before starts at 0.
+  package func update(_ label: String? = nil, completed: Int64, total: Int64? = nil) {
+    change { shown, instant in
+      if let label, label != shown.state.label {
+        shown.state.label = label
+        shown.state.rate = nil
+        shown.start = instant
+        shown.measured = (instant, completed)
+        shown.lastDraw = nil
+      }
+      shown.state.completed = completed
+      if let total { shown.state.total = total }
     }
   }
 
@@ -78,7 +88,7 @@ package final class ProgressBar: Sendable {
       let span = shown.lastChange.duration(to: instant)
       guard !shown.isFinished, span >= silence else { return }
       var state = shown.state
-      (state.elapsed, state.rate) = (start.duration(to: instant), nil)
+      (state.elapsed, state.rate) = (shown.start.duration(to: instant), nil)
       state.label += ": waiting for \(what), \(span.clockText)"
       draw(state, &shown)
     }
@@ -103,21 +113,21 @@ package final class ProgressBar: Sendable {
       case .clear:
         if shown.isVisible { try? output.write("\r\u{1B}[K") }
       case .leave:
-        shown.state.elapsed = start.duration(to: now())
+        shown.state.elapsed = shown.start.duration(to: now())
         shown.state.rate = shown.state.averageRate
         draw(shown.state, &shown, ending: "\n")
       }
     }
   }
 
-  private func change(_ body: (inout ProgressState) -> Void) {
+  private func change(_ body: (inout Shown, ContinuousClock.Instant) -> Void) {
     guard isEnabled else { return }
     shown.withLock { shown in
       guard !shown.isFinished else { return }
-      body(&shown.state)
       let instant = now()
+      body(&shown, instant)
       shown.lastChange = instant
-      shown.state.elapsed = start.duration(to: instant)
+      shown.state.elapsed = shown.start.duration(to: instant)
       if let last = shown.lastDraw, last.duration(to: instant) < interval { return }
       shown.lastDraw = instant
       measure(&shown, at: instant)

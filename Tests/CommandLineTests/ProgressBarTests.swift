@@ -95,6 +95,23 @@ struct ProgressBarTests {
     #expect(collected.all.count == count)
   }
 
+  @Test("another part of the work starts at 0, with a rate of its own")
+  func parts() {
+    let (collected, clock) = (Collected(), HandClock())
+    let bar = ProgressBar(
+      "sync", unit: .items("rows"), terminal: Terminal(isErrorTerminal: true, width: 70),
+      output: collected.output, now: { clock.now })
+    clock.move(by: .seconds(1))
+    bar.update("pulling", completed: 100, total: 100)
+    #expect(collected.all.last?.contains("pulling  ") == true)
+    clock.move(by: .milliseconds(1))
+    bar.update("applying", completed: 20, total: 100)
+    #expect(collected.all.last?.contains("applying  ") == true)
+    clock.move(by: .seconds(1))
+    bar.update("applying", completed: 50, total: 100)
+    #expect(collected.all.last?.contains("50%  50/100 rows  30/s  0:02 left") == true)
+  }
+
   @Test("the rate is the average at first, and follows the current rate later")
   func rate() {
     let (collected, clock) = (Collected(), HandClock())

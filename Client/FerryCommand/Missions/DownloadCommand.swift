@@ -109,7 +109,7 @@ private struct DownloadTask {
     self.arguments = arguments
     let url = try arguments.string("URL")
     self.url = url
-    guard Self.isWeb(url) else {
+    guard WebAddress.isOne(url) else {
       throw UsageError(
         .invalidValue, "'\(url)' is not a web address", why: "it has no http:// or https://",
         next: "give the whole address")
@@ -130,17 +130,12 @@ private struct DownloadTask {
       hash = nil
     }
     let given = arguments.stringIfPresent("PATH")
-    if let given, Self.isWeb(given) {
+    if let given, WebAddress.isOne(given) {
       throw UsageError(
         .unexpectedValue, "'\(given)' is a second address", why: "one command downloads one file",
         next: "run `ferry download` for each address; a file with such a name is ./\(given)")
     }
     path = Self.path(given, url)
-  }
-
-  private static func isWeb(_ text: String) -> Bool {
-    let start = text.utf8.prefix(8).map { $0 | 0x20 }
-    return start.starts(with: "http://".utf8) || start.starts(with: "https://".utf8)
   }
 
   /// Returns the absolute path of the file.

@@ -56,8 +56,11 @@ public struct SyncReport: Sendable, Equatable {
 public struct SyncProgress: Sendable, Equatable {
   /// A phase of a sync.
   public enum Phase: String, Sendable {
+    /// Changes travel to this device.
     case pulling
+    /// Pulled changes are written to the tables, in one transaction.
     case applying
+    /// Operations travel to the server.
     case pushing
   }
 

@@ -281,14 +281,22 @@ package struct SyncEngine: Sendable {
         received += head.count
         progress(
           SyncProgress(
-            phase: head.more ? .pulling : .applying, completed: received,
+            phase: .pulling, completed: received,
             total: max(received, Int(clamping: head.head - start.applied))))
         if let fault = list.add(head) {
           // The staged pages may be as broken as this one.
           try await thread.run { try $0.discardStaged() }
           throw ReplicaError.unexpectedAnswer(status: 200, fault)
         }
-        guard head.more else { return try await thread.run { try $0.apply(last: body, head) } }
+        guard head.more else {
+          return try await thread.runUntilCancelled { [received] in
+            try $0.apply(last: body, head) { applied in
+              progress(
+                SyncProgress(
+                  phase: .applying, completed: min(applied, received), total: received))
+            }
+          }
+        }
         if let fault = bound.accept(
           reached: head.cursor.received, head: head.head, bytes: body.count)
         {

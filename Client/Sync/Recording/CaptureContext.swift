@@ -170,7 +170,7 @@ final class CaptureContext {
   /// Adds the collected row of a table to the current group. Returns the reason if that is
   /// impossible.
   func admitRow(of table: UnsafeRawBufferPointer) -> CaptureRefusal? {
-    if let fault = row.sizeFault { return CaptureRefusal(fault) }
+    if let fault = row.sizeFault { return CaptureRefusal("ferry: \(fault)") }
     return admit(operations: row.partCount, bytes: row.byteCount, table: table)
   }
 

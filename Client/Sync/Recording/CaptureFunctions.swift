@@ -111,17 +111,19 @@ extension CaptureContext {
     let isFirst = arguments.int64(0) & CapturedPart.first != 0
     if isFirst || kind == .delete, let fault = keyFault(arguments) {
       // Another program wrote the row: it was never recorded, and may go.
-      return kind == .delete ? .success(false) : .failure(CaptureRefusal(fault))
+      return kind == .delete ? .success(false) : .failure(refusal(fault, arguments))
     }
     let fault: String? = collect { row in
       if isFirst { row.begin(kind) }
       if kind != .update { return collectRow(arguments, into: &row) }
       return collectDifference(arguments, into: &row, isOfBatch: isOfBatch)
     }
-    if let fault { return .failure(CaptureRefusal(fault)) }
+    if let fault { return .failure(refusal(fault, arguments)) }
     if isOfBatch {
       let isLast = arguments.int64(0) & CapturedPart.last != 0
-      if isLast, let fault = collect({ $0.sizeFault }) { return .failure(CaptureRefusal(fault)) }
+      if isLast, let fault = collect({ $0.sizeFault }) {
+        return .failure(refusal(fault, arguments))
+      }
       return .success(false)
     }
     return .success(kind != .update || collect { $0.hasColumns })
@@ -203,14 +205,19 @@ extension CaptureContext {
   private func keyFault(_ arguments: SQLiteArguments) -> String? {
     let limit = Limits.standard.recordBytes
     guard arguments.type(2) == .text else {
-      return
-        "ferry: a record's key must be text and not NULL, or of the kind for which its table is tracked; "
-        + "give it an id such as a UUIDv7"
+      return "a record's key must be text and not NULL, or of "
+        + "the kind for which its table is tracked; give it an id such as a UUIDv7"
     }
     let text = arguments.textBytes(2)
     guard (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) else {
-      return "ferry: a record's key must have 1 to \(limit) bytes of UTF-8 without U+0000"
+      return "a record's key must have 1 to \(limit) bytes of "
+        + "UTF-8 without U+0000"
     }
     return nil
+  }
+
+  private func refusal(_ fault: String, _ arguments: SQLiteArguments) -> CaptureRefusal {
+    let table = String(decoding: arguments.textBytes(1), as: UTF8.self)
+    return CaptureRefusal("ferry: table \(table): \(fault)")
   }
 }

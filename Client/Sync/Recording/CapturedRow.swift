@@ -204,7 +204,7 @@ struct CapturedRow {
   }
 
   private mutating func begin(_ name: UnsafeBufferPointer<UInt8>) -> String? {
-    guard isBegun else { return "ferry: a row was not begun" }
+    guard isBegun else { return "a row was not begun" }
     if !isEmpty { json.raw(",") }
     isEmpty = false
     json.raw(name)
@@ -254,19 +254,19 @@ struct CapturedRow {
   ) -> String? {
     guard isValidUTF8(text) else {
       return
-        "ferry: column \(String(decoding: name, as: UTF8.self)) contains text that is not UTF-8"
+        "column \(String(decoding: name, as: UTF8.self)) contains text that is not UTF-8"
     }
     json.string(utf8: text)
     return nil
   }
 
   private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "ferry: column \(String(decoding: name, as: UTF8.self)) has \(count) bytes; "
+    "column \(String(decoding: name, as: UTF8.self)) has \(count) bytes; "
       + "\(limits.valueBytes) can be synced. Keep large content in a mission"
   }
 
   private func tooLargeAsJSON(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "ferry: column \(String(decoding: name, as: UTF8.self)) takes \(count) bytes as JSON; "
+    "column \(String(decoding: name, as: UTF8.self)) takes \(count) bytes as JSON; "
       + "\(limits.operationBytes) can be synced. Keep large content in a mission"
   }
 }

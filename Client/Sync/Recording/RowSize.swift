@@ -28,7 +28,7 @@ struct RowSize {
   /// may become smaller.
   func fault(_ limits: Limits) -> String? {
     guard growth > 0, bytes > limits.rowBytes(columns: columns) else { return nil }
-    return "ferry: the row would take \(bytes) bytes as JSON; with its \(columns) columns, "
+    return "the row would take \(bytes) bytes as JSON; with its \(columns) columns, "
       + "\(limits.rowBytes(columns: columns)) can be synced. Keep large content in a mission"
   }
 

@@ -98,7 +98,11 @@ extension ReplicaFile {
 
   /// Applies the staged pages and the last one, and moves the cursor, in one transaction. A reader
   /// sees the replica before the pull or after it.
-  package func apply(last body: [UInt8], _ head: PageHead) throws -> AppliedPull {
+  ///
+  /// - Parameter progress: gets the number of changes tried so far, after each page.
+  package func apply(
+    last body: [UInt8], _ head: PageHead, progress: (Int) -> Void = { _ in }
+  ) throws -> AppliedPull {
     if try saysNothingNew(head) {
       // The head alone may hide that the page has no list of changes.
       _ = try body.withUnsafeBytes { bytes in
@@ -108,7 +112,7 @@ extension ReplicaFile {
     }
     defer { spaces.retryDeferred(after: self) }
     do {
-      return try applyOnce(last: body, head, DeferredRecords())
+      return try applyOnce(last: body, head, DeferredRecords(), progress)
     } catch let error as SQLiteError where error.isForeignKey {
       return try applyAroundViolations(last: body, head, nil)
     } catch let ended as RecordEndedTransaction {
@@ -132,6 +136,7 @@ extension ReplicaFile {
 
   private func applyOnce(
     last body: [UInt8], _ head: PageHead, _ deferred: DeferredRecords,
+    _ progress: (Int) -> Void = { _ in },
     beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
@@ -148,7 +153,11 @@ extension ReplicaFile {
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
       if replacement != nil { try pass.noteRecords() }
-      try stagedPages.forEach(last: body) { try pass.apply($0) }
+      let attempts = self.attempts
+      try stagedPages.forEach(last: body) { page in
+        try pass.apply(page)
+        progress(self.attempts - attempts)
+      }
       if let replacement { try finish(replacement, &pass, now: head.serverTime) }
       if pass.hasNewSchema {
         capture.mode = .recording
