@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The characters that tables, bars and cut text are drawn with.
@@ -47,8 +48,8 @@ package struct Glyphs: Sendable, Equatable {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }
       .first { !$0.isEmpty }
     let isUnicode = locale.map { locale in
-      let name = locale.lowercased()
-      return name.contains("utf-8") || name.contains("utf8")
+      let name = locale.lowercasedASCII
+      return name.has("utf-8") || name.has("utf8")
     }
     self = isUnicode ?? true ? .unicode : .ascii
   }

@@ -204,14 +204,16 @@ extension ReplicaFile {
     var settled = Set<RecordKey>()
     while true {
       do {
-        return try applyOnce(last: body, head, deferred) { pass, recalled in
-          let rows = try danglingRows()
-          if rows.contains(where: { !settled.contains($0.child) }) {
-            throw ViolationsFound(
-              rows: rows, deleted: pass.deleted, recalled: recalled,
-              dependants: try dependants(of: rows, pass))
-          }
-        }
+        return try applyOnce(
+          last: body, head, deferred,
+          beforeCommit: { pass, recalled in
+            let rows = try danglingRows()
+            if rows.contains(where: { !settled.contains($0.child) }) {
+              throw ViolationsFound(
+                rows: rows, deleted: pass.deleted, recalled: recalled,
+                dependants: try dependants(of: rows, pass))
+            }
+          })
       } catch let violations as ViolationsFound {
         // Outside of a transaction, each query would lock the file.
         let rows = try connection.transaction(.deferred) {
