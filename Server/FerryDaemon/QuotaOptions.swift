@@ -36,8 +36,20 @@ enum QuotaOptions {
       "quota-buffered-bytes", value: "SIZE", help: "Bytes of those packets.", kind: .byteSize,
       default: "512MiB", environment: "FERRY_QUOTA_BUFFERED_BYTES"),
     OptionSpec(
+      "quota-space-buffered-packets", value: "N",
+      help:
+        "Such packets of all users of a space; a half is for users with less than a sixty-fourth.",
+      kind: counted, default: "50000", environment: "FERRY_QUOTA_SPACE_BUFFERED_PACKETS"),
+    OptionSpec(
+      "quota-space-buffered-bytes", value: "SIZE", help: "Bytes of those packets.",
+      kind: .byteSize, default: "4GiB", environment: "FERRY_QUOTA_SPACE_BUFFERED_BYTES"),
+    OptionSpec(
       "quota-devices", value: "N", help: "Device identifiers of one user in a space.",
       kind: counted, default: "10000", environment: "FERRY_QUOTA_DEVICES"),
+    OptionSpec(
+      "quota-space-devices", value: "N",
+      help: "Device identifiers of a space; a half is for users with less than a sixty-fourth.",
+      kind: counted, default: "100000", environment: "FERRY_QUOTA_SPACE_DEVICES"),
     OptionSpec(
       "quota-spaces", value: "N", help: "Spaces that one user may create.", kind: counted,
       default: "10000", environment: "FERRY_QUOTA_SPACES"),
@@ -66,6 +78,9 @@ enum QuotaOptions {
     quotas.spaceDailyBytes = Int64(try arguments.byteSize("quota-space-daily-bytes"))
     quotas.bufferedPackets = Int64(try arguments.integer("quota-buffered-packets"))
     quotas.bufferedBytes = Int64(try arguments.byteSize("quota-buffered-bytes"))
+    quotas.spaceBufferedPackets = Int64(try arguments.integer("quota-space-buffered-packets"))
+    quotas.spaceBufferedBytes = Int64(try arguments.byteSize("quota-space-buffered-bytes"))
+    quotas.spaceDevices = Int64(try arguments.integer("quota-space-devices"))
     quotas.devices = Int64(try arguments.integer("quota-devices"))
     quotas.spaces = Int64(try arguments.integer("quota-spaces"))
     quotas.tokens = Int64(try arguments.integer("quota-tokens"))

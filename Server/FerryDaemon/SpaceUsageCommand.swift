@@ -12,7 +12,7 @@ extension SpaceCommands {
     examples: [ExampleSpec("Find the users that fill a space", "ferryd space usage notes")]
   ) { arguments in
     try await withSpace(arguments) { store, space in
-      let rows = withTotals(try await store.usage(in: space.id))
+      let rows = try await store.usage(in: space.id)
       if arguments.flag("json") {
         let answer = JSONText.object([("usage", .array(rows.map { json($0.principal, $0.usage) }))])
         return try TextOutput.standardOutput.line(answer.text)
@@ -27,23 +27,6 @@ extension SpaceCommands {
       try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
     }
     return .done
-  }
-
-  /// Adds totals: the store counts only records and bytes of all users together.
-  private static func withTotals(
-    _ rows: [(principal: String, usage: Usage)]
-  ) -> [(principal: String, usage: Usage)] {
-    var rows = rows
-    guard let all = rows.firstIndex(where: { $0.principal.isEmpty }) else { return rows }
-    let today = rows.map(\.usage.day).max() ?? 0
-    for (principal, usage) in rows where !principal.isEmpty {
-      rows[all].usage.devices += usage.devices
-      rows[all].usage.packets += usage.packets
-      rows[all].usage.packetBytes += usage.packetBytes
-      if usage.day == today { rows[all].usage.written += usage.written }
-    }
-    rows[all].usage.day = today
-    return rows
   }
 
   private static func json(_ principal: String, _ usage: Usage) -> JSONText {

@@ -173,6 +173,29 @@ struct RefusalTests {
     }
   }
 
+  @Test("a page of the layer below quotes nothing of the request, and closes the connection")
+  func fixedPages() async throws {
+    try await withLimitedServer { server in
+      try await onThread {
+        let (mark, long) = ("<script>7f3a</script>", String(repeating: "x", count: 256 << 10))
+        for (message, statuses) in [
+          ("GET /\(mark)\(long) HTTP/1.1\r\nHost: t\r\n\r\n", [414]),
+          ("GET / HTTP/1.1\r\nHost: t\r\n\(mark): \(mark)\(long)\r\n\r\n", [431]),
+          ("GET / HTTP/7.\(mark)\r\nHost: t\r\n\r\n", [400, 505]),
+          ("GET /\(mark) HTTP/3.0\r\nHost: t\r\n\r\n", [505]),
+        ] {
+          let client = try RawClient(port: server.port)
+          try client.send(message)
+          let answer = try client.response()
+          #expect(statuses.contains(answer.status), "\(message.prefix(60))")
+          #expect(!answer.text.contains("7f3a"), "\(answer.text)")
+          #expect(answer.headers.values.allSatisfy { !$0.contains("7f3a") })
+          #expect(try client.isCutOff())
+        }
+      }
+    }
+  }
+
   @Test("a client that leaves before its headers are complete is forgotten after the idle time")
   func abandonedHeaders() async throws {
     let exchanges = Collector<HTTPExchange>()

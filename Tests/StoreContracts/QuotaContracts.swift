@@ -109,6 +109,8 @@ extension StoreContract {
           try await space.send(seconds[3], from: two).status, is: .buffered, "another principal's")
         let used = try await space.usage(of: one)
         try require([used.packets, used.packetBytes], is: [2, 800], "what is counted")
+        let all = try await space.usage()
+        try require(all.packets, is: 3, "packets of all")
         try require(
           try await space.send(firsts[0], from: one).released.count, is: 1, "what is released")
         try require(
@@ -116,6 +118,8 @@ extension StoreContract {
         try await space.pruneSlices(bufferedBefore: SpaceUnderTest.now)
         let left = try await space.usage(of: one)
         try require([left.packets, left.packetBytes], is: [0, 0], "after pruning")
+        let rest = try await space.usage()
+        try require([rest.packets, rest.packetBytes], is: [0, 0], "of all after pruning")
       }
     },
     StoreContract("tokens that one principal made share its quotas, and no devices") { under in
@@ -206,6 +210,55 @@ extension StoreContract {
           try await space.send(packets[2], from: two).status, is: .applied, "another principal's")
       }
     },
+    StoreContract("many principals of a space do not exceed its number of devices") { under in
+      try await under.withSpace(quotas: quotas { $0.spaceDevices = 4 }) { space in
+        var authors = (1...7).map { Author(UInt64($0)) }
+        let packets = authors.indices.map { authors[$0].packet(inserting: ["a\($0)"]) }
+        // The half of the quota is for principals without a device.
+        for (index, principal, code) in [
+          (0, 1, nil), (1, 1, nil), (2, 1, .storageQuota), (3, 2, nil), (4, 2, .storageQuota),
+          (5, 3, nil), (6, 4, .storageQuota),
+        ] as [(Int, Int, ProblemCode?)] {
+          let result = try await space.send(packets[index], from: .member(principal))
+          try require(result.problem?.code, is: code, "device \(index) of \(principal)")
+        }
+        try require(try await space.usage().devices, is: 4, "devices of the space")
+        // Devices that are new in one commit count together.
+        try await space.prune()
+        let slice = PruneSlice(bufferedBefore: 0, devicesBefore: SpaceUnderTest.now, rows: 50)
+        _ = try await space.store.prune(slice, of: space.space.id)
+        try require(try await space.usage().devices, is: 0, "devices after pruning")
+        var others = (11...16).map { Author(UInt64($0)) }
+        let results = try await space.send(
+          others.indices.map { others[$0].packet(inserting: ["b\($0)"]) })
+        try require(results.filter { $0.status == .applied }.count, is: 2, "devices of one commit")
+      }
+    },
+    StoreContract("many principals of a space do not exceed the packets that it buffers") { under in
+      let quotas = quotas {
+        $0.spaceBufferedPackets = 4
+        $0.spaceBufferedBytes = 10_000
+      }
+      try await under.withSpace(quotas: quotas) { space in
+        var authors = (1...7).map { Author(UInt64($0)) }
+        let firsts = authors.indices.map { authors[$0].packet(inserting: ["a\($0)"]) }
+        let seconds = authors.indices.map { authors[$0].packet(inserting: ["b\($0)"]) }
+        for (index, principal, bytes, code) in [
+          (0, 1, 10, nil), (1, 1, 10, nil), (2, 1, 10, .bufferFull), (3, 2, 10, nil),
+          (4, 3, 9_990, .bufferFull), (4, 3, 10, nil), (5, 4, 10, .bufferFull),
+        ] as [(Int, Int, Int, ProblemCode?)] {
+          let result = try await space.send(
+            seconds[index], from: .member(principal), byteCount: bytes)
+          try require(result.problem?.code, is: code, "packet \(index) of \(principal)")
+        }
+        let used = try await space.usage()
+        try require([used.packets, used.packetBytes], is: [4, 40], "what is counted")
+        try require(
+          try await space.send(firsts[0], from: .member(1)).released.count, is: 1, "the released")
+        try require(
+          try await space.send(seconds[5], from: .member(4)).status, is: .buffered, "in its place")
+      }
+    },
   ]
 
   static let deviceAges = [
@@ -255,6 +308,7 @@ extension StoreContract {
         try await space.prune()
         _ = try await space.store.prune(slice, of: space.space.id)
         try require(try await space.usage(of: one).devices, is: 1, "devices after it")
+        try require(try await space.usage().devices, is: 1, "devices of all")
         try require(try await space.appliedTail(of: author.device) == nil, "its tail is there")
         let buffered = try await space.store.buffered(in: space.space.id, of: other.device)
         try require(buffered.packets, is: 1, "what another device has buffered")

@@ -1,7 +1,8 @@
 import FerryProtocol
-import FerrySyncServer
 import FerryTestSupport
 import Testing
+
+@testable import FerrySyncServer
 
 /// The ingest machine's counts of each principal's usage.
 @Suite("Quotas in the ingest machine", .hangLimit)
@@ -48,6 +49,10 @@ struct IngestUsageTests {
       #expect(space.total.records == Int64(living.count), "seed \(seed)")
       let bytes = living.reduce(0) { $0 + $1.stored().count }
       #expect(space.total.bytes == Int64(bytes), "seed \(seed)")
+      #expect(space.total.devices == Int64(space.owners.count), "seed \(seed)")
+      #expect(space.total.packets == Int64(space.buffered.count), "seed \(seed)")
+      let waiting = space.buffered.reduce(0) { $0 + $1.byteCount }
+      #expect(space.total.packetBytes == Int64(waiting), "seed \(seed)")
       for member in Self.members {
         let usage = space.usage[member] ?? Usage()
         let devices = space.owners.filter { $0.value == member }
@@ -94,6 +99,22 @@ struct IngestUsageTests {
     ])
     #expect(results.map(\.word) == ["storage_quota", "applied"])
     #expect(space.usage[Self.members[0]] == nil && space.owners.count == 1)
+  }
+
+  @Test("a half of a space's quota is for principals that have little, and nobody exceeds it")
+  func shares() {
+    // A half of 192 is 96, a share 3.
+    for (added, own, all, isAdmitted) in [
+      (1, 0, 0, true), (6, 90, 90, true), (7, 90, 90, false), (7, 2, 90, true),
+      (1, 3, 96, false), (1, 2, 96, true), (96, 0, 96, true), (97, 0, 96, false),
+      (1, 0, 191, true), (1, 0, 192, false), (1, 0, 500, false),
+    ] as [(Int64, Int64, Int64, Bool)] {
+      #expect(
+        Quotas.admits(added, own: own, all: all, limit: 192) == isAdmitted,
+        "\(added) to \(own) of \(all)")
+    }
+    #expect(Quotas.admits(1, own: 0, all: 2, limit: 3))
+    #expect(Quotas.admits(1, own: 5, all: .max / 4, limit: .max))
   }
 
   @Test("a too large record is named by the operation that wrote most to it, never by a delete")

@@ -32,6 +32,8 @@ struct IngestPlanner {
   private var owners: [DeviceID: Principal]
   /// The number of devices that are new in this batch, by account.
   private var claimed: [Principal: Int64] = [:]
+  /// Those that had no owner.
+  private var claimedOfSpace: Int64 = 0
   /// Operations that this batch brings into the history.
   private let placed = PlacedOperations()
 
@@ -143,17 +145,26 @@ struct IngestPlanner {
     }
     let account = principal.account
     let count = (context.usage[account]?.devices ?? 0) + (claimed[account] ?? 0)
-    guard count >= context.quotas.devices else { return nil }
+    let (quotas, all) = (context.quotas, context.total.devices + claimedOfSpace)
+    let advice = "The server forgets identifiers that are unused for a long time"
+    if count >= quotas.devices {
+      return Problem(
+        .storageQuota,
+        "you have used \(count) device identifiers in this space; \(quotas.devices) are allowed. "
+          + advice)
+    }
+    if Quotas.admits(1, own: count, all: all, limit: quotas.spaceDevices) { return nil }
     return Problem(
       .storageQuota,
-      "you have used \(count) device identifiers in this space; \(context.quotas.devices) are "
-        + "allowed. The server forgets identifiers that are unused for a long time")
+      "all users have used \(all) device identifiers in this space; \(quotas.spaceDevices) are "
+        + "allowed. \(advice)")
   }
 
   /// Makes the first principal that uses a device's identifier its owner. Devices from before there
   /// were tokens have no owner: such a device goes to the first principal with a credential.
   private mutating func claim(_ device: DeviceID, for principal: Principal) {
     if owners[device] == principal { return }
+    if owners[device] == nil { claimedOfSpace += 1 }
     owners[device] = principal
     plan.owners[device] = principal
     claimed[principal.account, default: 0] += 1

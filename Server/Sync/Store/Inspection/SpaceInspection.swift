@@ -67,25 +67,18 @@ private enum SpaceInspection {
   ///   - hour: The parameter with the time an hour ago, in milliseconds since 1970.
   ///   - day: The parameter with the number of the day.
   private static func select(space: String, hour: String, day: String) -> String {
-    /// Returns the sum over the accounts. The row of all of them has no devices and no packets.
-    func sum(_ column: String, _ condition: String = "") -> String {
-      """
-      (SELECT CAST(coalesce(sum(p.\(column)), 0) AS bigint) FROM usage AS p
-        WHERE p.space = \(space) AND p.principal > '' \(condition))
-      """
-    }
-    func all(_ column: String) -> String {
+    func all(_ column: String, _ condition: String = "") -> String {
       """
       coalesce((SELECT u.\(column) FROM usage AS u
-        WHERE u.space = \(space) AND u.principal = ''), 0)
+        WHERE u.space = \(space) AND u.principal = '' \(condition)), 0)
       """
     }
     return """
       SELECT s.id, n.name, s.epoch, s.head, s.retention_horizon, s.retention, s.schema_version,
         (SELECT CAST(coalesce(sum(a.operations), 0) AS bigint) FROM space_activity AS a
           WHERE a.space = \(space) AND a.unit = 60000 AND a.at > \(hour)),
-        \(all("bytes")), \(all("records")), \(sum("devices")), \(sum("packets")),
-        \(sum("packet_bytes")), CAST(\(day) AS bigint), \(sum("written", "AND p.day = \(day)"))
+        \(all("bytes")), \(all("records")), \(all("devices")), \(all("packets")),
+        \(all("packet_bytes")), CAST(\(day) AS bigint), \(all("written", "AND u.day = \(day)"))
       FROM space_names AS n JOIN spaces AS s ON s.id = n.id
       """
   }

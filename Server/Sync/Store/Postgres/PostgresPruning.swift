@@ -114,10 +114,12 @@ struct PostgresPruning {
       DELETE FROM buffered AS b USING (
         SELECT ctid AS place FROM buffered WHERE space = $1 AND arrived_at <= $2 LIMIT $3
       ) AS old WHERE b.space = $1 AND b.ctid = old.place RETURNING b.device, b.bytes
+    ), owned AS (
+      SELECT \(Principal.accountSQL(of: "d.principal")) AS account, g.bytes
+      FROM gone AS g JOIN devices AS d ON d.space = $1 AND d.device = g.device
     ), counted AS (
-      SELECT \(Principal.accountSQL(of: "d.principal")) AS account, count(*) AS packets,
-        sum(g.bytes)::bigint AS bytes
-      FROM gone AS g JOIN devices AS d ON d.space = $1 AND d.device = g.device GROUP BY account
+      SELECT account, count(*) AS packets, sum(bytes)::bigint AS bytes FROM owned GROUP BY account
+      UNION ALL SELECT '', count(*), sum(bytes)::bigint FROM owned HAVING count(*) > 0
     ), credited AS (
       UPDATE usage SET packets = greatest(0, usage.packets - counted.packets),
         packet_bytes = greatest(0, usage.packet_bytes - counted.bytes)
@@ -152,6 +154,7 @@ struct PostgresPruning {
     ), counted AS (
       SELECT \(Principal.accountSQL(of: "principal")) AS account, count(*) AS devices
       FROM gone GROUP BY account
+      UNION ALL SELECT '', count(*) FROM gone HAVING count(*) > 0
     ), credited AS (
       UPDATE usage SET devices = greatest(0, usage.devices - counted.devices)
       FROM counted WHERE usage.space = $1 AND usage.principal = counted.account

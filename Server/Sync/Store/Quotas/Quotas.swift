@@ -16,14 +16,20 @@ package struct Quotas: Sendable, Equatable {
   /// Bytes that all principals write to a space's history in a day. Above it, those that wrote less
   /// than a share of it go on.
   package var spaceDailyBytes: Int64 = 256 << 30
-  /// The shares of a space's daily bytes.
+  /// The shares of a space's quotas.
   static let sharesOfSpace: Int64 = 64
   /// Packets of one principal that a space buffers, of all its devices.
   package var bufferedPackets: Int64 = 5_000
   /// Bytes of those packets.
   package var bufferedBytes: Int64 = 512 << 20
+  /// Packets of all principals that a space buffers.
+  package var spaceBufferedPackets: Int64 = 50_000
+  /// Bytes of those packets.
+  package var spaceBufferedBytes: Int64 = 4 << 30
   /// Device identifiers that one principal owns in a space.
   package var devices: Int64 = 10_000
+  /// Device identifiers of a space.
+  package var spaceDevices: Int64 = 100_000
   /// Spaces that one principal creates.
   package var spaces: Int64 = 10_000
   /// Tokens that one principal made.
@@ -37,4 +43,18 @@ package struct Quotas: Sendable, Equatable {
   package init() {}
 
   package static let standard = Quotas()
+
+  /// Returns whether a principal may add to the use of a space by all principals.
+  ///
+  /// All of them may use a half of the limit. The other half is for principals that have less than a
+  /// share, so that a few of them never keep out the others.
+  ///
+  /// - Parameters:
+  ///   - own: the use by the principal's account before.
+  ///   - all: the use by all accounts before.
+  ///   - limit: the limit of all, which is never exceeded.
+  static func admits(_ added: Int64, own: Int64, all: Int64, limit: Int64) -> Bool {
+    guard all <= limit - added else { return false }
+    return all <= limit / 2 - added || own < max(1, limit / sharesOfSpace)
+  }
 }

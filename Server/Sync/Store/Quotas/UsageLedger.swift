@@ -39,6 +39,8 @@ struct UsageLedger {
         usage[former, default: Usage()].add(devices: -1)
         usage[former, default: Usage()].add(packets: -Int64(buffered.count), bytes: -bytes)
         usage[owner, default: Usage()].add(packets: Int64(buffered.count), bytes: bytes)
+      } else {
+        total.add(devices: 1)
       }
       usage[owner, default: Usage()].add(devices: 1)
     }
@@ -46,10 +48,12 @@ struct UsageLedger {
 
   mutating func buffer(_ byteCount: Int, of owner: Principal) {
     usage[owner.account, default: Usage()].add(packets: 1, bytes: Int64(byteCount))
+    total.add(packets: 1, bytes: Int64(byteCount))
   }
 
   mutating func unbuffer(_ byteCount: Int, of owner: Principal) {
     usage[owner.account, default: Usage()].add(packets: -1, bytes: -Int64(byteCount))
+    total.add(packets: -1, bytes: -Int64(byteCount))
   }
 
   // MARK: Runs

@@ -81,12 +81,14 @@ extension SQLiteStoreFile {
   private func pruneBuffered(_ slice: PruneSlice, of space: Int64) throws -> Int {
     try connection.run(
       """
-      UPDATE usage SET packets = max(0, packets - gone.count),
-        packet_bytes = max(0, packet_bytes - gone.bytes)
-      FROM (SELECT \(Principal.accountSQL(of: "d.principal")) AS name, count(*) AS count, sum(p.bytes) AS bytes
+      WITH old AS (SELECT \(Principal.accountSQL(of: "d.principal")) AS name, p.bytes
         FROM (SELECT device, bytes FROM buffered WHERE space = ?1 AND arrived_at <= ?2
           ORDER BY rowid LIMIT ?3) AS p
-        JOIN devices AS d ON d.space = ?1 AND d.device = p.device GROUP BY name) AS gone
+        JOIN devices AS d ON d.space = ?1 AND d.device = p.device)
+      UPDATE usage SET packets = max(0, packets - gone.count),
+        packet_bytes = max(0, packet_bytes - gone.bytes)
+      FROM (SELECT name, count(*) AS count, sum(bytes) AS bytes FROM old GROUP BY name
+        UNION ALL SELECT '', count(*), sum(bytes) FROM old HAVING count(*) > 0) AS gone
       WHERE space = ?1 AND principal = gone.name
       """, space, slice.bufferedBefore, PruneWork.bufferedRows)
     return try delete(
@@ -107,9 +109,11 @@ extension SQLiteStoreFile {
     let room = Int64(PruneWork.deviceRows)
     try connection.run(
       """
+      WITH old AS (SELECT \(Principal.accountSQL(of: "principal")) AS name
+        FROM devices WHERE space = ?1 AND device IN (\(old)))
       UPDATE usage SET devices = max(0, devices - gone.count)
-      FROM (SELECT \(Principal.accountSQL(of: "principal")) AS name, count(*) AS count
-        FROM devices WHERE space = ?1 AND device IN (\(old)) GROUP BY name) AS gone
+      FROM (SELECT name, count(*) AS count FROM old GROUP BY name
+        UNION ALL SELECT '', count(*) FROM old HAVING count(*) > 0) AS gone
       WHERE space = ?1 AND principal = gone.name
       """, space, slice.devicesBefore, room)
     let forgotten = try delete(
