@@ -28,6 +28,8 @@ package struct HTTPResponse: Sendable {
   package var account: String?
   /// The memory that is taken for it already. While memory is scarce, its client has to read.
   package var share: MemoryShare?
+  /// Memory of the work that made it, until its own share is taken.
+  package var work: MemoryGrant?
 
   package init(
     status: Int, headers: HTTPHeaders = [:], body: Body = .bytes([]), compressible: Bool = false

@@ -70,7 +70,9 @@ final class ServerCore: Sendable {
     }
     let negotiated = response.negotiated(
       acceptEncoding: intake.headers.list(of: "Accept-Encoding"))
-    return configuration.amend(holdingMemory(negotiated, remoteAddress), intake.headers)
+    var held = holdingMemory(negotiated, remoteAddress)
+    held.work = nil
+    return configuration.amend(held, intake.headers)
   }
 
   /// Returns an answer with its share of the memory, or the answer that there is none.

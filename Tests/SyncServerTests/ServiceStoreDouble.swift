@@ -200,7 +200,8 @@ final class ServiceStoreDouble: SyncStore {
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try state.withLock { (state) throws(StoreError) in
+    guard request.room?.take() ?? true else { throw .needsMemory }
+    return try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       guard let known = state.spaces.values.first(where: { $0.id == space }) else {
         throw .failed("no space \(space)")
@@ -221,7 +222,7 @@ final class ServiceStoreDouble: SyncStore {
   }
 
   func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
+    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }

@@ -78,10 +78,10 @@ final class StandStillStore: SyncStore {
   }
 
   func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
+    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     try await still { store async throws(StoreError) in
-      try await store.records(keys, in: space, now: now)
+      try await store.records(keys, in: space, now: now, room: room)
     }
   }
 

@@ -84,13 +84,15 @@ extension SyncService {
     request.principal = context.principal ?? .anonymous
     context.device = request.device
     let space = try await find(name)
-    let (store, now, asked) = (parts.store, parts.clock.wall(), request)
-    let page = try await ask { () async throws(StoreError) in
-      try await store.changes(in: space.id, asked, now: now)
-    }.get()
-    parts.metrics.countPage(changes: PageCount.read(page))
-    notePull(asked.cursor, context, space.id)
-    return .json(page)
+    let (store, now, wanted) = (parts.store, parts.clock.wall(), request)
+    let page = try await page(context) { room async throws(StoreError) in
+      var asked = wanted
+      asked.room = room
+      return try await store.changes(in: space.id, asked, now: now)
+    }
+    parts.metrics.countPage(changes: PageCount.read(page.bytes))
+    notePull(wanted.cursor, context, space.id)
+    return page.answer
   }
 
   func events(

@@ -174,7 +174,7 @@ package final class SyncService: Sendable {
     case .changes: return try await changes(&context, name)
     case .records:
       return context.request.method == "POST"
-        ? try await records(context.request, name) : try await listRecords(context, name)
+        ? try await records(context, name) : try await listRecords(context, name)
     case .events: return try await events(context.request, name, admission)
     case .schema:
       switch context.request.method {

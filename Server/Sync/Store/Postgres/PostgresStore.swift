@@ -216,22 +216,28 @@ package final class PostgresStore: SyncStore {
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let pull = PostgresPull(space: space, request: request, now: now)
+    // No error: a connection and a standby that have no memory to use have not failed.
+    let build = { @Sendable (connection: PostgresConnection) throws in
+      request.room?.take() ?? true ? Optional(try pull.run(on: connection)) : nil
+    }
     if let replica {
       do {
-        if let page = try await replica.run({ try pull.run(on: $0) }) { return page }
+        if let page = try await replica.run(build) { return try page.orNeedsMemory() }
       } catch {
         throw StoreError(postgres: error)
       }
     }
-    return try await run(in: .pull, mayUseWorker: true) { try pull.run(on: $0) }
+    return try await run(in: .pull, mayUseWorker: true, build).orNeedsMemory()
   }
 
   package func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
+    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let fetch = PostgresRecords(
       space: space, keys: keys, byteLimit: limits.pageBytes, now: now)
-    return try await run(in: .pull, mayUseWorker: true) { try fetch.run(on: $0) }
+    return try await run(in: .pull, mayUseWorker: true) { connection in
+      room?.take() ?? true ? Optional(try fetch.run(on: connection)) : nil
+    }.orNeedsMemory()
   }
 
   package func digests(
@@ -342,5 +348,13 @@ extension StoreError {
       }
     default: self = .failed(String(describing: error))
     }
+  }
+}
+
+extension Optional {
+  /// Returns the page that was built.
+  fileprivate func orNeedsMemory() throws(StoreError) -> Wrapped {
+    guard let self else { throw .needsMemory }
+    return self
   }
 }

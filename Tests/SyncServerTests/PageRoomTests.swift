@@ -1,0 +1,120 @@
+import FerryHTTPServer
+import FerryProtocol
+import FerryStoreContracts
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncServer
+
+@Suite("The memory of pages that are built", .hangLimit)
+struct PageRoomTests {
+  private static let limit = 256 << 20
+
+  /// Takes all memory of a budget.
+  private static func fill(_ budget: MemoryBudget) throws -> [MemoryGrant] {
+    var grants: [MemoryGrant] = []
+    while let grant = budget.grantAtOnce(limit / 16, account: nil) { grants.append(grant) }
+    try #require(budget.used == limit)
+    return grants
+  }
+
+  private static func check(_ store: some SyncStore) async throws {
+    let space = try await store.createSpace(.known("notes"), by: nil)
+    let packet = Packet.serviceSample(1, operations: 3)
+    let batch = try await store.ingest(
+      [IncomingPacket(packet, byteCount: 100)], into: space.id, now: ServiceClockDouble.wall,
+      room: .sliced)
+    #expect(batch.head == 3)
+    let budget = MemoryBudget(limit: limit)
+    var grants = try fill(budget)
+    let room = PageRoom(budget, .standard, account: nil)
+    var request = PullRequest(cursor: nil, limit: 10, byteLimit: 1 << 20, device: nil)
+    request.room = room
+    let keys = packet.operations.map(\.key)
+    await #expect(throws: StoreError.needsMemory) {
+      try await store.changes(in: space.id, request, now: 0)
+    }
+    await #expect(throws: StoreError.needsMemory) {
+      try await store.records(keys, in: space.id, now: 0, room: room)
+    }
+    grants = []
+    let page = try await store.changes(in: space.id, request, now: 0).get()
+    #expect(try PageReader.head(of: page).count == 3)
+    // The caller holds the memory until the answer has its own share.
+    let wanted = Limits.standard.pageBytes + Limits.standard.recordStateBytes
+    #expect(budget.used == wanted)
+    let records = try await store.records(keys, in: space.id, now: 0, room: room).get()
+    #expect(try PageReader.head(of: records).count == 3)
+    #expect(budget.used == wanted)
+    _ = room.passOn()
+    #expect(budget.used == 0)
+    withExtendedLifetime(grants) {}
+    await store.close()
+  }
+
+  @Test("SQLite: a page is built when there is memory for it")
+  func embedded() async throws {
+    let directory = try TemporaryDirectory()
+    try await Self.check(SQLiteStore(directory: directory.url.path))
+  }
+
+  @Test("PostgreSQL: a page is built when there is memory for it")
+  func postgres() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    try await Self.check(PostgresStore(url: url))
+  }
+
+  @Test("a small budget builds several pages of one account at once")
+  func smallBudget() {
+    let budget = MemoryBudget(limit: 64 << 20)
+    let rooms = (0..<4).map { _ in PageRoom(budget, .standard, account: "ada") }
+    #expect(rooms.allSatisfy { $0.take() && $0.take() })
+    #expect(budget.used == 4 * (4 << 20))
+  }
+
+  private static func service(
+    _ store: ServiceStoreDouble, _ budget: MemoryBudget
+  ) -> SyncService {
+    let clock = ServiceClockDouble().clock
+    var parts = SyncService.Parts(
+      store: store, gate: AccessGate(store: store, clock: clock, checksLoopback: false),
+      hub: HeadHub(store, turn: .zero, sleep: { _ in }), metrics: ServiceMetrics(),
+      log: ServiceLog(level: .debug, sink: LogRecorder(), clock: clock), clock: clock,
+      limits: .standard, quotas: .standard)
+    parts.memory = budget
+    return SyncService(parts)
+  }
+
+  private static let pull = HTTPRequest(
+    method: "GET", path: "/v1/spaces/notes/changes",
+    segments: ["v1", "spaces", "notes", "changes"], query: [:], headers: [:], body: [],
+    bodyWireBytes: 0, remoteAddress: "127.0.0.1")
+
+  @Test("a pull waits for memory, and gives it back after its answer")
+  func waits() async throws {
+    let budget = MemoryBudget(limit: Self.limit, patience: .seconds(3_600))
+    let service = Self.service(ServiceStoreDouble(spaces: ["notes"]), budget)
+    var grants = try Self.fill(budget)
+    let answer = Task { await service.respond(to: Self.pull) }
+    try await eventually("the pull to wait for memory") { budget.counts.waiting == 1 }
+    grants = []
+    var response: HTTPResponse? = await answer.value
+    #expect(response?.status == 200)
+    #expect(budget.used > 0)
+    response = nil
+    #expect(budget.used == 0)
+    withExtendedLifetime(grants) {}
+  }
+
+  @Test("a pull without memory is answered with 503 after its wait")
+  func refused() async throws {
+    let budget = MemoryBudget(limit: Self.limit, patience: .zero)
+    let service = Self.service(ServiceStoreDouble(spaces: ["notes"]), budget)
+    let grants = try Self.fill(budget)
+    let answer = await service.respond(to: Self.pull)
+    #expect(answer.status == 503)
+    #expect(answer.headers["Retry-After"] != nil)
+    #expect(budget.used == Self.limit)
+    withExtendedLifetime(grants) {}
+  }
+}
