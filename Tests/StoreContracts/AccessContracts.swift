@@ -35,15 +35,25 @@ extension StoreContract {
       try require(found, is: KnownToken(tokens[1]), "a token")
       try require(found?.validUntil, is: 99, "its end")
       try require(try await store.token(hash: [9]) == nil, "a token nobody made")
-      try require(try await store.tokens(), is: tokens.reversed(), "tokens, oldest first")
+      try require(
+        try await store.tokens(after: nil, limit: 100), is: tokens.reversed(),
+        "tokens, oldest first")
+      try require(try await store.token(tokens[0].id), is: tokens[0], "a token by its identifier")
+      let first = try await store.tokens(after: nil, limit: 2)
+      try require(first, is: [tokens[2], tokens[1]], "the first tokens")
+      try require(
+        try await store.tokens(after: first[1].place, limit: 2), is: [tokens[0]], "the others")
+      try require(
+        try await store.tokens(after: tokens[0].place, limit: 2), is: [], "after the last one")
       try require(try await store.space(named: .name("made-for-it")) != nil, "no space was made")
       try require(try await store.spaces().count, is: 1, "spaces")
       for token in tokens {
         try require(try await store.removeToken(token.id, by: nil), "a token was not removed")
       }
       try require(try await !store.removeToken(tokens[0].id, by: nil), "removed twice")
-      try require(try await store.tokens().isEmpty, "tokens are left")
+      try require(try await store.tokens(after: nil, limit: 100).isEmpty, "tokens are left")
       try require(try await store.token(hash: hash(1)) == nil, "a removed token is found")
+      try require(try await store.token(tokens[0].id) == nil, "it is found by its identifier")
       try require(try await store.hasEverHadTokens(), "the store forgot that it had tokens")
       await store.close()
     },
@@ -102,7 +112,7 @@ extension StoreContract {
       try require(try await store.token(hash: hash(3))?.validUntil == nil, "the third one ends")
       try require(
         try await Set(store.secretHashes()), is: Set([1, 2, 3].map { hash($0) }), "all secrets")
-      try require(try await store.tokens().count, is: 1, "tokens")
+      try require(try await store.tokens(after: nil, limit: 100).count, is: 1, "tokens")
       _ = try await store.endAudit(before: 600)
       try require(try await store.token(hash: hash(1)) == nil, "an ended secret is kept")
       try require(try await store.token(hash: hash(2)) != nil, "a secret is gone")
@@ -169,7 +179,8 @@ extension StoreContract {
       try await store.addToken(token, hash: hash(1), by: nil)
       for use in [70, 90, 80] as [Int64] { try await store.noteTokenUses([token.id: use]) }
       try await store.noteTokenUses([TokenID(hash: hash(9)): 1])
-      try require(try await store.tokens().first?.lastUsedAt, is: 90, "the last use")
+      try require(
+        try await store.tokens(after: nil, limit: 100).first?.lastUsedAt, is: 90, "the last use")
       await store.close()
     },
     StoreContract("the audit log contains each administrative change once, and nothing else") {

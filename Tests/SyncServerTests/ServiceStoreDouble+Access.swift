@@ -34,12 +34,20 @@ extension ServiceStoreDouble {
     }
   }
 
-  func tokens() async throws(StoreError) -> [StoredToken] {
-    state.withLock { state in
-      state.tokens.reduce(into: []) { list, entry in
+  func token(_ id: TokenID) async throws(StoreError) -> StoredToken? {
+    state.withLock { $0.tokens.first { $0.token.id == id }?.token }
+  }
+
+  func tokens(
+    after place: StoredToken.Place?, limit: Int
+  ) async throws(StoreError) -> [StoredToken] {
+    let all = state.withLock { state in
+      state.tokens.reduce(into: [StoredToken]()) { list, entry in
         if !list.contains(where: { $0.id == entry.token.id }) { list.append(entry.token) }
       }
     }
+    let start = place.flatMap { place in all.firstIndex { $0.place == place } }.map { $0 + 1 } ?? 0
+    return Array(all.dropFirst(start).prefix(limit))
   }
 
   func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool {

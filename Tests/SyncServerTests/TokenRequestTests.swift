@@ -32,6 +32,30 @@ struct TokenRequestTests {
     return try #require(AccessToken(text))
   }
 
+  @Test("the list of tokens has pages, and each caller gets its own tokens in them")
+  func pages() async throws {
+    let root = try await token(["*": .admin])
+    let admin = try await token(["notes": .admin])
+    for index in 0..<5 {
+      let space = index.isMultiple(of: 2) ? "notes" : "other"
+      _ = await create(#"{"name":"t\#(index)","spaces":{"\#(space)":"reader"}}"#, by: root)
+    }
+    func list(_ query: String, by token: AccessToken) async throws -> (names: [String], String?) {
+      let answer = try object(await fixture.send("GET", "/v1/tokens\(query)", token: token))
+      let tokens = try #require(answer["tokens"] as? [[String: Any]])
+      return (tokens.compactMap { $0["name"] as? String }, answer["next"] as? String)
+    }
+    let (first, next) = try await list("?limit=2", by: admin)
+    #expect(first == ["", "t0"])
+    let (second, end) = try await list("?limit=2&after=\(try #require(next))", by: admin)
+    #expect(second == ["t2", "t4"] && end == nil)
+    #expect(try await list("", by: root).names.count == 7)
+    for query in ["?limit=0", "?limit=1001", "?after=x", "?after=1/x", "?after=1/00/0"] {
+      let answer = await fixture.send("GET", "/v1/tokens\(query)", token: root)
+      #expect(answer.problem?.code == .malformedMessage, "\(query)")
+    }
+  }
+
   @Test("an admin of the server creates, lists, rotates and revokes tokens")
   func life() async throws {
     let root = try await token(["*": .admin])

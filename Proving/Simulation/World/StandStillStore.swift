@@ -151,8 +151,16 @@ final class StandStillStore: SyncStore {
     try await still { store async throws(StoreError) in try await store.secretHashes() }
   }
 
-  func tokens() async throws(StoreError) -> [StoredToken] {
-    try await still { store async throws(StoreError) in try await store.tokens() }
+  func token(_ id: TokenID) async throws(StoreError) -> StoredToken? {
+    try await still { store async throws(StoreError) in try await store.token(id) }
+  }
+
+  func tokens(
+    after place: StoredToken.Place?, limit: Int
+  ) async throws(StoreError) -> [StoredToken] {
+    try await still { store async throws(StoreError) in
+      try await store.tokens(after: place, limit: limit)
+    }
   }
 
   func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool {

@@ -46,7 +46,10 @@ export async function tokens() {
           await load();
         }) },
     ],
-    load: async () => ({ rows: (await get("/v1/tokens")).tokens, next: null }),
+    load: async (place) => {
+      const answer = await get("/v1/tokens", { after: place });
+      return { rows: answer.tokens, next: answer.next };
+    },
   }));
   await load();
   return el("div", {}, el("h2", { tabindex: "-1" }, "Tokens"), area, creation(load),

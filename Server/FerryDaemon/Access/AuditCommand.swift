@@ -25,32 +25,27 @@ enum AuditCommand {
     let age = try arguments.durationIfPresent("since").flatMap { Retention($0).milliseconds }
     let since = age.map { max(0, ServiceClock.system.wall() - $0) } ?? 0
     try await StoreOptions.withStore(arguments) { store, _ in
-      var entries: [AuditEntry] = []
+      var list = ListOutput(
+        "entries", ["TIME", "PRINCIPAL", "ACTION", "SPACE", "DETAIL"],
+        isJSON: arguments.flag("json"))
       var query = AuditQuery(space: space, since: since)
       while true {
         let page = try await store.audit(query)
-        entries += page
+        try list.add(page.map { ($0.cells, $0.json) })
         guard page.count == query.limit, let last = page.last else { break }
         query.after = last.number
       }
-      if arguments.flag("json") {
-        let answer = JSONText.object([("entries", .array(entries.map(\.json)))])
-        return try TextOutput.standardOutput.line(answer.text)
-      }
-      var table = TextTable(["TIME", "PRINCIPAL", "ACTION", "SPACE", "DETAIL"])
-      for entry in entries {
-        table.append([
-          RFC3339.text(milliseconds: entry.at), entry.principal, entry.action,
-          entry.space?.value ?? "", entry.detail,
-        ])
-      }
-      try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+      try list.finish()
     }
     return .done
   }
 }
 
 extension AuditEntry {
+  fileprivate var cells: [String] {
+    [RFC3339.text(milliseconds: at), principal, action, space?.value ?? "", detail]
+  }
+
   fileprivate var json: JSONText {
     .object([
       ("number", .int(number)), ("time", .string(RFC3339.text(milliseconds: at))),

@@ -77,21 +77,14 @@ enum TokenCommands {
     flags: [JSONOption.flag]
   ) { arguments in
     try await StoreOptions.withStore(arguments) { store, _ in
-      let tokens = try await store.tokens()
-      if arguments.flag("json") {
-        let answer = JSONText.object([("tokens", .array(tokens.map(\.json)))])
-        return try TextOutput.standardOutput.line(answer.text)
-      }
       let now = ServiceClock.system.wall()
-      var table = TextTable(["ID", "NAME", "COUNTS TO", "ALLOWS", "CREATED", "EXPIRES", "USED"])
-      for token in tokens {
-        table.append([
-          token.id.text, token.name, token.owner ?? token.account?.id ?? "", token.grants.text,
-          RFC3339.text(milliseconds: token.createdAt), token.expiryText(now: now),
-          token.lastUsedAt.map { RFC3339.text(milliseconds: $0) } ?? "never",
-        ])
+      var list = ListOutput(
+        "tokens", ["ID", "NAME", "COUNTS TO", "ALLOWS", "CREATED", "EXPIRES", "USED"],
+        isJSON: arguments.flag("json"))
+      try await store.forEachPage { tokens in
+        try list.add(tokens.map { ($0.cells(now: now), $0.json) })
       }
-      try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+      try list.finish()
     }
     return .done
   }
@@ -214,13 +207,17 @@ enum TokenCommands {
       guard let known = try await store.token(hash: secret.hash) else { throw unknown(done) }
       return known.token
     }
-    let found = try await store.tokens().filter {
-      text.utf8.count >= 4 && $0.id.text.begins(with: text.lowercasedASCII)
+    var (found, count) = (StoredToken?.none, 0)
+    try await store.forEachPage { tokens in
+      for token in tokens
+      where text.utf8.count >= 4 && token.id.text.begins(with: text.lowercasedASCII) {
+        (found, count) = (token, count + 1)
+      }
     }
-    guard let token = found.first else { throw unknown(done) }
-    guard found.count == 1 else {
+    guard let token = found else { throw unknown(done) }
+    guard count == 1 else {
       throw CommandFailure(
-        "nothing was \(done)", why: "the IDs of \(found.count) tokens begin with this text",
+        "nothing was \(done)", why: "the IDs of \(count) tokens begin with this text",
         next: "write more of the ID; `ferryd token list` lists it", code: "ambiguous_token")
     }
     return token
@@ -236,6 +233,14 @@ enum TokenCommands {
 }
 
 extension StoredToken {
+  /// The token as a row of the list.
+  fileprivate func cells(now: Int64) -> [String] {
+    [
+      id.text, name, owner ?? account?.id ?? "", grants.text, RFC3339.text(milliseconds: createdAt),
+      expiryText(now: now), lastUsedAt.map { RFC3339.text(milliseconds: $0) } ?? "never",
+    ]
+  }
+
   /// The token as JSON, without its secret.
   var json: JSONText {
     .object([

@@ -29,16 +29,47 @@ extension SyncService {
   func tokens(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let caller = try await caller(&context)
     if context.request.method == "POST" { return try await createToken(context, caller) }
-    let store = parts.store
-    let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
+    let (tokens, next) = try await managedTokens(context.request.query, caller)
     var json = JSONWriter(capacity: 256 + tokens.count * 256)
     json.object { json in
       json.key("tokens")
-      json.array(of: tokens.filter { TokenRule.manages($0, caller) }) { json, token in
+      json.array(of: tokens) { json, token in
         json.object { $0.tokenMembers(token) }
       }
+      json.member("next", next?.text)
     }
     return .json(json.finish())
+  }
+
+  /// Returns the next tokens that the caller manages, and the place at which the list continues. Reads
+  /// a page of all tokens at a time.
+  private func managedTokens(
+    _ query: [String: String], _ caller: Identity
+  ) async throws(Problem) -> ([StoredToken], next: StoredToken.Place?) {
+    let most = StoredToken.pageMax
+    let limit =
+      if let text = query["limit"] {
+        Int(clamping: try InspectionQuery.number(text, "limit", in: 1...Int64(most)))
+      } else { most }
+    var place: StoredToken.Place?
+    if let text = query["after"] {
+      place = StoredToken.Place(text)
+      guard place != nil else { throw Problem(.malformedMessage, "after is a list's next place") }
+    }
+    let store = parts.store
+    var found: [StoredToken] = []
+    while true {
+      let start = place
+      let page = try await ask { () async throws(StoreError) in
+        try await store.tokens(after: start, limit: most)
+      }
+      for token in page where TokenRule.manages(token, caller) {
+        if found.count == limit { return (found, found.last?.place) }
+        found.append(token)
+      }
+      guard page.count == most, let last = page.last else { return (found, nil) }
+      place = last.place
+    }
   }
 
   private func createToken(
@@ -105,10 +136,9 @@ extension SyncService {
   ) async throws(Problem) -> StoredToken {
     guard let id = TokenID(context.match.itemText ?? "") else { throw .unknownToken }
     let store = parts.store
-    let tokens = try await ask { () async throws(StoreError) in try await store.tokens() }
+    let found = try await ask { () async throws(StoreError) in try await store.token(id) }
     // A token that the caller does not manage is as unknown as a missing one.
-    guard let token = tokens.first(where: { $0.id == id }), TokenRule.manages(token, caller)
-    else { throw .unknownToken }
+    guard let token = found, TokenRule.manages(token, caller) else { throw .unknownToken }
     return token
   }
 

@@ -48,9 +48,21 @@ extension PlainStore {
     }
   }
 
-  package func tokens() async throws(StoreError) -> [StoredToken] {
+  package func token(_ id: TokenID) async throws(StoreError) -> StoredToken? {
     try await plain(.reading) { connection in
-      try connection.rows(AccessQueries.all, []) { try StoredToken($0) }.compactMap { $0 }
+      try connection.rows(AccessQueries.named, [.text(id.text)]) { try StoredToken($0) }.first
+        ?? nil
+    }
+  }
+
+  package func tokens(
+    after place: StoredToken.Place?, limit: Int
+  ) async throws(StoreError) -> [StoredToken] {
+    let parameters: [PlainValue] = [
+      .integer(place?.createdAt ?? .min), .text(place?.id.text ?? ""), .integer(Int64(limit)),
+    ]
+    return try await plain(.reading) { connection in
+      try connection.rows(AccessQueries.list, parameters) { try StoredToken($0) }.compactMap { $0 }
     }
   }
 
@@ -174,8 +186,14 @@ enum AccessQueries {
     FROM token_secrets AS s JOIN access_tokens AS t ON t.id = s.token WHERE s.hash = $1
     """)
   static let hashes = PlainStatement("token_hashes", "SELECT hash FROM token_secrets")
-  static let all = PlainStatement(
-    "tokens_all", "SELECT \(columns) FROM access_tokens ORDER BY created_at, id")
+  static let named = PlainStatement(
+    "token_named", "SELECT \(columns) FROM access_tokens WHERE id = $1")
+  static let list = PlainStatement(
+    "tokens_list",
+    """
+    SELECT \(columns) FROM access_tokens WHERE created_at > $1 OR created_at = $1 AND id > $2
+    ORDER BY created_at, id LIMIT $3
+    """)
   /// SQLite has no `FOR UPDATE`.
   static let lock = PlainStatement(
     "token_lock", "UPDATE access_tokens SET id = id WHERE id = $1 RETURNING \(columns)")

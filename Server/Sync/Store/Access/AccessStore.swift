@@ -16,8 +16,17 @@ package protocol AccessStore: Sendable {
   /// Returns the hashes of all secrets that are kept, in any order.
   func secretHashes() async throws(StoreError) -> [[UInt8]]
 
-  /// Returns all tokens, oldest first.
-  func tokens() async throws(StoreError) -> [StoredToken]
+  /// Returns a token, even if it is expired; `nil` if there is none.
+  func token(_ id: TokenID) async throws(StoreError) -> StoredToken?
+
+  /// Returns the next tokens, oldest first.
+  ///
+  /// - Parameters:
+  ///   - place: the place of the token after which the list continues.
+  ///   - limit: the most tokens.
+  func tokens(
+    after place: StoredToken.Place?, limit: Int
+  ) async throws(StoreError) -> [StoredToken]
 
   /// Deletes a token with its secrets. Returns whether it was there.
   func removeToken(_ id: TokenID, by mark: AuditMark?) async throws(StoreError) -> Bool
@@ -46,6 +55,17 @@ package protocol AccessStore: Sendable {
 }
 
 extension AccessStore {
+  /// Passes all tokens to `body`, oldest first, ``StoredToken/pageMax`` at most at a time.
+  package func forEachPage(_ body: ([StoredToken]) async throws -> Void) async throws {
+    var place: StoredToken.Place?
+    while true {
+      let page = try await tokens(after: place, limit: StoredToken.pageMax)
+      try await body(page)
+      guard page.count == StoredToken.pageMax, let last = page.last else { return }
+      place = last.place
+    }
+  }
+
   /// Keeps a token of the server's administrators, who have no quota.
   package func addToken(
     _ token: StoredToken, hash: [UInt8], by mark: AuditMark?

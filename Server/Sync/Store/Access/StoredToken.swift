@@ -30,6 +30,8 @@ package struct TokenID: Sendable, Hashable, Comparable, CustomStringConvertible 
 package struct StoredToken: Sendable, Equatable {
   /// Secrets that are valid at once; a rotation ends those that would end first.
   package static let secretsMax = 10
+  /// Tokens that are read at once, and the most of one answer.
+  package static let pageMax = 1_000
   /// Bytes of a name or an owner.
   package static let textBytesMax = 200
 
@@ -61,6 +63,32 @@ package struct StoredToken: Sendable, Equatable {
     self.createdAt = createdAt
     self.expiresAt = expiresAt
     self.lastUsedAt = lastUsedAt
+  }
+
+  /// The place of the token in lists.
+  package var place: Place { Place(createdAt: createdAt, id: id) }
+
+  /// A place in lists, which are ordered by the time of creation.
+  package struct Place: Sendable, Equatable {
+    package let createdAt: Int64
+    package let id: TokenID
+
+    package init(createdAt: Int64, id: TokenID) {
+      self.createdAt = createdAt
+      self.id = id
+    }
+
+    /// Parses ``text``; `nil` if it is none.
+    package init?(_ text: String) {
+      let parts = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      guard parts.count == 2, let createdAt = Int64(String(Substring(parts[0]))),
+        let id = TokenID(String(Substring(parts[1])))
+      else { return nil }
+      self.init(createdAt: createdAt, id: id)
+    }
+
+    /// The place as clients get it.
+    package var text: String { "\(createdAt)/\(id)" }
   }
 
   /// For people: the identifier, the name and the grants.
