@@ -80,6 +80,28 @@ struct HostileServerTests {
     #expect(try await replica.status().pending == 1)
   }
 
+  @Test("sums of digests that always move on end a comparison")
+  func endlessSums() async throws {
+    let directory = try TemporaryDirectory()
+    let head: SequenceNumber = 1 << 40
+    let server = ScriptedServer { request, number in
+      if request.url.contains("/changes") {
+        return ScriptedServer.json(PageMaker().page([], head: head).body)
+      }
+      guard request.url.contains("/digests") else { return nil }
+      let answer = DigestAnswer(
+        epoch: PageMaker().epoch, head: head, folded: SequenceNumber(number), content: .behind)
+      return ScriptedServer.json(answer.encoded())
+    }
+    let replica = try await server.replica(in: directory)
+    await #expect {
+      try await replica.verify()
+    } throws: {
+      if case .unfinished = $0 as? ReplicaError { true } else { false }
+    }
+    #expect(server.requests.count { $0.url.contains("/digests") } <= 10_001)
+  }
+
   @Test("a device stops requesting records that the server never returns")
   func otherRecords() async throws {
     let directory = try TemporaryDirectory()

@@ -18,6 +18,12 @@ struct PageRoomTests {
     return grants
   }
 
+  private static func request(_ room: PageRoom) -> PullRequest {
+    var request = PullRequest(cursor: nil, limit: 10, byteLimit: 1 << 20, device: nil)
+    request.room = room
+    return request
+  }
+
   private static func check(_ store: some SyncStore) async throws {
     let space = try await store.createSpace(.known("notes"), by: nil)
     let packet = Packet.serviceSample(1, operations: 3)
@@ -28,8 +34,7 @@ struct PageRoomTests {
     let budget = MemoryBudget(limit: limit)
     var grants = try fill(budget)
     let room = PageRoom(budget, .standard, account: nil)
-    var request = PullRequest(cursor: nil, limit: 10, byteLimit: 1 << 20, device: nil)
-    request.room = room
+    let request = Self.request(room)
     let keys = packet.operations.map(\.key)
     await #expect(throws: StoreError.needsMemory) {
       try await store.changes(in: space.id, request, now: 0)
@@ -70,6 +75,7 @@ struct PageRoomTests {
     let rooms = (0..<4).map { _ in PageRoom(budget, .standard, account: "ada") }
     #expect(rooms.allSatisfy { $0.take() && $0.take() })
     #expect(budget.used == 4 * (4 << 20))
+    withExtendedLifetime(rooms) {}
   }
 
   private static func service(
@@ -95,14 +101,14 @@ struct PageRoomTests {
     let budget = MemoryBudget(limit: Self.limit, patience: .seconds(3_600))
     let service = Self.service(ServiceStoreDouble(spaces: ["notes"]), budget)
     var grants = try Self.fill(budget)
-    let answer = Task { await service.respond(to: Self.pull) }
+    var answer: Task<HTTPResponse, Never>? = Task { await service.respond(to: Self.pull) }
     try await eventually("the pull to wait for memory") { budget.counts.waiting == 1 }
     grants = []
-    var response: HTTPResponse? = await answer.value
+    var response = await answer?.value
     #expect(response?.status == 200)
     #expect(budget.used > 0)
-    response = nil
-    #expect(budget.used == 0)
+    (response, answer) = (nil, nil)
+    try await eventually("the memory to be free") { budget.used == 0 }
     withExtendedLifetime(grants) {}
   }
 
