@@ -52,7 +52,7 @@ extension StoreContract {
           listed.sorted(), is: (0..<50).map { Name("r\($0)") }.sorted(), "the records listed")
       }
     },
-    StoreContract("lists of tables and of a leaf's records continue in further answers") { under in
+    StoreContract("the records of a leaf continue in further answers") { under in
       var limits = Limits.standard
       (limits.digestsPerAnswer, limits.pageBytes) = (3, 1 << 20)
       try await under.withSpace(limits: limits) { space in
@@ -71,6 +71,9 @@ extension StoreContract {
         try require(
           again.filter { chosen.contains($0.text) }.count, is: 10, "a leaf asked for twice")
       }
+    },
+    StoreContract("the list of tables continues in further answers") { under in
+      var limits = Limits.standard
       limits.pageBytes = 300
       try await under.withSpace(limits: limits) { space in
         var author = Author(1)
