@@ -3,8 +3,6 @@ import FerryTestSupport
 import Synchronization
 import Testing
 
-@testable import FerryDaemon
-
 @Suite("Lists that are printed page by page", .hangLimit)
 struct ListOutputTests {
   /// The text of a list with pages of so many rows, and the number of pieces.

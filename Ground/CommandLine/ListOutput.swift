@@ -1,11 +1,9 @@
-import FerryCommandLine
-
 /// Prints a list that a command reads in pages, and keeps no page.
 ///
 /// As JSON it is one object with one array. As text it is a table, whose columns fit each page.
-struct ListOutput {
+package struct ListOutput {
   /// A row of the table, and the same as JSON.
-  typealias Row = (cells: [String], json: JSONText)
+  package typealias Row = (cells: [String], json: JSONText)
 
   private let member: String
   private let titles: [String]
@@ -14,10 +12,12 @@ struct ListOutput {
   private let width: Int?
   private var count = 0
 
+  /// Creates a list without rows.
+  ///
   /// - Parameters:
   ///   - member: the name of the array.
   ///   - titles: the columns of the table.
-  init(
+  package init(
     _ member: String, _ titles: [String], isJSON: Bool, to output: TextOutput = .standardOutput,
     width: Int? = Terminal.current().tableWidth
   ) {
@@ -29,7 +29,7 @@ struct ListOutput {
   }
 
   /// Prints a page.
-  mutating func add(_ rows: [Row]) throws {
+  package mutating func add(_ rows: [Row]) throws {
     if rows.isEmpty { return }
     if isJSON {
       let texts = rows.map(\.json.text).joined(separator: ",")
@@ -41,7 +41,7 @@ struct ListOutput {
   }
 
   /// Ends the list; one without rows has its titles.
-  mutating func finish() throws {
+  package mutating func finish() throws {
     if isJSON {
       try output.write((count == 0 ? opening : "") + "]}\n")
     } else if count == 0 {
