@@ -16,8 +16,8 @@ package struct WriteSlice: Sendable, Equatable {
     (self.rows, self.bytes, self.matches) = (rows, bytes, matches)
   }
 
-  /// The largest transaction of a server.
-  package static let standard = WriteSlice(rows: 2_000, bytes: 4 << 20, matches: 200)
+  /// The largest transaction of a server. One row may have as many bytes as it.
+  package static let standard = WriteSlice(rows: 2_000, bytes: 8 << 20, matches: 200)
 
   /// Returns whether these packets can be decided in one transaction.
   func admits(_ packets: [IncomingPacket], _ found: BatchMatches) -> Bool {
