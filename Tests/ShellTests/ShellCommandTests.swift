@@ -55,7 +55,7 @@ struct ShellCommandTests {
       let absent = try await ferry(
         "shell", board, "--grant", "data", "--table", "CARDS", "--table", table, "--no-open",
         at: folder)
-      #expect(absent.error.contains("there is no table “\(table)”"), "\(absent.error)")
+      #expect(absent.error.contains("there is no table '\(table)'"), "\(absent.error)")
       #expect(absent.status == .exited(2) && absent.output.isEmpty)
     }
     let alone = try await ferry("shell", board, "--sync", "--no-open", at: folder)
