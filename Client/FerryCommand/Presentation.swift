@@ -36,9 +36,12 @@ enum Presentation {
 
   /// Returns a time in RFC 3339 format, in UTC, to the millisecond.
   static func time(_ milliseconds: Int64) -> String {
-    let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
-    return date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
-      + "Z"
+    // Whole seconds: a fraction in floating point may fall into the millisecond before.
+    let rest = (milliseconds % 1000 + 1000) % 1000
+    let date = Date(timeIntervalSince1970: Double((milliseconds - rest) / 1000))
+    let digits = String(1000 + rest).dropFirst()
+    return date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: false))
+      + ".\(digits)Z"
   }
 
   /// Names that other commands take, so tables never cut them.

@@ -120,7 +120,7 @@ struct LedgerContractTests {
   }
 
   @Test(
-    "a write that the space rejects is undone, and all others arrive",
+    "a write that the space rejects leaves a device and stays in a program's tables; all others arrive",
     arguments: LedgerKind.allCases)
   func rejected(_ kind: LedgerKind) async throws {
     let stage = try await LedgerStage.make(kind, rows: "INSERT INTO notes(id) VALUES ('a')") {
@@ -130,8 +130,13 @@ struct LedgerContractTests {
     try await stage.write("INSERT INTO notes(id, body) VALUES ('c', 'free')")
     try await stage.other.write("UPDATE notes SET body = 'taken'")
     try await stage.other.exchange()
-    try await stage.expectSettled(
-      [["a", "taken", nil, nil], ["c", "free", nil, nil]], operations: 2)
+    let rows: [[String?]] = [["a", "taken", nil, nil], ["c", "free", nil, nil]]
+    guard kind == .mirror else { return try await stage.expectSettled(rows, operations: 2) }
+    try await stage.exchange()
+    try await stage.other.exchange()
+    #expect(try await stage.rows() == [rows[0], ["b", "taken", nil, nil], rows[1]])
+    let query = "SELECT id, body FROM notes ORDER BY id"
+    #expect(try await stage.other.rows(query) == [["a", "taken"], ["c", "free"]])
   }
 
   @Test("a row that gets another key moves with its children", arguments: LedgerKind.allCases)

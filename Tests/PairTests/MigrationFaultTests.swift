@@ -31,7 +31,7 @@ extension MigrationTests {
     #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'm'") == "memo")
   }
 
-  @Test("a change in the spelling of a table's name is reported", arguments: [true, false])
+  @Test("a table in another spelling syncs under the name of the space", arguments: [true, false])
   func otherSpelling(byAnotherProgram isForeign: Bool) async throws {
     let pair = try await make()
     let sql = """
@@ -39,11 +39,12 @@ extension MigrationTests {
       CREATE TABLE NOTES(id TEXT PRIMARY KEY, body TEXT, n INTEGER); INSERT INTO NOTES SELECT * FROM t
       """
     if isForeign { try pair.one.edit(sql) } else { try await pair.one.write(sql) }
-    let found = try await pair.one.ferry("sync", exits: 4)
-    #expect(found.error.contains("spelled NOTES"))
-    #expect(try await pair.one.ferry("verify", exits: 4).error.contains("table notes"))
+    try await pair.one.ferry("sync")
+    try await pair.one.ferry("verify")
+    try await pair.one.write("UPDATE notes SET body = 'w'")
+    try await settle(pair.one, pair.two)
+    #expect(try await pair.two.value("SELECT body FROM notes WHERE id = 'a'") == "w")
     try await pair.one.write("UPDATE notes SET body = 'x'")
-    #expect(try await pair.one.status().pending == 0, "nothing is recorded under another name")
     try await pair.one.write("CREATE TABLE u AS SELECT * FROM NOTES; DROP TABLE NOTES")
     try await pair.one.write(Self.schema + "; INSERT INTO notes SELECT * FROM u")
     try await settle(pair.one, pair.two)
