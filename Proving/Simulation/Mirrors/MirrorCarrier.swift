@@ -67,9 +67,14 @@ final class MirrorCarrier: @unchecked Sendable {
     taken = operations.isEmpty ? nil : (try RecordedOperations.lastSequence(ledger), operations)
   }
 
-  /// Passes the operations of the last such transaction to the oracles, if the file has them.
+  /// Passes the operations of the last such transaction to the oracles, as long as the process lives.
   func tellTaken() {
-    guard process.isAlive, let (last, operations) = taken else { return }
+    if process.isAlive { tellLast() }
+  }
+
+  /// Passes the operations of the last such transaction to the oracles, if the file has them.
+  func tellLast() {
+    guard let (last, operations) = taken else { return }
     taken = nil
     let isThere = device.look(at: device.ledgers[0], isApart: false) {
       try RecordedOperations.lastSequence($0) >= last

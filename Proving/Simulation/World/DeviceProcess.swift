@@ -26,7 +26,7 @@ final class DeviceProcess: @unchecked Sendable {
   /// transactions.
   private var connections: [Int: SQLiteConnection] = [:]
   /// Of a mirror; `nil` before its first round.
-  private var carrier: MirrorCarrier?
+  private(set) var carrier: MirrorCarrier?
   /// Whether the tables are known to be at the newest version of the application's schema.
   private(set) var isUpgraded = false
 

@@ -125,14 +125,14 @@ final class SimulatedDevice: @unchecked Sendable {
   /// Kills the process with kill -9, or cuts the power. It starts again after `delay` microseconds.
   func crash(losingPower: Bool, restartAfter delay: Int64) {
     setting.trace.note(losingPower ? .lostPower : .crashed, name)
-    // The server may have them already, merged with others. The machine's power may take them along.
-    if !losingPower { process?.tellTaken() }
     stop(losingPower: losingPower)
     setting.scheduler.after(delay) { [self] in start() }
   }
 
   private func stop(losingPower: Bool) {
-    process?.die()
+    let ended = process
+    let carrier = ended?.carrier
+    ended?.die()
     process = nil
     reader = nil
     tellMissions(losingPower ? .wentBack(device: name) : .killed(device: name))
@@ -142,6 +142,9 @@ final class SimulatedDevice: @unchecked Sendable {
       tellSurvivors()
     } else {
       setting.disk.kill(under: "/\(name)/")
+      // The server may have them already, merged with others. The machine's power may take them along.
+      // Within a torn write, nobody could read the file before.
+      withExtendedLifetime(ended) { carrier?.tellLast() }
     }
     tellBundles(.died(device: name))
     if !isRetired { lookAtBundles() }
