@@ -73,10 +73,16 @@ struct ConfirmationTests {
   private func idle(
     _ replica: ReplicaFixture, naming packet: Packet?, serverTime: Int64 = 0
   ) throws {
+    try idle(replica, namingTail: packet?.tail, serverTime: serverTime)
+  }
+
+  private func idle(
+    _ replica: ReplicaFixture, namingTail tail: OperationID?, serverTime: Int64 = 0
+  ) throws {
     let cursor = try #require(try replica.file.syncState().cursor)
     let head = PageHead(
       epoch: cursor.epoch, head: cursor.applied, cursor: cursor, more: false,
-      appliedTail: packet?.tail, serverTime: serverTime, count: 0)
+      appliedTail: tail, serverTime: serverTime, count: 0)
     var json = JSONWriter()
     json.beginPage(head)
     json.endPage()
@@ -121,6 +127,17 @@ struct ConfirmationTests {
     let (replica, _, dropped) = try confirmed(by: lie)
     try replica.file.takeNewIdentity()
     // A history hash past the cursor is in the next request: the server rejects that one.
+    #expect(try sent(replica) == (lie == .atTheCursor ? [] : dropped.operations.map(\.id)))
+  }
+
+  @Test(
+    "a page that names an unknown tail sends packets again that only a receipt has confirmed",
+    arguments: Lie.allCases)
+  func unknownTail(lie: Lie) throws {
+    let (replica, _, dropped) = try confirmed(by: lie)
+    let former = try replica.file.identity().device
+    try idle(replica, namingTail: Self.id(9))
+    #expect(try replica.file.identity().device != former)
     #expect(try sent(replica) == (lie == .atTheCursor ? [] : dropped.operations.map(\.id)))
   }
 

@@ -220,10 +220,12 @@ extension ReplicaFile: OutboxLedger {
   /// rolled back to the time of the copy, it has lost the confirmed packets. The cursor does not
   /// show that until it gets that far.
   ///
-  /// So the device sends everything beyond its cursor again, under a new identifier. It sends
-  /// nothing before the cursor, not even expired operations: the server may have forgotten them,
-  /// and would treat them as new.
+  /// So the device sends everything beyond its cursor again, under a new identifier, and every
+  /// packet that only receipts have confirmed. It sends nothing that a page has named before the
+  /// cursor, not even expired operations: the server may have forgotten them, and would treat them
+  /// as new.
   private func leaveToCopy() throws {
+    try reopenUnproved()
     try noteCopied(as: withOutbox { try beginChain(with: $0.packets, &$0) })
   }
 
