@@ -18,9 +18,7 @@ TEST_BUILD ?= -debug-info-format none
 # All but the tests themselves are optimised in debug builds: worlds and servers are several times as
 # fast. `export FERRY_OPTIMISED=1` lets `swift build` use the same build.
 export FERRY_OPTIMISED ?= 1
-# SwiftPM passes the names of enabled traits to the compiler in the order of a hashed set. In another
-# order than before, it would compile everything again.
-SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 $(SWIFT) build
+SWIFT_BUILD := $(SWIFT) build
 
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
 # parts run one after another: each would slow the others down.
@@ -151,9 +149,10 @@ portable: ## The client without libcurl and zstd: URLSession and gzip, as on App
 	@.build/portable/debug/ferry --version
 
 .PHONY: outside
-outside: ## A package of its own that replaces parts of Ferry, against a server
+outside: ## A package of its own that replaces parts of Ferry, against a server; the build of such packages
 	@Scripts/install-dependencies.sh build
 	$(SWIFT_BUILD) --build-tests $(TEST_BUILD)
+	@Scripts/check-dependent.sh
 	@Scripts/run-outside.sh .build/debug
 
 .PHONY: patches

@@ -3,13 +3,18 @@
 // Client and server meet only in FerryProtocol, and in the mirror, which is a client.
 import PackageDescription
 
-let strict: [SwiftSetting] = [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)]
+/// Ferry's own builds set FERRY_OPTIMISED, to 0 or 1: warnings are errors then. Packages that depend on
+/// Ferry set nothing, and a newer compiler of theirs may warn.
+let own = Context.environment["FERRY_OPTIMISED"]
+
+let strict: [SwiftSetting] =
+  [.swiftLanguageMode(.v6)] + (own == nil ? [] : [.treatAllWarnings(as: .error)])
 
 /// `make test` optimises all but the tests, so that worlds and servers are several times as fast.
 /// Assertions stay. Whole modules at once take less than half of the time that single files take.
 /// Packages that depend on Ferry cannot have such flags.
 let optimised =
-  Context.environment["FERRY_OPTIMISED"] == "1"
+  own == "1"
   ? strict
     + [
       .unsafeFlags(
@@ -18,20 +23,43 @@ let optimised =
     ]
   : strict
 
+/// The modules that a module exports again. A target that imports it names all of them: SwiftPM compiles a
+/// target again only if a module that it names has changed.
+let exported = [
+  "Ferry": [
+    "FerryCaching", "FerryFiles", "FerryMissions", "FerryNetworking", "FerryPatches",
+    "FerryPersistence", "FerryProtocol", "FerrySyncClient", "FerryTransport",
+  ],
+  "FerryMissions": ["FerryFiles"],
+  "FerryNetworking": ["FerryTransport"],
+  "FerryTestSupport": ["FerryLaboratory"],
+]
+
+/// Adds the modules that the named ones export again.
+func complete(_ needs: [Target.Dependency]) -> [Target.Dependency] {
+  var names = needs.compactMap { if case .byNameItem(let name, _) = $0 { name } else { nil } }
+  let named = names.count
+  for other in names.flatMap({ exported[$0] ?? [] }) where !names.contains(other) {
+    names.append(other)
+  }
+  return needs + names[named...].map { .byName(name: $0) }
+}
+
 func library(
   _ name: String, _ path: String, needs: [Target.Dependency] = [], resources: [Resource] = []
 ) -> Target {
   .target(
-    name: name, dependencies: needs, path: path, resources: resources, swiftSettings: optimised)
+    name: name, dependencies: complete(needs), path: path, resources: resources,
+    swiftSettings: optimised)
 }
 
 func command(_ name: String, _ path: String, needs: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: needs, path: path, swiftSettings: optimised)
+  .executableTarget(name: name, dependencies: complete(needs), path: path, swiftSettings: optimised)
 }
 
 func tests(_ name: String, needs: [Target.Dependency], resources: [Resource] = []) -> Target {
   .testTarget(
-    name: name, dependencies: needs, path: "Tests/\(name)", resources: resources,
+    name: name, dependencies: complete(needs), path: "Tests/\(name)", resources: resources,
     swiftSettings: strict)
 }
 
@@ -43,9 +71,13 @@ func system(_ name: String, _ path: String, _ pkgConfig: String?, apt: String) -
 /// What only systems without Apple's libraries need.
 let elsewhere: [Platform] = [.linux, .android]
 
+/// The package's only trait. SwiftPM passes the names of several to the compiler in an order that
+/// changes from build to build, and would compile all of Ferry again each time.
+let systemLibraries = "SystemLibraries"
+
 /// A target that a build without the trait, and one for Apple's systems, does without.
-func optional(_ name: String, trait: String) -> Target.Dependency {
-  .target(name: name, condition: .when(platforms: elsewhere, traits: [trait]))
+func optional(_ name: String) -> Target.Dependency {
+  .target(name: name, condition: .when(platforms: elsewhere, traits: [systemLibraries]))
 }
 
 // The report page of ferry-sim, in the program itself.
@@ -69,7 +101,7 @@ let package = Package(
   name: "ferry",
   platforms: [.macOS(.v15), .iOS(.v18)],
   products: [
-    .library(name: "Ferry", targets: ["Ferry"]),
+    .library(name: "Ferry", targets: ["Ferry"] + exported["Ferry", default: []]),
     .library(name: "FerryShell", targets: ["FerryShell"]),
     // Loaded by other programs: `.load libferry_sqlite` of the sqlite3 shell.
     .library(name: "ferry_sqlite", type: .dynamic, targets: ["FerrySQLiteExtension"]),
@@ -83,9 +115,9 @@ let package = Package(
   ],
   traits: [
     .trait(
-      name: "LibCurl", description: "Requests over libcurl instead of URLSession (not on Apple)"),
-    .trait(name: "Zstd", description: "Compression by zstd besides gzip (not on Apple)"),
-    .default(enabledTraits: ["LibCurl", "Zstd"]),
+      name: systemLibraries,
+      description: "Requests over libcurl and compression by zstd besides gzip (not on Apple)"),
+    .default(enabledTraits: [systemLibraries]),
   ],
   targets: [
     // C libraries: a module map and a shim, each imported by one wrapper.
@@ -109,7 +141,7 @@ let package = Package(
     library("FerryStoredValues", "Ground/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
     library(
       "FerryCompression", "Ground/Compression",
-      needs: [optional("CFerryZstd", trait: "Zstd"), "CFerryZlib", "FerryPlatform"]),
+      needs: [optional("CFerryZstd"), "CFerryZlib", "FerryPlatform"]),
     library(
       "FerryCryptography", "Ground/Cryptography",
       needs: [.target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))]),
@@ -126,7 +158,7 @@ let package = Package(
     library(
       "FerryNetworking", "Client/Networking",
       needs: [
-        "FerryTransport", optional("FerryCurlTransport", trait: "LibCurl"), "FerryExecutors",
+        "FerryTransport", optional("FerryCurlTransport"), "FerryExecutors",
         "FerryPlatform",
       ]),
     library(
@@ -276,7 +308,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "FerryStoreContracts",
-      dependencies: ["FerrySyncServer", "FerryTestSupport", "FerryProtocol"],
+      dependencies: complete(["FerrySyncServer", "FerryTestSupport", "FerryProtocol"]),
       path: "Tests/StoreContracts", swiftSettings: strict),
     tests(
       "ProtocolTests",

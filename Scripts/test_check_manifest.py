@@ -15,8 +15,10 @@ def target(name, kind, *needs):
 
 
 class ManifestTests(unittest.TestCase):
-    def faults(self, targets, imports):
-        return check.faults({"targets": targets}, lambda folder: set(imports.get(folder, [])))
+    def faults(self, targets, imports, exports={}):
+        return check.faults(
+            {"targets": targets}, lambda folder: set(imports.get(folder, [])),
+            lambda folder: set(exports.get(folder, [])))
 
     def test_a_complete_manifest_has_no_fault(self):
         targets = [target("A", "regular"), target("B", "regular", "A")]
@@ -32,6 +34,17 @@ class ManifestTests(unittest.TestCase):
         targets = [
             target("P", "executable"), target("T", "test", "P"), target("L", "regular", "P")]
         self.assertEqual(self.faults(targets, {}), ["L names P and does not import it"])
+
+    def test_modules_that_an_imported_one_exports_again_are_named(self):
+        targets = [
+            target("A", "regular"), target("B", "regular", "A"), target("U", "regular", "B"),
+            target("App", "executable", "U"), target("Other", "executable", "U", "B", "A")]
+        imports = {"B": ["A"], "U": ["B"], "App": ["U"], "Other": ["U"]}
+        exports = {"U": ["B"], "B": ["A"]}
+        self.assertEqual(
+            self.faults(targets, imports, exports),
+            ["U imports A and does not name it", "App imports A and does not name it",
+             "App imports B and does not name it"])
 
     def test_imports_are_found_with_attributes_and_indentation(self):
         text = "@testable import A\n@_exported import B\n#if x\n  import C\n#endif\n// import D\n"

@@ -2,12 +2,12 @@ import FerryPlatform
 
 /// A compression that HTTP can name in `Content-Encoding` (RFC 9110 §8.4.1, RFC 8878).
 package enum ContentCoding: String, Sendable, CaseIterable {
-  #if Zstd && !canImport(Darwin)
+  #if SystemLibraries && !canImport(Darwin)
     case zstd
   #endif
   case gzip
 
-  /// The best coding that this module has: zstd, or gzip in a build without the trait `Zstd`.
+  /// The best coding that this module has: zstd, or gzip in a build without the trait `SystemLibraries`.
   package static var preferred: ContentCoding { allCases[0] }
 
   /// The codings this module decodes, in order of preference, as an `Accept-Encoding` value.
@@ -17,7 +17,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// gzip (RFC 9110 §8.4.1.3).
   package init?(token: some StringProtocol) {
     switch token.lowercasedASCII {
-    #if Zstd && !canImport(Darwin)
+    #if SystemLibraries && !canImport(Darwin)
       case "zstd": self = .zstd
     #endif
     case "gzip", "x-gzip": self = .gzip
@@ -35,7 +35,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// The bytes that every frame (RFC 8878 §3.1.1) or member (RFC 1952 §2.3.1) begins with.
   private var magicNumber: [UInt8] {
     switch self {
-    #if Zstd && !canImport(Darwin)
+    #if SystemLibraries && !canImport(Darwin)
       case .zstd: [0x28, 0xB5, 0x2F, 0xFD]
     #endif
     case .gzip: [0x1F, 0x8B]
@@ -49,7 +49,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// Out-of-range levels are clamped.
   package func compress(_ bytes: [UInt8], level: Int? = nil) throws(CompressionError) -> [UInt8] {
     switch self {
-    #if Zstd && !canImport(Darwin)
+    #if SystemLibraries && !canImport(Darwin)
       case .zstd: try Zstandard.compress(bytes, level: min(max(level ?? 3, -7), 19))
     #endif
     case .gzip: try Gzip.compress(bytes, level: min(max(level ?? 5, 1), 9))
@@ -59,7 +59,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// Codes `bytes` as one frame or member, in little time.
   package func compressQuickly(_ bytes: [UInt8]) throws(CompressionError) -> [UInt8] {
     switch self {
-    #if Zstd && !canImport(Darwin)
+    #if SystemLibraries && !canImport(Darwin)
       case .zstd: try compress(bytes, level: -3)
     #endif
     case .gzip: try compress(bytes, level: 1)
@@ -72,7 +72,7 @@ package enum ContentCoding: String, Sendable, CaseIterable {
   /// no more than `limit` and a buffer. Throws `tooLarge`, `malformed` or `failed`.
   package func decompress(_ bytes: [UInt8], limit: Int) throws(CompressionError) -> [UInt8] {
     switch self {
-    #if Zstd && !canImport(Darwin)
+    #if SystemLibraries && !canImport(Darwin)
       case .zstd: try Zstandard.decompress(bytes, limit: limit)
     #endif
     case .gzip: try Gzip.decompress(bytes, limit: limit)

@@ -1,4 +1,4 @@
-#if Zstd && !canImport(Darwin)
+#if SystemLibraries && !canImport(Darwin)
   import CFerryZstd
 
   /// Zstandard frames (RFC 8878) through libzstd.

@@ -162,7 +162,8 @@ public final class URLSessionTransport: Transport {
   private static func cannot(_ what: String) -> TransportError {
     TransportError(
       .other,
-      "URLSession cannot \(what) on this system; the transport over libcurl can (trait LibCurl)")
+      "URLSession cannot \(what) on this system; the transport over libcurl can (trait SystemLibraries)"
+    )
   }
 }
 
