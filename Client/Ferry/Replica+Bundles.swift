@@ -22,7 +22,7 @@ extension Replica {
   ) async throws -> Bundles {
     let manager: MissionManager
     if let missions { manager = missions } else { manager = try await missionManager() }
-    let store = try await BundleStore.open(place + ".missions/bundles.db")
+    let store = try await BundleStore.open(try missionRoot() + "/bundles.db")
     return bundles(in: store, options: options, missions: manager)
   }
 

@@ -13,7 +13,8 @@ extension Replica {
   /// Work that was under way when the last process ended continues. If `restores` is `false`, it
   /// waits for ``MissionManager/restore()``. The last ``sync(progress:)`` brought the catalogue.
   ///
-  /// The manager rests and is closed with the replica.
+  /// The manager rests and is closed with the replica. Of a replica in memory, the files are in a
+  /// temporary folder, which ``close()`` deletes.
   ///
   /// ```swift
   /// let missions = try await replica.missionManager()
@@ -34,7 +35,7 @@ extension Replica {
     transport: any Transport = SystemTransport(), restores: Bool = true,
     parts: MissionParts = MissionParts()
   ) async throws(MissionError) -> MissionManager {
-    let root = place + ".missions"
+    let root = try missionRoot()
     let files = try parts.files(in: root, key: key)
     let store = try await parts.store(in: root)
     let open = requests(over: transport, options)
@@ -44,6 +45,13 @@ extension Replica {
     accompany(with: manager)
     if restores { try await manager.restore() }
     return manager
+  }
+
+  /// Returns the folder of the missions.
+  func missionRoot() throws(MissionError) -> String {
+    do { return try missionFolder() } catch {
+      throw MissionError(.files, "a temporary folder cannot be created: \(error)")
+    }
   }
 
   private static func downloader(_ open: @escaping DownloadOpening) -> any Downloader {

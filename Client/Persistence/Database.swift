@@ -21,6 +21,8 @@ public final class Database {
   package let connection: SQLiteConnection
   /// The owner of the file, if it takes part in the statements.
   package let owner: (any DatabaseOwner)?
+  /// Whether statements that write are refused, although the connection could run them.
+  private let isReadOnly: Bool
 
   /// The part of the file that the statements have read.
   package private(set) var region = ReadRegion()
@@ -39,9 +41,12 @@ public final class Database {
   /// Whether the closure that received this value has returned.
   var isOver = false
 
-  package init(connection: SQLiteConnection, owner: (any DatabaseOwner)? = nil) {
+  package init(
+    connection: SQLiteConnection, owner: (any DatabaseOwner)? = nil, isReadOnly: Bool = false
+  ) {
     self.connection = connection
     self.owner = owner
+    self.isReadOnly = isReadOnly
   }
 
   /// Runs one statement with parameters, or a script of several without. Returns the number of rows
@@ -138,7 +143,7 @@ public final class Database {
           try owner?.tableWillAlter(Name(table))
         }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
-        note(statement)
+        try note(statement)
         begin(names)
         do {
           try statement.forEach(SQLiteList(values)) { try row($0, names) }
@@ -178,7 +183,7 @@ public final class Database {
       hasCheckedSchema = true
     }
     let statement = try connection.guardedStatement(sql)
-    note(statement, of: query)
+    try note(statement, of: query)
     return statement
   }
 
@@ -187,7 +192,7 @@ public final class Database {
     _ sql: String, of query: SourceQuery
   ) throws(SQLiteError) -> SQLiteStatement {
     let statement = try connection.prepareGuarded(sql)
-    note(statement, of: query)
+    try note(statement, of: query)
     return statement
   }
 
@@ -204,7 +209,11 @@ public final class Database {
   }
 
   /// Notes the tables that a statement reads and writes, for live queries.
-  private func note(_ statement: SQLiteStatement, of query: SourceQuery? = nil) {
+  private func note(
+    _ statement: SQLiteStatement, of query: SourceQuery? = nil
+  ) throws(SQLiteError) {
+    // The same error as that of a connection that cannot write.
+    if isReadOnly && !statement.isReadOnly { throw .readOnly }
     if let query, let table = query.onlyTable(of: statement) {
       region.add(table, where: query.condition)
     } else {

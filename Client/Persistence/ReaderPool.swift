@@ -2,19 +2,17 @@ import FerryExecutors
 import FerrySQLite
 import Synchronization
 
-/// Read-only connections to a file, each on its own thread, opened on demand.
+/// Read-only connections to a file, each on its own thread, opened on demand. A database in memory has
+/// one connection, which reads and writes in turn.
 package final class ReaderPool: Sendable {
   /// The most connections. A read that finds all of them at work waits for the one with the
   /// shortest queue.
   package static let size = 8
 
-  private let path: String
-  private let fileSystem: String?
-  private let busyTimeout: Duration
-  private let makeExecutor: @Sendable (String) -> any WorkExecutor
+  private let makeReader: @Sendable () -> Reader
   private let readers = Mutex<[(reader: Reader, queued: Int)]>([])
+  private let sizeMax: Int
   private let gate: WorkGate
-  private let prepare: @Sendable (SQLiteConnection) throws -> Void
 
   /// - Parameters:
   ///   - gate: admits the reads. A suspension ends their running statements.
@@ -28,13 +26,36 @@ package final class ReaderPool: Sendable {
     prepare: @escaping @Sendable (SQLiteConnection) throws -> Void = { _ in },
     makeExecutor: @escaping @Sendable (String) -> any WorkExecutor = { ThreadExecutor(name: $0) }
   ) {
-    self.path = path
     self.gate = gate
-    self.fileSystem = fileSystem
-    self.busyTimeout = busyTimeout
-    self.makeExecutor = makeExecutor
-    self.prepare = prepare
+    sizeMax = Self.size
+    makeReader = {
+      Reader(executor: makeExecutor("ferry-reader"), isShared: false) {
+        let opened = try SQLiteConnection(
+          path: path, mode: .readOnly, busyTimeout: busyTimeout, fileSystem: fileSystem)
+        opened.guardUserStatements()
+        opened.noteTables()
+        try prepare(opened)
+        return opened
+      }
+    }
   }
+
+  /// Reads through the connection that also writes.
+  ///
+  /// - Parameters:
+  ///   - executor: the thread of the connection.
+  ///   - connection: returns the connection on its thread.
+  package init(
+    sharing executor: any WorkExecutor, gate: WorkGate,
+    connection: @escaping @Sendable () throws -> SQLiteConnection
+  ) {
+    self.gate = gate
+    sizeMax = 1
+    makeReader = { Reader(executor: executor, isShared: true, open: connection) }
+  }
+
+  /// Whether reads use the connection of the writes.
+  package var isShared: Bool { sizeMax == 1 }
 
   /// Runs `body` on one snapshot of the file. If the task is cancelled, a running statement ends.
   ///
@@ -69,13 +90,9 @@ package final class ReaderPool: Sendable {
       try gate.check()
       let shortest = readers.indices.min { readers[$0].queued < readers[$1].queued }
       var index = shortest ?? 0
-      if readers.isEmpty || (readers[index].queued > 0 && readers.count < Self.size) {
+      if readers.isEmpty || (readers[index].queued > 0 && readers.count < sizeMax) {
         index = readers.count
-        let executor = makeExecutor("ferry-reader")
-        let reader = Reader(
-          path: path, fileSystem: fileSystem, busyTimeout: busyTimeout, executor: executor,
-          prepare: prepare)
-        readers.append((reader, 0))
+        readers.append((makeReader(), 0))
       }
       readers[index].queued += 1
       return (index, readers[index].reader)
@@ -86,23 +103,17 @@ package final class ReaderPool: Sendable {
 /// One connection on its thread.
 // SAFETY: `connection` is only touched by closures that run on the executor's one thread.
 private final class Reader: @unchecked Sendable {
-  private let path: String
-  private let fileSystem: String?
-  private let busyTimeout: Duration
   private let executor: any WorkExecutor
-  private let prepare: @Sendable (SQLiteConnection) throws -> Void
+  private let isShared: Bool
+  private let open: @Sendable () throws -> SQLiteConnection
   private var connection: SQLiteConnection?
   private var isClosed = false
 
   init(
-    path: String, fileSystem: String?, busyTimeout: Duration, executor: any WorkExecutor,
-    prepare: @escaping @Sendable (SQLiteConnection) throws -> Void
+    executor: any WorkExecutor, isShared: Bool,
+    open: @escaping @Sendable () throws -> SQLiteConnection
   ) {
-    self.path = path
-    self.busyTimeout = busyTimeout
-    self.prepare = prepare
-    self.fileSystem = fileSystem
-    self.executor = executor
+    (self.executor, self.isShared, self.open) = (executor, isShared, open)
   }
 
   func read<T: Sendable>(
@@ -114,7 +125,7 @@ private final class Reader: @unchecked Sendable {
       let connection = try opened()
       return try connection.interrupting(when: due) {
         try connection.transaction(.deferred) {
-          try body(Database(connection: connection))
+          try body(Database(connection: connection, isReadOnly: isShared))
         }
       }
     }
@@ -136,12 +147,9 @@ private final class Reader: @unchecked Sendable {
   private func opened() throws -> SQLiteConnection {
     if isClosed { throw StoppedWork.closed }
     if let connection { return connection }
-    let opened = try SQLiteConnection(
-      path: path, mode: .readOnly, busyTimeout: busyTimeout, fileSystem: fileSystem)
-    opened.guardUserStatements()
-    opened.noteTables()
-    try prepare(opened)
-    connection = opened
+    let opened = try open()
+    // The owner of a shared connection closes it.
+    if !isShared { connection = opened }
     return opened
   }
 }

@@ -17,6 +17,10 @@ package final class SQLiteConnection {
     case immediate = "BEGIN IMMEDIATE"
   }
 
+  /// The path of a database in memory. Each connection has one of its own
+  /// (https://sqlite.org/inmemorydb.html).
+  package static let memory = ":memory:"
+
   /// For the extensions of this module only.
   let handle: OpaquePointer
   private var statements = KeptStatements()

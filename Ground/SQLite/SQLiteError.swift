@@ -19,6 +19,9 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
   /// The lower eight bits: the kind of failure.
   package var primaryCode: Int32 { code & 0xFF }
 
+  /// The error of a write through a connection that may only read.
+  package static let readOnly = SQLiteError(
+    code: SQLITE_READONLY, message: "attempt to write a readonly database")
   /// The code of a constraint that refuses a row.
   package static let constraintCode = SQLITE_CONSTRAINT
 

@@ -88,10 +88,55 @@ struct LocalDatabaseTests {
     #expect(try Data(contentsOf: file) == content)
   }
 
-  @Test("a database in memory is rejected, since its readers would see another one")
-  func memory() async {
-    let error = await failure(DatabaseError.self) { _ = try await LocalDatabase.open(":memory:") }
-    #expect(error?.message.contains("cannot have a write-ahead log") == true)
+  @Test("databases in memory are apart, and read, write and observe as files do")
+  func memory() async throws {
+    let database = try await LocalDatabase.open(":memory:")
+    let other = try await LocalDatabase.open(":memory:")
+    try await database.write { try Note(id: "a").insert(in: $0) }
+    let notes = database.observe { try Note.all.fetch($0) }
+    var ids = notes.makeAsyncIterator()
+    #expect(try await ids.next()?.map(\.id) == ["a"])
+    try await database.write { try Note(id: "b").insert(in: $0) }
+    #expect(try await ids.next()?.map(\.id) == ["a", "b"])
+    #expect(try await other.read { try Note.all.count($0) } == 0)
+    await #expect(throws: CancellationError.self) {
+      try await database.write { database throws in
+        try Note(id: "c").insert(in: database)
+        throw CancellationError()
+      }
+    }
+    let counts = try await withThrowingTaskGroup(of: Int.self) { group in
+      for _ in 0..<20 { group.addTask { try await database.read { try Note.all.count($0) } } }
+      return try await group.reduce(into: Set()) { $0.insert($1) }
+    }
+    #expect(counts == [2])
+    await database.close()
+    #expect(try await ids.next() == nil)
+    let error = await failure(DatabaseError.self) {
+      _ = try await database.read { try Note.all.count($0) }
+    }
+    #expect(error?.message == ":memory: is closed")
+    await other.close()
+  }
+
+  @Test("a read cannot write, also in memory", arguments: [false, true])
+  func readOnly(inMemory: Bool) async throws {
+    let fixture = try await Fixture()
+    let database = try await LocalDatabase.open(inMemory ? ":memory:" : fixture.path)
+    try await database.write { try Note(id: "a").insert(in: $0) }
+    let writes: [@Sendable (Database) throws -> Void] = [
+      { try $0.execute("DELETE FROM notes") },
+      { _ = try Note.all.delete(in: $0) },
+      { try Note(id: "b").insert(in: $0) },
+      { _ = try $0.query("UPDATE notes SET title = 'x' RETURNING id") },
+      { try $0.execute("CREATE TABLE other(x)") },
+    ]
+    for write in writes {
+      let error = await failure(DatabaseError.self) { try await database.read(write) }
+      #expect(error?.code == 8, "\(error.debugDescription)")
+    }
+    #expect(try await database.read { try Note.all.count($0) } == 1)
+    await database.close()
   }
 
   @Test("a write to a tracked table of a replica's file fails and names Replica.open")

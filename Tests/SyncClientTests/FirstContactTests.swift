@@ -11,10 +11,8 @@ import Testing
 /// Programs that start without a network, and their first contact with the server.
 @Suite("The first contact", .hangLimit)
 struct FirstContactTests {
-  private func keeper(_ fetch: @escaping TokenKeeper.Fetch) throws -> TokenKeeper {
-    TokenKeeper(
-      try ServerAddress(
-        checking: "http://127.0.0.1:1", space: "demo", certificateAuthorities: nil), fetch: fetch)
+  private func keeper(_ fetch: @escaping TokenFetcher.Fetch) -> TokenFetcher {
+    TokenFetcher(fetch: fetch)
   }
 
   /// Opens a replica of the space at a path.
@@ -196,7 +194,7 @@ struct FirstContactTests {
     "a token that no header field can carry is refused",
     arguments: ["", "two words", "line\nbreak", String(repeating: "x", count: 16_385)])
   func badToken(_ token: String) async throws {
-    let keeper = try keeper { _ in token }
+    let keeper = keeper { _ in token }
     await #expect {
       try await keeper.token()
     } throws: {
@@ -204,22 +202,52 @@ struct FirstContactTests {
     }
   }
 
-  @Test("a cancelled request does not cancel another one that waits for the same fetch")
+  @Test("a cancelled request leaves the fetch, which ends for the others and for later ones")
   func cancelledFetch() async throws {
-    struct Stopped: Error {}
     let calls = Atomic(0)
-    let keeper = try keeper { _ in
-      if calls.add(1, ordering: .relaxed).newValue > 1 { return "token" }
-      while !Task.isCancelled { await Task.yield() }
-      throw Stopped()
+    let (answers, answer) = AsyncStream<String>.makeStream()
+    let keeper = keeper { _ in
+      calls.add(1, ordering: .relaxed)
+      for await token in answers { return token }
+      return "cancelled"
     }
     let first = Task { try await keeper.token() }
     try await eventually("the fetch") { calls.load(ordering: .relaxed) > 0 }
     let second = Task { try await keeper.token() }
-    for _ in 0..<100 { await Task.yield() }
     first.cancel()
-    await #expect(throws: (any Error).self) { try await first.value }
+    await #expect(throws: CancellationError.self) { try await first.value }
+    answer.yield("token")
     #expect(try await second.value == "token")
+    #expect(try await keeper.token() == "token")
+    #expect(calls.load(ordering: .relaxed) == 1)
+  }
+
+  @Test("the spaces of a file share one call of the app's closure, also after a 401")
+  func sharedBySpaces() async throws {
+    let valid = Mutex("one")
+    let server = ScriptedServer { request, _ in
+      request.headers["Authorization"] == "Bearer \(valid.withLock { $0 })"
+        ? nil : Self.problem(.unauthorized, 401)
+    }
+    let rejected = Mutex<[String?]>([])
+    let running = Atomic(0)
+    let source = TokenSource.refreshed { token in
+      #expect(running.add(1, ordering: .relaxed).newValue == 1)
+      defer { running.subtract(1, ordering: .relaxed) }
+      rejected.withLock { $0.append(token) }
+      await Task.yield()
+      return valid.withLock { $0 }
+    }
+    let directory = try TemporaryDirectory()
+    let replica = try await open(directory, server, source)
+    for space in ["family", "club"] { try await replica.join(space) }
+    // The same value given again is the same source.
+    try await replica.join("school", token: source)
+    try await replica.sync()
+    #expect(rejected.withLock { $0 } == [nil])
+    valid.withLock { $0 = "two" }
+    try await replica.sync()
+    #expect(rejected.withLock { $0 } == [nil, "one"])
   }
 
   @Test("a damaged token file is replaced by a new token, and kept without one")
@@ -250,7 +278,7 @@ struct FirstContactTests {
   func oneFetch() async throws {
     struct Away: Error {}
     let calls = Atomic(0)
-    let keeper = try keeper { _ in
+    let keeper = keeper { _ in
       let call = calls.add(1, ordering: .relaxed).newValue
       if call == 1 { throw Away() }
       return "token-\(call)"

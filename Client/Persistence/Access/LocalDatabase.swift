@@ -4,6 +4,9 @@ import FerrySQLite
 /// A plain SQLite file, which does not sync. It has one writing connection on its own thread, and
 /// up to eight readers beside it. Foreign keys are checked.
 ///
+/// The path `:memory:` is a database in memory, for tests and previews: each call of ``open(_:)``
+/// creates another one, and ``close()`` deletes it. Its reads and writes run one at a time.
+///
 /// ```swift
 /// let database = try await LocalDatabase.open("settings.db")
 /// try await database.write { try Note.table.insert(Note(id: "n1", title: "Milk"), in: $0) }
@@ -42,7 +45,10 @@ public final class LocalDatabase: DatabaseAccess {
     self.path = path
     self.writer = writer
     self.executor = executor
-    readers = ReaderPool(path: path, gate: gate)
+    readers =
+      path == SQLiteConnection.memory
+      ? ReaderPool(sharing: executor, gate: gate) { try writer.opened() }
+      : ReaderPool(path: path, gate: gate)
     changes = ChangeHub(seen: version) {
       try await executor.run { try writer.dataVersion() }
     } pause: {
@@ -169,8 +175,8 @@ private final class Writer: @unchecked Sendable {
     self.path = path
     let connection = try SQLiteConnection(path: path)
     let journal = try connection.first("PRAGMA journal_mode=WAL") { $0.text(0) }
-    // A database in memory has no log, and its readers would see another database.
-    guard journal == "wal" else {
+    // A database in memory has no log; its one connection needs none.
+    guard journal == "wal" || path == SQLiteConnection.memory else {
       throw DatabaseError("\(path): the file cannot have a write-ahead log; use a file on a disk")
     }
     try connection.execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;")

@@ -29,6 +29,7 @@ extension Replica {
     await thread.finish()
     await readers.close()
     await thread.close()
+    companions.memory?.remove()
     for replica in [self] + joined.withLock({ Array($0.values) }) {
       replica.engine.activity.close()
       replica.conflictListeners.close()

@@ -20,6 +20,14 @@ extension Replica {
   /// The beginning of the paths of the space's files beside the database.
   package var place: String { engine.path }
 
+  /// Returns the folder of the space's missions and bundles, beside the database.
+  ///
+  /// - Throws: the system's error if the folder of a replica in memory cannot be created.
+  package func missionFolder() throws -> String {
+    try companions.memory?.create()
+    return place + ".missions"
+  }
+
   /// Returns the replica's server; `nil` before it was connected.
   package func server() async throws -> ServerAddress? {
     try await typed { try await thread.run { try $0.identity().server } }

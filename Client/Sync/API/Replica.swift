@@ -16,8 +16,12 @@ import Synchronization
 /// try await replica.track("notes")
 /// try await replica.sync()
 /// ```
+///
+/// The path `:memory:` is a replica in memory, for tests and previews. It does all that a file does.
+/// Each call of `open` creates another one, which ``close()`` deletes with its token and the files of
+/// its missions. Its reads and writes run one at a time.
 public final class Replica: DatabaseAccess {
-  /// The path of the file.
+  /// The path of the file, or `:memory:`.
   public let path: String
   let thread: ReplicaThread
   let readers: ReaderPool
@@ -95,41 +99,53 @@ public final class Replica: DatabaseAccess {
     _ path: String, server address: ServerAddress, token source: TokenSource = .stored,
     transport: any Transport, in surroundings: ReplicaSurroundings
   ) async throws -> Replica {
-    let thread = try await ReplicaThread.open(path: path, in: surroundings)
-    var keeper: TokenKeeper?
-    if case .refreshed(let fetch) = source.kind { keeper = TokenKeeper(address, fetch: fetch) }
+    let replica = try await open(
+      path, transport: transport, tokens: source.keeper(for: address), in: surroundings)
     do {
-      try await thread.run { try $0.prepare(address, source) }
+      try await replica.thread.run { try $0.prepare(address, source) }
     } catch {
       throw ReplicaError(error)
     }
-    return Replica(
-      path: path, thread: thread, transport: transport, tokens: keeper, in: surroundings)
+    return replica
   }
 
   /// Opens `path` as a replica in the caller's surroundings.
   package static func open(
     _ path: String, transport: any Transport, in surroundings: ReplicaSurroundings
   ) async throws -> Replica {
-    let thread = try await ReplicaThread.open(path: path, in: surroundings)
-    return Replica(path: path, thread: thread, transport: transport, in: surroundings)
+    try await open(path, transport: transport, tokens: nil, in: surroundings)
+  }
+
+  private static func open(
+    _ path: String, transport: any Transport, tokens: TokenKeeper?,
+    in surroundings: ReplicaSurroundings
+  ) async throws -> Replica {
+    let memory = MemoryPlace(path: path)
+    let surroundings = memory == nil ? surroundings : surroundings.inMemory()
+    let thread = try await ReplicaThread.open(path: path, base: memory?.base, in: surroundings)
+    return Replica(
+      path: path, memory: memory, thread: thread, transport: transport, tokens: tokens,
+      in: surroundings)
   }
 
   private init(
-    path: String, thread: ReplicaThread, transport: any Transport, tokens: TokenKeeper? = nil,
-    in surroundings: ReplicaSurroundings
+    path: String, memory: MemoryPlace?, thread: ReplicaThread, transport: any Transport,
+    tokens: TokenKeeper?, in surroundings: ReplicaSurroundings
   ) {
     self.path = path
     self.thread = thread
     number = 1
-    (watches, companions) = (WatchList(), ReplicaCompanions())
-    readers = ReaderPool(
-      path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
-      busyTimeout: surroundings.busyTimeout, prepare: { try KeyFunctions.install(on: $0) },
-      makeExecutor: surroundings.makeExecutor)
+    (watches, companions) = (WatchList(), ReplicaCompanions(memory: memory))
+    readers =
+      memory != nil
+      ? thread.sharedReaders()
+      : ReaderPool(
+        path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
+        busyTimeout: surroundings.busyTimeout, prepare: { try KeyFunctions.install(on: $0) },
+        makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
-      thread: thread, path: path, transport: transport, surroundings: surroundings,
-      shared: SyncAPI.Shared(), tokens: tokens)
+      thread: thread, path: memory?.base ?? path, transport: transport,
+      surroundings: surroundings, shared: SyncAPI.Shared(), tokens: tokens)
   }
 
   /// Creates the replica of a joined space.
@@ -179,6 +195,7 @@ public final class Replica: DatabaseAccess {
 
   /// Runs `body`, which makes many transactions one after another without an `await` between; for
   /// imports. Check ``BulkWriter/isCancelled`` now and then.
+  @discardableResult
   public func writeInBulk<T: Sendable>(
     _ body: @escaping @Sendable (BulkWriter) throws -> T
   ) async throws -> T {
@@ -243,32 +260,6 @@ public final class Replica: DatabaseAccess {
   /// Stops recording a table. Its rows and its pending operations stay.
   public func untrack(_ table: Name) async throws {
     try await typed { try await thread.run { try $0.untrack(table) } }
-  }
-
-  /// Runs the steps of a migrator that the file has not run, each in a transaction of its own, on the
-  /// replica's thread. Reads go on meanwhile. If the process ends in between, the next call
-  /// continues.
-  ///
-  /// ```swift
-  /// try await replica.migrate(migrator)
-  /// ```
-  ///
-  /// - Parameter fallback: decides after a failed step. Nothing of that step is in the file then.
-  /// - Throws: `MigrationFailure` if a step fails and there is no fallback; `MigrationError` if the
-  ///   file has run other steps; ``ReplicaError/busy(_:)`` if another program locks the file; the
-  ///   error of the fallback.
-  @discardableResult
-  public func migrate(
-    _ migrator: Migrator,
-    fallback: (@Sendable (MigrationFailure) async throws -> MigrationFallback)? = nil
-  ) async throws -> MigrationReport {
-    let report = try await MigrationDriver(migrator, fallback).drive {
-      try await typed { try await thread.run { try $0.stepsDone() } }
-    } run: { step, earlier in
-      try await typed { try await thread.run { try $0.run(step, after: earlier) } }
-    }
-    wakeWatchers()
-    return report
   }
 
   /// Sets the server and checks that it knows the space. Creates the space if the token permits it.

@@ -23,6 +23,11 @@ extension ReplicaCompanion {
 
 /// The companions of a file's replicas. They do not keep them alive.
 final class ReplicaCompanions: Sendable {
+  /// The place of their files if the replica is in memory.
+  let memory: MemoryPlace?
+
+  init(memory: MemoryPlace?) { self.memory = memory }
+
   private struct Entry: Sendable {
     weak var companion: (any ReplicaCompanion)?
   }

@@ -9,10 +9,16 @@ public struct TokenSource: Sendable {
   enum Kind: Sendable {
     case stored
     case fixed(String?)
-    case refreshed(TokenKeeper.Fetch)
+    case refreshed(TokenFetcher)
   }
 
   let kind: Kind
+
+  /// Returns the keeper of an application's tokens for a space; `nil` for the other sources.
+  func keeper(for address: ServerAddress) -> TokenKeeper? {
+    guard case .refreshed(let fetcher) = kind else { return nil }
+    return TokenKeeper(address: address, fetcher: fetcher)
+  }
 
   /// The token that the ``CredentialStore`` keeps for the file; no token if it keeps none.
   public static let stored = TokenSource(kind: .stored)
@@ -29,13 +35,24 @@ public struct TokenSource: Sendable {
   /// no other server and space than those that were given with the source, and removes a stored
   /// token.
   ///
+  /// One call of the closure runs at a time, for all requests and all spaces that use this value,
+  /// those of joined spaces included. It runs to its end, also if the requests that wait for it are
+  /// cancelled: later ones use the result. Each request that the server rejects with 401 is sent
+  /// once more, with the next token.
+  ///
+  /// ```swift
+  /// let source = TokenSource.refreshed { rejected in
+  ///   try await session.accessToken(otherThan: rejected)
+  /// }
+  /// ```
+  ///
   /// - Parameter fetch: gets the rejected token, or `nil` if the replica has none yet, and returns
-  ///   1 to 16,384 bytes of visible ASCII. One call runs at a time. If it throws a ``ReplicaError`` or
+  ///   1 to 16,384 bytes of visible ASCII. If it throws a ``ReplicaError`` or
   ///   a network error, the sync fails with that; after ``ReplicaError/offline(_:)`` a watch tries
   ///   again later. Any other error becomes ``ReplicaError/tokenMissing(_:)``.
   public static func refreshed(
     by fetch: @escaping @Sendable (_ rejected: String?) async throws -> String
   ) -> TokenSource {
-    TokenSource(kind: .refreshed(fetch))
+    TokenSource(kind: .refreshed(TokenFetcher(fetch: fetch)))
   }
 }

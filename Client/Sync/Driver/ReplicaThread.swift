@@ -21,14 +21,16 @@ package final class ReplicaThread: Sendable {
   let gate: WorkGate
 
   /// Opens the file on its thread.
+  ///
+  /// - Parameter base: the beginning of the paths of files beside it; `nil` for `path`.
   package static func open(
-    path: String, in surroundings: ReplicaSurroundings = .system
+    path: String, base: String? = nil, in surroundings: ReplicaSurroundings = .system
   ) async throws -> ReplicaThread {
     let executor = surroundings.makeExecutor("ferry-replica")
     let joined = JoinedNumbers()
     let (file, version, log) = try await executor.run {
       let file = try ReplicaFile(
-        path: path, limits: surroundings.limits, wallClock: surroundings.wallClock,
+        path: path, base: base, limits: surroundings.limits, wallClock: surroundings.wallClock,
         random: surroundings.random, fileSystem: surroundings.fileSystem,
         busyTimeout: surroundings.busyTimeout, credentials: surroundings.credentials)
       let log = try surroundings.log.map { sink in
@@ -140,6 +142,14 @@ package final class ReplicaThread: Sendable {
           throw error
         }
       }
+    }
+  }
+
+  /// Returns a pool that reads through the file's own connection, for a database in memory.
+  func sharedReaders() -> ReaderPool {
+    ReaderPool(sharing: executor, gate: gate) { [file] in
+      guard let file = file.value else { throw StoppedWork.closed }
+      return file.connection
     }
   }
 

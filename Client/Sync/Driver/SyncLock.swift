@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// Ensures that one process at a time syncs a replica's file. The operating system holds the lock,
 /// so a killed process leaves no stale one. Writes to the tables need no lock.
@@ -16,20 +17,27 @@ package final class SyncLock: Sendable {
     guard descriptor >= 0 else {
       throw ReplicaError.cannotOpen(path: lockPath, String(cString: strerror(errno)))
     }
-    let deadline = ContinuousClock.now + patience
-    while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-      let isPatient = ContinuousClock.now < deadline
-      do {
-        guard isPatient else {
-          throw ReplicaError.busy("another process is syncing \(path); try again after it ends")
-        }
-        try await Task.sleep(for: pause)
-      } catch {
-        close(descriptor)
-        throw error
-      }
+    do {
+      try await wait(for: path, patience, pause) { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
+    } catch {
+      close(descriptor)
+      throw error
     }
     return SyncLock { close(descriptor) }
+  }
+
+  /// Waits until `attempt` returns true.
+  fileprivate static func wait(
+    for path: String, _ patience: Duration, _ pause: Duration = .milliseconds(20),
+    _ attempt: () -> Bool
+  ) async throws {
+    let deadline = ContinuousClock.now + patience
+    while !attempt() {
+      guard ContinuousClock.now < deadline else {
+        throw ReplicaError.busy("another process is syncing \(path); try again after it ends")
+      }
+      try await Task.sleep(for: pause)
+    }
   }
 
   /// Creates a lock that `free` releases.
@@ -37,4 +45,17 @@ package final class SyncLock: Sendable {
 
   /// Releases the lock. Called once.
   func release() { free() }
+}
+
+/// The locks of replicas in memory, which no other process can open.
+final class MemoryLocks: Sendable {
+  private let held = Mutex<Set<String>>([])
+
+  /// Waits until the lock is free; see ``SyncLock``.
+  func acquire(_ path: String, patience: Duration) async throws -> SyncLock {
+    try await SyncLock.wait(for: path, patience) {
+      held.withLock { $0.insert(path).inserted }
+    }
+    return SyncLock { [self] in held.withLock { _ = $0.remove(path) } }
+  }
 }

@@ -1,67 +1,80 @@
 import FerryNetworking
 import FerryProtocol
+import Synchronization
 
-/// Keeps the token that an application fetches, and has it fetched again when the server rejects
-/// it. All requests of a replica share one fetch.
-actor TokenKeeper {
+/// The tokens that an application fetches, for one space.
+struct TokenKeeper: Sendable {
+  /// The only server and space that may receive the token.
+  let address: ServerAddress
+  /// The source, which the spaces of a file share.
+  let fetcher: TokenFetcher
+
+  /// Returns a keeper of tokens from the same source for another space of the same server.
+  func keeper(for other: ServerAddress) -> TokenKeeper? {
+    other.url == address.url ? TokenKeeper(address: other, fetcher: fetcher) : nil
+  }
+
+  /// Returns the token; see ``TokenFetcher/token(otherThan:)``.
+  func token(otherThan rejected: String? = nil) async throws -> String {
+    try await fetcher.token(otherThan: rejected)
+  }
+}
+
+/// Keeps the token that an application fetches, and has it fetched again when a server rejects it.
+/// All requests of all spaces share one call at a time.
+final class TokenFetcher: Sendable {
   typealias Fetch = @Sendable (_ rejected: String?) async throws -> String
 
   /// The most bytes of a token: a request's header fields have to hold it.
   static let bytesMax = 16_384
 
-  /// The only server and space that may receive the token.
-  nonisolated let address: ServerAddress
-  private nonisolated let fetch: Fetch
-  private var token: String?
-  private var fetching: Task<String, any Error>?
+  private let fetch: Fetch
+  private let kept = Mutex<String?>(nil)
+  // A call that began may use up a refresh token: it runs to its end, and later requests use its
+  // result.
+  private let calls = SingleFlight<Int, Result<String, any Error>>(endsWithLastCaller: false)
 
-  init(_ address: ServerAddress, fetch: @escaping Fetch) {
-    self.address = address
-    self.fetch = fetch
-  }
-
-  /// Returns a keeper of tokens from the same source for another space of the same server.
-  nonisolated func keeper(for other: ServerAddress) -> TokenKeeper? {
-    other.url == address.url ? TokenKeeper(other, fetch: fetch) : nil
-  }
+  init(fetch: @escaping Fetch) { self.fetch = fetch }
 
   /// Returns the token.
   ///
-  /// - Parameter rejected: a token that the server has rejected; another one is fetched if no other
+  /// - Parameter rejected: a token that a server has rejected; another one is fetched if no other
   ///   request has done so.
   /// - Throws: ``ReplicaError/offline(_:)``, ``ReplicaError/tokenMissing(_:)``,
   ///   `CancellationError`.
   func token(otherThan rejected: String? = nil) async throws -> String {
-    while true {
-      try Task.checkCancellation()
-      if let token, token != rejected { return token }
-      let task = fetching ?? Task { [fetch] in try await fetch(rejected) }
-      fetching = task
-      do {
-        return try await withTaskCancellationHandler {
-          try keep(try await task.value, of: task)
-        } onCancel: {
-          task.cancel()
+    try Task.checkCancellation()
+    if let token = kept(otherThan: rejected) { return token }
+    let outcome: Result<String, any Error>
+    do throws(NetworkError) {
+      outcome = try await calls.run(0) { [self] in
+        // Another call may have ended since the look above.
+        if let token = kept(otherThan: rejected) { return .success(token) }
+        do {
+          let token = try Self.checked(try await fetch(rejected))
+          kept.withLock { $0 = token }
+          return .success(token)
+        } catch {
+          return .failure(Self.failure(error))
         }
-      } catch {
-        if fetching == task { fetching = nil }
-        // Another request was cancelled, and the fetch with it.
-        if task.isCancelled && !Task.isCancelled { continue }
-        throw Self.failure(error)
       }
+    } catch {
+      // Only this request has left.
+      throw CancellationError()
     }
+    return try outcome.get()
   }
 
-  private func keep(_ token: String, of task: Task<String, any Error>) throws -> String {
-    guard (1...Self.bytesMax).contains(token.utf8.count),
+  private func kept(otherThan rejected: String?) -> String? {
+    kept.withLock { $0 == rejected ? nil : $0 }
+  }
+
+  private static func checked(_ token: String) throws -> String {
+    guard (1...bytesMax).contains(token.utf8.count),
       token.utf8.allSatisfy({ 0x21...0x7E ~= $0 })
     else {
       throw ReplicaError.tokenMissing(
         "the app gave a token that is empty, too long or has characters other than visible ASCII")
-    }
-    if fetching == task {
-      fetching = nil
-      self.token = token
     }
     return token
   }

@@ -303,7 +303,8 @@ enum RowSource: Sendable {
       try await pool.read { database in
         guard names.number != 1 else { return try body(database.connection) }
         let ledger = SQLiteConnection(sharing: database.connection, namespace: names)
-        try KeyFunctions.install(on: ledger)
+        // A connection that also writes has the functions of all spaces.
+        if !pool.isShared { try KeyFunctions.install(on: ledger) }
         return try body(ledger)
       }
     case .replica(let thread):

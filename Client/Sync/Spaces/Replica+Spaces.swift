@@ -51,9 +51,7 @@ extension Replica {
         try file.spaces.shareTables(with: number)
         return number
       }
-      var keeper: TokenKeeper?
-      if case .refreshed(let fetch)? = token?.kind { keeper = TokenKeeper(address, fetch: fetch) }
-      let replica = try await handle(number, keeper)
+      let replica = try await handle(number, token?.keeper(for: address))
       watches.wake()
       return replica
     }

@@ -10,6 +10,8 @@ import FerryStoredValues
 /// simulation drives the same code. Not `Sendable`: it stays on one thread.
 package final class ReplicaFile {
   package let path: String
+  /// The beginning of the paths of the first space's files beside the database.
+  private let base: String
   /// The spaces of the file.
   let spaces: FileSpaces
   let limits: Limits
@@ -56,17 +58,19 @@ package final class ReplicaFile {
   /// Opens the file, and creates Ferry's tables if they are absent.
   ///
   /// - Parameters:
+  ///   - base: the beginning of the paths of files beside it; `nil` for `path`.
   ///   - fileSystem: the SQLite VFS of the file; `nil` for the operating system's.
   ///   - busyTimeout: how long a statement waits while another program locks the file.
   /// - Throws: ``ReplicaError/cannotOpen(path:_:)`` with the reason; ``ReplicaError/busy(_:)``.
   package init(
-    path: String, limits: Limits = .standard, wallClock: @escaping () -> Int64,
-    random: @escaping () -> UInt64, fileSystem: String? = nil,
+    path: String, base: String? = nil, limits: Limits = .standard,
+    wallClock: @escaping () -> Int64, random: @escaping () -> UInt64, fileSystem: String? = nil,
     busyTimeout: Duration = .seconds(10),
     credentials: any CredentialStore = MemoryCredentialStore()
   ) throws {
     self.credentials = credentials
     self.path = path
+    self.base = base ?? path
     self.limits = limits
     self.wallClock = wallClock
     self.random = random
@@ -106,6 +110,7 @@ package final class ReplicaFile {
   ) {
     credentials = MemoryCredentialStore()
     path = connection.mainPath
+    base = path
     self.limits = limits
     self.wallClock = wallClock
     self.random = random
@@ -122,7 +127,7 @@ package final class ReplicaFile {
   ///   - connection: shares the file's, with the names of that ledger.
   ///   - capture: records to that ledger.
   init(joined connection: SQLiteConnection, of first: ReplicaFile, capture: CaptureContext) {
-    (path, limits, credentials) = (first.path, first.limits, first.credentials)
+    (path, base, limits, credentials) = (first.path, first.base, first.limits, first.credentials)
     (wallClock, random) = (first.wallClock, first.random)
     (spaces, reporter) = (first.spaces, first.reporter)
     self.connection = connection
@@ -138,7 +143,7 @@ package final class ReplicaFile {
   var number: Int { connection.namespace.number }
 
   /// The beginning of the paths of the space's files beside the database.
-  var place: String { number == 1 ? path : "\(path)-\(number)" }
+  var place: String { number == 1 ? base : "\(base)-\(number)" }
 
   /// Returns one of Ferry's names in the space's ledger as a text of SQL.
   func ownLiteral(_ name: String) -> String { quoted(literal: connection.namespace.name(name)) }
