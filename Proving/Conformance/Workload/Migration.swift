@@ -44,19 +44,23 @@ package enum Migration: String, Sendable, CaseIterable {
       ]
       return switch kind {
       case .rebuilt: rebuilt
-      case .rebuiltElsewhere: rebuilt + writes
+      case .rebuiltElsewhere: rebuilt + writes(to: sql)
       case .columnReplaced:
         ["ALTER TABLE notes DROP COLUMN body", "ALTER TABLE notes ADD COLUMN body"]
       case .emptied: ["DROP TABLE \(table)", "CREATE TABLE \(table)\(columns)"]
-      case .untracked: writes
+      case .untracked: writes(to: sql)
       }
     }
 
     /// Writes that no trigger records.
-    private var writes: [String] {
+    private func writes(to sql: String) -> [String] {
       if Workload.shared.tables.contains(Name(table)) {
         // A row that moves unrecorded would stay in its former space: no delete is inferred.
-        return ["UPDATE \(table) SET title = 'm \(tag)' WHERE id = (SELECT min(id) FROM \(table))"]
+        let (old, new) = (Workload.sharedRename.from, Workload.sharedRename.to)
+        let name = sql.contains(new.text) ? new : old
+        return [
+          "UPDATE \(table) SET \(name) = 'm \(tag)' WHERE id = (SELECT min(id) FROM \(table))"
+        ]
       }
       guard table == "notes" else { return [] }
       return [

@@ -15,6 +15,12 @@ extension Workload {
     "CREATE TABLE chores(id INTEGER PRIMARY KEY, list TEXT, title TEXT, worth INTEGER, maker TEXT)",
   ]
 
+  /// A column of the tasks which some devices rename before their file joins the other space. Both spaces keep
+  /// the first name.
+  package static let sharedRename: (table: Name, from: Name, to: Name) = (
+    "tasks", "title", "heading"
+  )
+
   /// Tasks that all devices write, move and delete.
   private static let sharedTasks = (0..<6).map { "t\($0)" }
 
@@ -63,6 +69,10 @@ extension Workload {
     let title = ValueMaker.text(&random).sqlLiteral
     let list = lists[random.below(lists.count)]
     let tasks = try records("tasks", query)
+    let isRenamed = try !query(
+      "SELECT 1 FROM pragma_table_info('tasks') WHERE name = '\(sharedRename.to)'"
+    ).isEmpty
+    let name = isRenamed ? sharedRename.to : sharedRename.from
     let place = random.below(sharedTasks.count)
     let task = sharedTasks[place]
     switch tasks.isEmpty ? 0 : random.below(12) {
@@ -72,12 +82,12 @@ extension Workload {
       return [
         """
         INSERT INTO tasks VALUES ('\(task)', \(home), \(title), 0, \(maker)) \
-        ON CONFLICT(id) DO UPDATE SET title = excluded.title
+        ON CONFLICT(id) DO UPDATE SET \(name) = excluded.\(name)
         """
       ]
     case 3, 4:
-      return ["UPDATE tasks SET title = \(title) WHERE id = '\(pick(from: tasks, &random))'"]
-    case 5...7: return ["UPDATE tasks SET list = \(list), title = \(title) WHERE id = '\(task)'"]
+      return ["UPDATE tasks SET \(name) = \(title) WHERE id = '\(pick(from: tasks, &random))'"]
+    case 5...7: return ["UPDATE tasks SET list = \(list), \(name) = \(title) WHERE id = '\(task)'"]
     case 8: return ["UPDATE tasks SET list = 'nowhere' WHERE id = '\(task)'"]
     case 9: return ["UPDATE tasks SET list = \(list) WHERE list = 'nowhere'"]
     case 10:

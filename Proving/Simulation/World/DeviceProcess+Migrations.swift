@@ -95,4 +95,19 @@ extension DeviceProcess {
       try await replica.track(table)
     }
   }
+
+  /// Makes the shared tables in a file of one space, and renames a column of theirs.
+  func renameShared(in first: Replica) async throws {
+    let renaming = Workload.sharedRename
+    let columns = "SELECT name FROM pragma_table_info('\(renaming.table)')"
+    try await first.write { database in
+      guard try database.query(columns).isEmpty else { return }
+      for statement in Workload.sharedSchema { try database.execute(statement) }
+    }
+    try await first.track(Workload.shared.tables, spaceColumn: Workload.shared.column)
+    try await first.write { database in
+      guard try database.query(columns + " WHERE name = '\(renaming.to)'").isEmpty else { return }
+      try database.renameColumn(renaming.from, of: renaming.table, to: renaming.to)
+    }
+  }
 }

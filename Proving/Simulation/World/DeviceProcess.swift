@@ -67,6 +67,7 @@ final class DeviceProcess: @unchecked Sendable {
     while isAlive && replica == nil {
       do {
         let first = try await open()
+        if device.renamesShared { try await renameShared(in: first) }
         let own = try await own(of: first)
         try await setUp(own, first)
         guard isAlive else { return }
@@ -145,7 +146,9 @@ final class DeviceProcess: @unchecked Sendable {
         let atOnce = statement.replacing("DEFERRABLE INITIALLY DEFERRED", with: "")
         try database.execute(device.mirror == nil ? statement : atOnce)
       }
-      for statement in shares ? Workload.sharedSchema : [] { try database.execute(statement) }
+      for statement in shares && !device.renamesShared ? Workload.sharedSchema : [] {
+        try database.execute(statement)
+      }
       // Every other device declares foreign keys.
       let isBound = device.name.utf8.last.map { $0.isMultiple(of: 2) } ?? false
       for statement in setting.hasStrays ? Workload.straySchema(isBound: isBound) : [] {

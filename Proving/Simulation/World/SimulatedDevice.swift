@@ -62,6 +62,8 @@ final class SimulatedDevice: @unchecked Sendable {
   let connectsLate: Bool
   /// Whether its file joins the space, after a first one: the shared space, or one without a server.
   let joins: Bool
+  /// Whether its program renames a column of a shared table before the file joins the other space.
+  var renamesShared: Bool { ledgers.count > 1 && connectsLate }
   private(set) var process: DeviceProcess?
   /// If its rows are in tables of PostgreSQL as well: these tables.
   private(set) var mirror: SimulatedMirror?
