@@ -88,8 +88,9 @@ extension SQLiteConnection {
         for text in texts { definitions[name, default: []] += text }
       }
     }
-    // One of an attached file is not searched.
-    guard triggers.allSatisfy({ definitions[$0] != nil }) else { return true }
+    // SQLite also names common table expressions, which no schema has. Attached files are not searched.
+    let hasAttached = try exists("SELECT 1 FROM pragma_database_list WHERE seq > 1")
+    guard !hasAttached || triggers.allSatisfy({ definitions[$0] != nil }) else { return true }
     return definitions.values.contains { ReplaceWord.isIn($0) }
   }
 
@@ -100,11 +101,15 @@ extension SQLiteConnection {
 enum ReplaceWord {
   private static let word = Array("replace".utf8)
 
-  /// Whether a text has the word. It may be part of a comment or a name.
+  /// Whether a text has the word outside of its texts, quoted names and comments.
   static func isIn(_ sql: some Collection<UInt8>) -> Bool {
     let bytes = Array(sql)
     var place = 0
     while place + word.count <= bytes.count {
+      if let end = endOfQuoted(bytes, at: place) {
+        place = end
+        continue
+      }
       let end = place + word.count
       defer { place += 1 }
       guard zip(bytes[place..<end], word).allSatisfy({ $0 | 0x20 == $1 }),
@@ -114,6 +119,27 @@ enum ReplaceWord {
       if next != UInt8(ascii: "(") { return true }
     }
     return false
+  }
+
+  /// Returns the end of a text, a quoted name or a comment that begins at a place; `nil` if none does. One
+  /// without an end goes to the end of the SQL.
+  private static func endOfQuoted(_ bytes: [UInt8], at start: Int) -> Int? {
+    let rest = bytes[start...]
+    let end: [UInt8]
+    switch bytes[start] {
+    case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): end = [bytes[start]]
+    case UInt8(ascii: "["): end = [UInt8(ascii: "]")]
+    case _ where rest.starts(with: "--".utf8): end = [UInt8(ascii: "\n")]
+    case _ where rest.starts(with: "/*".utf8): end = Array("*/".utf8)
+    default: return nil
+    }
+    // A doubled quotation mark ends a text and begins the next one.
+    var place = start + (end.count == 2 ? 2 : 1)
+    while place < bytes.count {
+      if bytes[place...].starts(with: end) { return place + end.count }
+      place += 1
+    }
+    return bytes.count
   }
 
   private static func isLetter(_ byte: UInt8) -> Bool {

@@ -173,6 +173,9 @@ package final class Mirror: Sendable {
     /// Writes of programs that the space does not have.
     package var captured: Int64
     package var deferred: [DeferredRow]
+    /// The number of rows in ``deferred`` that the mirror's own file cannot hold, such as the second one of two
+    /// rows with one unique value. A person has to change one of them.
+    package var waiting: Int
     /// Adopted tables.
     package var adopted: [AdoptionProgress]
     /// Rows that the space does not have as programs have written or deleted them. They stay so.

@@ -4,6 +4,7 @@ import FerryPostgres
 extension MirrorRounds {
   func figures(isStopped: Bool) async throws -> Mirror.Figures {
     let number = ledger.number
+    let waiting = try await waitingRows().count
     return try await pool.run { connection in
       let row = try connection.query(
         PostgresStatement(
@@ -14,7 +15,18 @@ extension MirrorRounds {
           """), [.int8(number)]
       ).first
       return Mirror.Figures(
-        unsent: try row?.int8(0) ?? 0, deferred: try row?.int8(1) ?? 0, isStopped: isStopped)
+        unsent: try row?.int8(0) ?? 0, deferred: (try row?.int8(1) ?? 0) + Int64(waiting),
+        isStopped: isStopped)
+    }
+  }
+
+  /// Returns rows of the space that the mirror's own file cannot hold, and so the tables neither: the second
+  /// one of two rows with one unique value, for example.
+  func waitingRows() async throws -> [DeferredRow] {
+    guard try await replica.status().deferred > 0 else { return [] }
+    let waiting = try await replica.waitingChanges(limit: Int(MirrorLedger.deferredMax))
+    return waiting.filter { $0.dependency == nil }.map {
+      DeferredRow(table: $0.key.table.text, key: [$0.key.record.text], reason: $0.reason)
     }
   }
 

@@ -53,7 +53,7 @@ package final class MirrorRounds: Sendable {
   private let sides: Sides
   var configuration: MirrorConfiguration { sides.configuration }
   var ledger: MirrorLedger { sides.ledger }
-  private var replica: Replica { sides.replica }
+  var replica: Replica { sides.replica }
   var pool: any MirrorConnections { sides.pool }
   private var log: Mirror.Log { sides.log }
 
@@ -314,6 +314,7 @@ package final class MirrorRounds: Sendable {
 
   package func status() async throws -> Mirror.Status {
     let (ledger, head) = (ledger, try await replica.status().head)
+    let waiting = try await waitingRows()
     let (name, space) = (configuration.name, configuration.space)
     return try await pool.run { connection in
       let row = try connection.query(
@@ -326,8 +327,8 @@ package final class MirrorRounds: Sendable {
       let unsent = try ledger.unsent(connection)
       return Mirror.Status(
         name: name, space: space, applied: try row?.int8(0) ?? 0, head: head,
-        captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection),
-        adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count,
+        captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection) + waiting,
+        waiting: waiting.count, adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count,
         stops: try ledger.stops(connection), fault: try row?.text(2) ?? "",
         role: try connection.role())
     }

@@ -12,6 +12,10 @@ struct ReplaceWordTests {
       ("SELECT replace(a, 'x', 'y')", false), ("SELECT REPLACE \n (a, 'x', 'y')", false),
       ("UNIQUE ON CONFLICT Replace)", true), ("SELECT replaced, my_replace FROM t", false),
       ("REPLACE", true), ("", false),
+      ("UPDATE t SET a = 'please replace it'", false), ("UPDATE t SET a = 1 -- replace", false),
+      ("UPDATE \"replace\" SET [replace] = `replace` /* replace */", false),
+      ("UPDATE t SET a = 'it''s' /* ' */ ; REPLACE INTO t VALUES (1)", true),
+      ("SELECT 1 -- '\nUNION REPLACE INTO", true), ("SELECT 'replace", false),
     ])
   func word(_ sql: String, _ isFound: Bool) {
     #expect(ReplaceWord.isIn(sql.utf8) == isFound)

@@ -42,6 +42,18 @@ struct UserTriggerTests {
         END
         """, writes: writes),
     Shape(
+      name: "a time of the last change, written by common table expressions",
+      schema: table + """
+        CREATE TRIGGER touch AFTER UPDATE ON t BEGIN
+          UPDATE t SET at = at + 1 WHERE id = NEW.id;
+        END
+        """,
+      writes: writes + [
+        "WITH x AS (SELECT 'a' AS id) UPDATE t SET v = 'y' WHERE id IN (SELECT id FROM x)",
+        "WITH x(id) AS (VALUES ('c'), ('d')) INSERT INTO t(id, v) SELECT id, 1 FROM x",
+        "UPDATE t SET v = 'please replace the lamp' WHERE id = 'a' -- replace",
+      ]),
+    Shape(
       name: "times of creation and of the last change",
       schema: table + """
         CREATE TRIGGER made AFTER INSERT ON t BEGIN UPDATE t SET at = 100 WHERE id = NEW.id; END;

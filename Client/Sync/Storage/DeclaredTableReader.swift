@@ -37,6 +37,8 @@ struct DeclaredTableReader {
         continue
       }
       if index.isOrdered { omitted.append("index \(index.name): its order or collation") }
+      // Other values would clash on other devices.
+      if index.isUnique && index.isCollated { continue }
       if index.isUnique { declared.unique.append(list) } else { declared.indexes.append(list) }
     }
     declared.references = try references(sql)
@@ -111,7 +113,7 @@ struct DeclaredTableReader {
   // MARK: Indexes
 
   private func indexes() throws -> [(
-    name: Name, isUnique: Bool, isOrdered: Bool, columns: [Name]?
+    name: Name, isUnique: Bool, isOrdered: Bool, isCollated: Bool, columns: [Name]?
   )] {
     let list = try connection.rows(
       """
@@ -123,12 +125,16 @@ struct DeclaredTableReader {
         "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index.name
       ) { $0.isNull(0) ? nil : spaceName($0.name(0)) }
       let isPlain = !index.isPartial && !columns.contains(nil)
-      let isOrdered = try connection.exists(
+      let isCollated = try connection.exists(
         """
-        SELECT 1 FROM pragma_index_xinfo(?)
-        WHERE key = 1 AND ("desc" <> 0 OR upper(coll) <> 'BINARY') LIMIT 1
+        SELECT 1 FROM pragma_index_xinfo(?) WHERE key = 1 AND upper(coll) <> 'BINARY' LIMIT 1
         """, index.name)
-      return (index.name, index.isUnique, isOrdered, isPlain ? columns.compactMap { $0 } : nil)
+      let isDescending = try connection.exists(
+        "SELECT 1 FROM pragma_index_xinfo(?) WHERE key = 1 AND \"desc\" <> 0 LIMIT 1", index.name)
+      return (
+        index.name, index.isUnique, isCollated || isDescending, isCollated,
+        isPlain ? columns.compactMap { $0 } : nil
+      )
     }
   }
 

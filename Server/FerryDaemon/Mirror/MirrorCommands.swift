@@ -181,7 +181,8 @@ enum MirrorCommands {
     "status", summary: "Show how far a mirror is, and the rows that one side cannot hold.",
     discussion: """
       Exit code 4: the space does not have all writes of programs. The rows are listed as unsent, or \
-      the mirror has stopped itself because a table was changed.
+      the mirror has stopped itself because a table was changed. Also: two rows have one unique value, \
+      and the second one is listed as deferred.
       """,
     flags: [JSONOption.flag], arguments: [nameArgument]
   ) { arguments in
@@ -229,7 +230,7 @@ enum MirrorCommands {
     } else {
       for rows in unclaimed { try TextOutput.standardOutput.line(rows.text) }
       for row in found { try TextOutput.standardOutput.line(row.text) }
-      if let text = status.unsentText { try TextOutput.standardOutput.line(text) }
+      if let text = status.leftText { try TextOutput.standardOutput.line(text) }
       try TextOutput.standardOutput.line(verdict(found.count, isRepaired: side != nil))
     }
     return found.isEmpty || side != nil ? status.exit : .failed

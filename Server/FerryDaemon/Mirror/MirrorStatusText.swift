@@ -3,15 +3,19 @@ import FerryMirror
 
 /// A mirror's status for people and for programs.
 extension Mirror.Status {
-  /// A person has something to do if programs' writes do not reach the space.
+  /// A person has something to do if programs' writes do not reach the space, or if rows with one unique value
+  /// wait for an answer.
   var exit: ExitStatus {
-    stops.isEmpty && fault.isEmpty && unsentCount == 0 ? .done : .needsUser
+    stops.isEmpty && fault.isEmpty && unsentCount == 0 && waiting == 0 ? .done : .needsUser
   }
 
-  /// The line of `verify` about unsent rows; `nil` if there are none.
-  var unsentText: String? {
-    if unsentCount == 0 { return nil }
-    return "\(unsentCount.counted("row")) unsent: see `ferryd mirror status \(name)`"
+  /// The line of `verify` about rows that one side cannot hold; `nil` if there are none.
+  var leftText: String? {
+    var parts: [String] = []
+    if unsentCount > 0 { parts.append("\(unsentCount.counted("row")) unsent") }
+    if waiting > 0 { parts.append("\(waiting.counted("row")) deferred") }
+    return parts.isEmpty
+      ? nil : "\(parts.joined(separator: ", ")): see `ferryd mirror status \(name)`"
   }
 
   private var stopped: MirrorStopped? {
