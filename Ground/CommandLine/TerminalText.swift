@@ -1,13 +1,16 @@
 // Text as a terminal shows it: unsafe characters are escaped, and widths are counted in columns.
 
 extension Unicode.Scalar {
-  /// Whether the scalar could move the cursor, colour, end a line or reverse the text around it:
-  /// C0, DEL, C1, line separators and bidirectional controls. All are in the basic plane.
+  /// Whether the scalar could move the cursor, colour, end a line, reverse the text around it, or hide: C0,
+  /// DEL, C1, line separators, bidirectional controls, and characters that nobody sees. Joiners and selectors
+  /// belong to scripts and emoji.
   var isUnsafeInTerminal: Bool {
     switch value {
     case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF:
       true
-    default: false
+    case 0x200C, 0x200D, 0xFE00...0xFE0F, 0xE0100...0xE01EF: false
+    case 0xFFF9...0xFFFB: true
+    default: value > 0x7F && properties.isDefaultIgnorableCodePoint
     }
   }
 

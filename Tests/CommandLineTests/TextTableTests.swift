@@ -28,6 +28,7 @@ struct TextTableTests {
   func escaping() {
     #expect("a\u{1B}[2J\r\n\t\u{7}".escapedForTerminal == #"a\u{1B}[2J\r\n\t\u{7}"#)
     #expect("\u{9B}31m\u{202E}abc\u{2066}".escapedForTerminal == #"\u{9B}31m\u{202E}abc\u{2066}"#)
+    #expect("a\u{200B}b\u{AD}c\u{E0041}".escapedForTerminal == #"a\u{200B}b\u{AD}c\u{E0041}"#)
     #expect("naïve 東京 👩‍👩‍👧".escapedForTerminal == "naïve 東京 👩‍👩‍👧")
   }
 

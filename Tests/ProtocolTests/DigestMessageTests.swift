@@ -45,6 +45,9 @@ struct DigestMessageTests {
       #"{"cursor":"5f3c9a1be2d40718.1.1","nodes":[""]}"#,
       #"{"cursor":"5f3c9a1be2d40718.1.1","table":"tasks"}"#,
       #"{"cursor":"5f3c9a1be2d40718.1.1","table":"tasks","nodes":["A"]}"#,
+      #"{"cursor":"5f3c9a1be2d40718.1.1","table":"tasks","nodes":["1","1"]}"#,
+      #"{"cursor":"5f3c9a1be2d40718.1.1","table":"tasks","nodes":["12ab","13","12"]}"#,
+      #"{"cursor":"5f3c9a1be2d40718.1.1","table":"tasks","nodes":["","3"]}"#,
       #"{"cursor":"5f3c9a1be2d40718.1.1","table":"tasks","nodes":["00000"]}"#,
       #"{"cursor":"5f3c9a1be2d40718.1.1","table":"","nodes":["0"]}"#,
     ])
@@ -56,14 +59,14 @@ struct DigestMessageTests {
 
   @Test("questions and answers about the rest of a list are read and written back")
   func rest() throws {
-    let leaf = DigestNode.leaf(7)
+    let (leaf, other) = (DigestNode.leaf(7), DigestNode(depth: 1, prefix: 5))
     for query in [
       DigestQuery(cursor: Self.cursor, after: "tasks"),
-      DigestQuery(cursor: Self.cursor, table: "tasks", nodes: [leaf, .root], after: "a\u{1}"),
+      DigestQuery(cursor: Self.cursor, table: "tasks", nodes: [leaf, other], after: "a\u{1}"),
     ] {
       #expect(try DigestQuery(decoding: query.encoded(), limits: .standard) == query)
     }
-    let inner = DigestQuery(cursor: Self.cursor, table: "tasks", nodes: [.root, leaf], after: "a")
+    let inner = DigestQuery(cursor: Self.cursor, table: "tasks", nodes: [other, leaf], after: "a")
     #expect(throws: MalformedMessage.self) {
       try DigestQuery(decoding: inner.encoded(), limits: .standard)
     }

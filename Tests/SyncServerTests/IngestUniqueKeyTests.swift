@@ -51,6 +51,19 @@ struct IngestUniqueKeyTests {
     #expect(result.refusals.map(\.detail) == ["record f has the same project, number"])
   }
 
+  @Test("only writes that may change a key's values concern its claims")
+  mutating func concerned() {
+    let keys: [[Name]] = [["email"], ["project", "number"]]
+    let note = [Column("note", "long")]
+    #expect(!two.operation(.update, "a", note).mayChange(keys))
+    #expect(two.operation(.update, "a", note + [Column("number", 1)]).mayChange(keys))
+    #expect(two.operation(.insert, "a", note).mayChange(keys))
+    #expect(two.operation(.delete, "a").mayChange(keys))
+    _ = insert("a", Self.email("x"))
+    #expect(space.send(one.packet([one.operation(.update, "a", note)])).word == "applied")
+    #expect(insert("b", Self.email("x")).refusals.map(\.holder) == ["a"])
+  }
+
   @Test("a value is free after its change or its record's delete, and always for its own record")
   mutating func freed() {
     _ = insert("a", Self.email("x"))

@@ -40,6 +40,9 @@ extension DigestQuery {
       guard (table == nil) == nodes.isEmpty else {
         throw reader.malformed("a table and its nodes are named together")
       }
+      guard DigestNode.areApart(nodes) else {
+        throw reader.malformed("a node is named twice, or contains another one")
+      }
       if after != nil, let first = nodes.first, !first.isLeaf {
         throw reader.malformed("only the records of a leaf continue after a name")
       }

@@ -64,6 +64,12 @@ package struct DigestNode: Hashable, Sendable, Comparable, CustomStringConvertib
     self.init(depth: text.utf8.count, prefix: prefix)
   }
 
+  /// Whether no two nodes have a leaf in common.
+  package static func areApart(_ nodes: [DigestNode]) -> Bool {
+    let leaves = nodes.map(\.leaves).sorted { $0.lowerBound < $1.lowerBound }
+    return zip(leaves, leaves.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }
+  }
+
   package static func < (left: DigestNode, right: DigestNode) -> Bool {
     (left.depth, left.prefix) < (right.depth, right.prefix)
   }

@@ -41,6 +41,11 @@ extension SyncService {
     return .json(json.finish())
   }
 
+  /// Tokens that are read at once: each may have a hundred patterns.
+  private static let tokensRead = 100
+  /// Patterns of a page of tokens, after which it ends.
+  private static let patternsMax = 5_000
+
   /// Returns the next tokens that the caller manages, and the place at which the list continues. Reads
   /// a page of all tokens at a time.
   private func managedTokens(
@@ -56,18 +61,22 @@ extension SyncService {
       place = StoredToken.Place(text)
       guard place != nil else { throw Problem(.malformedMessage, "after is a list's next place") }
     }
-    let store = parts.store
+    let (store, step) = (parts.store, Self.tokensRead)
     var found: [StoredToken] = []
+    var patterns = 0
     while true {
       let start = place
       let page = try await ask { () async throws(StoreError) in
-        try await store.tokens(after: start, limit: most)
+        try await store.tokens(after: start, limit: step)
       }
       for token in page where TokenRule.manages(token, caller) {
-        if found.count == limit { return (found, found.last?.place) }
+        if found.count == limit || patterns > Self.patternsMax {
+          return (found, found.last?.place)
+        }
         found.append(token)
+        patterns += token.grants.roles.count
       }
-      guard page.count == most, let last = page.last else { return (found, nil) }
+      guard page.count == step, let last = page.last else { return (found, nil) }
       place = last.place
     }
   }

@@ -49,6 +49,7 @@ struct ClaimLedger {
   mutating func note(_ operation: SyncOperation, before: RecordState) {
     let unique = unique(in: operation.key.table)
     if unique.isEmpty { return }
+    if places[operation.key] == nil, before.isAlive, !operation.mayChange(unique) { return }
     if let place = places[operation.key] {
       entries[place].operations.append(operation)
       entries[place].after = nil
@@ -121,6 +122,15 @@ extension ClaimLedger.Entry {
   }
 }
 
+extension SyncOperation {
+  /// Whether it may change the values of a record's unique keys. An update of other columns does not, and its
+  /// record may be large.
+  package func mayChange(_ unique: [[Name]]) -> Bool {
+    guard kind == .update, batch == nil else { return true }
+    return columns.contains { column in unique.contains { $0.contains(column.name) } }
+  }
+}
+
 extension IngestContext {
   /// Returns the keys that the packets will probably claim and that are not looked up yet. So one
   /// look-up is enough for most batches. Keys that conflicts decide otherwise are found when the
@@ -134,7 +144,8 @@ extension IngestContext {
       for operation in packet.operations {
         let unique = schema.tables[operation.key.table]?.unique ?? []
         guard !unique.isEmpty, operation.kind != .delete, operation.batch == nil,
-          known[operation.id] == nil
+          known[operation.id] == nil,
+          operation.mayChange(unique) || records[operation.key]?.isAlive != true
         else { continue }
         var columns = values[operation.key] ?? existingValues(of: operation.key)
         for column in operation.columns { columns[column.name] = column.value }

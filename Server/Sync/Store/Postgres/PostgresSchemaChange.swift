@@ -5,6 +5,8 @@ import FerryProtocol
 struct PostgresSchemaChange {
   /// Records that are looked at in one round trip.
   private static let chunk: Int64 = 500
+  /// Bytes of their states, above which no further one comes along.
+  private static let chunkBytes: Int64 = 8 << 20
 
   let space: Int64
   let now: Int64
@@ -90,8 +92,13 @@ struct PostgresSchemaChange {
   private static let list = PostgresStatement(
     "keys_list",
     """
-    SELECT record, state FROM records WHERE space = $1 AND tbl = $2 AND record > $3
-    ORDER BY record LIMIT $4
+    SELECT record, state FROM (
+      SELECT record, state,
+        sum(octet_length(state)) OVER (ORDER BY record) - octet_length(state) AS before
+      FROM (
+        SELECT record, state FROM records WHERE space = $1 AND tbl = $2 AND record > $3
+        ORDER BY record LIMIT $4) AS next) AS next
+    WHERE before < $5 ORDER BY record
     """)
 
   /// Removes keys that are gone, and checks the existing records against the new requirements.
@@ -124,6 +131,7 @@ struct PostgresSchemaChange {
     var parameters: PostgresParameters = [.int8(space), .text(table.name.text)]
     parameters.append(record: record)
     parameters.append(Self.chunk)
+    parameters.append(Self.chunkBytes)
     let records = try connection.query(Self.list, parameters).map { row in
       (
         id: try row.recordName(0).name,
