@@ -27,7 +27,7 @@ extension SQLiteStoreFile {
       return try change(space) {
         var context = try context(for: packets, in: space, now: now, room)
         let before = context.space.head
-        if context.isSliced { throw TooLargeForSlice() }
+        if context.isSliced || !slice.admits(packets, in: context) { throw TooLargeForSlice() }
         let effects = try decide(packets, in: &context, of: space, matches)
         try save(effects, in: space, now: now)
         return .done(before: before, effects.batch)
