@@ -47,6 +47,16 @@ struct ConflictDecisionTests {
         isSum: isSum))
   }
 
+  @Test("an answer with values has one for the conflict's column")
+  func otherColumn() {
+    let title = Self.kept(Self.conflict("title", lost: .text("lost")))
+    let (stars, named) = (Column("stars", .integer(1)), Column("title", .text("chosen")))
+    #expect(ConflictDecision.lacking(.set([stars]), of: title) == "title")
+    #expect(ConflictDecision.lacking(.set([stars, named]), of: title) == nil)
+    #expect(ConflictDecision.lacking(.keepLocal, of: title) == nil)
+    #expect(ConflictDecision.lacking(.set([stars]), of: Self.kept(Self.conflict(nil))) == nil)
+  }
+
   @Test("the local value is the lost one if this device lost, and else the present one")
   func keepLocal() {
     let title = Self.conflict("title", lost: .text("lost"))

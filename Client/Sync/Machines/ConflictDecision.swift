@@ -50,6 +50,14 @@ enum ConflictDecision: Equatable {
     }
   }
 
+  /// Returns the column of a conflict for which an answer with values has none: it answers nothing.
+  static func lacking(_ answer: ConflictAnswer, of kept: KeptConflict) -> Name? {
+    guard kept.holder == nil, case .set(let columns) = answer, let asked = kept.conflict.column,
+      !columns.contains(where: { $0.name == asked })
+    else { return nil }
+    return asked
+  }
+
   /// Answers for a record that waits because a row here has its unique value. With the own side, it goes
   /// on waiting.
   private static func waiting(_ answer: ConflictAnswer) -> ConflictDecision {
