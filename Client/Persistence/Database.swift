@@ -88,6 +88,11 @@ public final class Database {
     }
   }
 
+  /// Runs one statement, and calls a closure at each of its rows.
+  func each(_ sql: String, _ parameters: [Value], _ body: (SQLiteStatement) throws -> Void) throws {
+    try run(sql, parameters, isSingle: true) { statement, _ in try body(statement) }
+  }
+
   /// Runs a script and returns the result of each statement, with all its rows.
   package func results(_ sql: String) throws -> [StatementResult] {
     var results: [StatementResult] = []

@@ -1,13 +1,22 @@
 import FerryProtocol
 
 /// One row of a result.
+///
+/// ```swift
+/// for row in try database.query("SELECT id, title, due FROM notes") {
+///   let title = try row.decode(String.self, "title")
+///   let due = try row.decode(Date?.self, "due")
+///   print(title, due ?? "no date")
+/// }
+/// ```
 public struct Row: Sendable, Equatable {
   /// The columns' names, in order.
   public let names: [String]
   /// The columns' values, in the same order.
   public let values: [Value]
 
-  /// Returns the first column of this name; NULL if there is none.
+  /// Returns the value of the first column of this name; NULL if there is none. ``value(_:)`` throws
+  /// an error then.
   public subscript(name: String) -> Value {
     names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }

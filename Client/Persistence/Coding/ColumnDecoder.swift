@@ -2,7 +2,7 @@ import FerryProtocol
 import Foundation
 
 /// A type asks for a container within a column: the column has JSON.
-private struct IsNested: Error {}
+struct IsNested: Error {}
 
 /// One column as a decoder: for enums and wrappers of one value.
 struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
@@ -32,7 +32,7 @@ struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
   }
 
   /// Returns a value of the types that have a column form of their own; `nil` for other types.
-  private func known<T>(_ type: T.Type) throws -> T? {
+  func known<T>(_ type: T.Type) throws -> T? {
     if type == String.self { return try row.text(place) as? T }
     if type == Date.self { return try date() as? T }
     if type == Data.self { return try Data(bytes("bytes")) as? T }
@@ -43,6 +43,7 @@ struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
       }
       return id as? T
     }
+    if type == Decimal.self { return try decimal() as? T }
     if type == URL.self {
       guard let url = URL(string: try row.text(place, as: "a URL")) else {
         throw row.wrong(place, isNot: "a URL")
@@ -60,6 +61,17 @@ struct ColumnDecoder: Decoder, SingleValueDecodingContainer {
     default: break
     }
     throw row.wrong(place, isNot: "a date")
+  }
+
+  private func decimal() throws -> Decimal {
+    switch row.value(place) {
+    case .text(let text): if let decimal = DecimalText.decimal(text) { return decimal }
+    case .integer(let integer): return Decimal(integer)
+    // The shortest text of a real is the number that was written.
+    case .real(let real): if let decimal = DecimalText.decimal("\(real)") { return decimal }
+    default: break
+    }
+    throw row.wrong(place, isNot: "a decimal number")
   }
 
   private func bytes(_ type: String) throws -> [UInt8] {

@@ -37,6 +37,12 @@ final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
       return .text(text)
     }
     if T.self == Data.self, let data = value as? Data { return data.columnValue }
+    if T.self == Decimal.self, let decimal = value as? Decimal {
+      guard let text = DecimalText.text(decimal) else {
+        throw UnstorableValue(description: "a decimal number that is NaN")
+      }
+      return .text(text)
+    }
     if T.self == UUID.self, let id = value as? UUID { return id.columnValue }
     if T.self == URL.self, let url = value as? URL { return url.columnValue }
     if T.self == [UInt8].self, let bytes = value as? [UInt8] { return .blob(bytes) }

@@ -1,13 +1,18 @@
 import FerryProtocol
 import Foundation
 
-/// A value for a condition, a key or a column, in the form in which records store it.
+/// A value for a condition, a key, a column or a parameter of SQL, in the form in which records store
+/// it; see the table of ``Record``.
 ///
-/// An enum with such a raw value conforms without code:
+/// Enums with such a raw value and other `Codable` types conform without code:
 ///
 /// ```swift
 /// enum Urgency: String, Codable, ColumnValue { case low, high }
+/// struct Place: Codable, ColumnValue { var street: String }
+///
 /// let urgent = Note.all.where(Field("urgency") == Urgency.high)
+/// let here = Note.all.where(Field("place") == Place(street: "Quay 1"))
+/// let due = try database.query("SELECT * FROM notes WHERE due < ?", arguments: [Date()])
 /// ```
 public protocol ColumnValue {
   /// The stored value.
@@ -18,13 +23,34 @@ extension Value: ColumnValue { public var columnValue: Value { self } }
 extension Int: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
 extension Int64: ColumnValue { public var columnValue: Value { .integer(self) } }
 extension Int32: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
+extension Int16: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
+extension Int8: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
+extension UInt32: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
+extension UInt16: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
+extension UInt8: ColumnValue { public var columnValue: Value { .integer(Int64(self)) } }
+extension Float: ColumnValue { public var columnValue: Value { Double(self).columnValue } }
 extension Bool: ColumnValue { public var columnValue: Value { .integer(self ? 1 : 0) } }
 extension String: ColumnValue { public var columnValue: Value { .text(self) } }
 extension Name: ColumnValue { public var columnValue: Value { .text(text) } }
 extension UUID: ColumnValue { public var columnValue: Value { .text(uuidString) } }
 extension URL: ColumnValue { public var columnValue: Value { .text(absoluteString) } }
 extension Data: ColumnValue { public var columnValue: Value { .blob([UInt8](self)) } }
-extension [UInt8]: ColumnValue { public var columnValue: Value { .blob(self) } }
+
+/// A list of bytes is a blob, and another list is JSON text. A list that JSON cannot express, such as
+/// one with NaN, is NULL.
+extension Array: ColumnValue where Element: Encodable {
+  public var columnValue: Value { (try? ColumnEncoder.value(self)) ?? .null }
+}
+
+/// JSON text; NULL if JSON cannot express it.
+extension Dictionary: ColumnValue where Key: Encodable, Value: Encodable {
+  public var columnValue: FerryProtocol.Value { (try? ColumnEncoder.value(self)) ?? .null }
+}
+
+/// Text with all digits, such as `12.50` without the last zero. NaN is NULL.
+extension Decimal: ColumnValue {
+  public var columnValue: Value { DecimalText.text(self).map { .text($0) } ?? .null }
+}
 
 /// NaN is NULL, as in SQLite: a condition with it looks for NULL, and an update with it stores NULL.
 extension Double: ColumnValue {
@@ -42,6 +68,15 @@ extension Optional: ColumnValue where Wrapped: ColumnValue {
 }
 
 extension ColumnValue where Self: RawRepresentable, RawValue: ColumnValue {
+  public var columnValue: Value { rawValue.columnValue }
+}
+
+extension ColumnValue where Self: Encodable {
+  /// JSON text for types with several properties; NULL if JSON cannot express the value, such as NaN.
+  public var columnValue: Value { (try? ColumnEncoder.value(self)) ?? .null }
+}
+
+extension ColumnValue where Self: RawRepresentable & Encodable, RawValue: ColumnValue {
   public var columnValue: Value { rawValue.columnValue }
 }
 

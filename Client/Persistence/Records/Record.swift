@@ -11,8 +11,9 @@ import FerryProtocol
 /// | integers, `Bool`, `Double`, `String`, `Data`, `[UInt8]` | their storage class; `Bool` as 0 or 1 |
 /// | `Date` | text in UTC with milliseconds: `2026-11-23T14:05:09.250Z` |
 /// | `UUID`, `URL` | text |
+/// | `Decimal` | text with all of its digits; it does not sort as a number |
 /// | enums with a raw value | the raw value |
-/// | other `Codable` values | JSON text |
+/// | other `Codable` values, such as lists and structs | JSON text |
 /// | `nil` | NULL |
 ///
 /// ```swift
@@ -24,20 +25,11 @@ import FerryProtocol
 ///     "notes", [.text("id").primaryKey(), .text("title").notNull(), .integer("done")])
 /// }
 /// ```
-public protocol Record: SendableMetatype {
+public protocol Record: VirtualRecord, SendableMetatype {
   /// Creates a record from the current row of a result.
   ///
   /// - Throws: ``RecordError`` if a column is absent or its value does not fit.
   init(row: RecordRow) throws
-
-  /// Returns the values for the columns of `table`, and no others. See ``TableInfo/accepts(_:)``.
-  ///
-  /// - Throws: ``RecordError`` if a value cannot be stored.
-  func columns(for table: TableInfo) throws -> RecordColumns
-
-  /// Takes over the values of `columns`: its own, merged with those of another record. A class
-  /// implements it to keep its identity in `merge(_:override:)`.
-  mutating func fill(from columns: RecordColumns) throws
 }
 
 extension Record {
@@ -45,35 +37,16 @@ extension Record {
   public mutating func fill(from columns: RecordColumns) throws {
     self = try Self(row: RecordRow(columns))
   }
-
-  /// Joins the columns of another record to this one and returns the receiver, so that calls chain.
-  /// A value returns its changed copy.
-  ///
-  /// ```swift
-  /// let note = try draft.merge(defaults).merge(edits, override: true)
-  /// ```
-  ///
-  /// - Parameter override: without it, own values stay, and a nil on either side gives way to the
-  ///   other side's value. With it, the other's values win, its nils included.
-  /// - Throws: ``RecordError`` if the receiver cannot take a value.
-  public func merge(_ other: some Record, override: Bool = false) throws -> Self {
-    try joined(with: other, override)
-  }
-
-  private func joined(with other: some Record, _ override: Bool) throws -> Self {
-    let own = try columns(for: .unrestricted)
-    var receiver = self
-    try receiver.fill(
-      from: own.merged(with: try other.columns(for: .unrestricted), override: override))
-    return receiver
-  }
 }
 
 extension Record where Self: AnyObject {
-  /// Joins the columns of another record to this object and returns the object itself.
-  @discardableResult
-  public func merge(_ other: some Record, override: Bool = false) throws -> Self {
-    try joined(with: other, override)
+  // A new object would leave the receiver of `merge` as it was.
+  @available(
+    *, unavailable,
+    message: "an object keeps its identity: write fill(from:), or conform to MappedRecord"
+  )
+  public func fill(from columns: RecordColumns) throws {
+    throw RecordError(.invalid, table: "", "\(Self.self) has no fill(from:)")
   }
 }
 
@@ -103,6 +76,8 @@ public protocol TableRecord: Record {
 }
 
 extension TableRecord {
+  public static var tableNames: [Name] { [table.name] }
+
   /// All rows of the record's table, as a query to refine.
   public static var all: TableQuery<Self> { table.all }
 }

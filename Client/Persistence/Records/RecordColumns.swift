@@ -12,8 +12,8 @@ public struct RecordColumns: Sendable, Equatable {
 
   init(capacity: Int) { all.reserveCapacity(capacity) }
 
-  /// Creates columns from all values of a record.
-  public init(of record: some Record) throws { self = try record.columns(for: .unrestricted) }
+  /// Creates columns from all values of a record, for all of its tables.
+  public init(of record: some VirtualRecord) throws { self = try record.allColumns() }
 
   /// The names, in order.
   public var names: [Name] { all.map(\.name) }

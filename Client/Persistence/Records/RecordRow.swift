@@ -58,6 +58,13 @@ public final class RecordRow {
     index()
   }
 
+  init(names: [Name], values: [Value]) {
+    table = ""
+    (statement, current) = (nil, nil)
+    (self.names, self.values) = (names, values)
+    index()
+  }
+
   /// The first of several columns with one name counts.
   private func index() {
     for (place, name) in names.enumerated().reversed() {
@@ -140,7 +147,7 @@ public final class RecordRow {
   private func missing(_ name: Name) -> RecordError {
     RecordError(
       .missingColumn, table: table, column: name,
-      "the result from table \(table) has no column \(name); it has "
+      "the result\(table.isEmpty ? "" : " from table \(table)") has no column \(name); it has "
         + names.map(\.text).joined(separator: ", "))
   }
 
@@ -196,7 +203,8 @@ public final class RecordRow {
     let value = name.flatMap { self[$0] }.map { " (\($0.shown))" } ?? ""
     return RecordError(
       .wrongValue, table: table, column: name,
-      "table \(table)\(name.map { ", column \($0)" } ?? "")\(value): "
+      (table.isEmpty ? "the result" : "table \(table)")
+        + "\(name.map { ", column \($0)" } ?? "")\(value): "
         + (context?.debugDescription ?? "\(error)"))
   }
 }

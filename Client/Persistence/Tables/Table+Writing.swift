@@ -8,11 +8,11 @@ extension Table {
   /// - Throws: ``RecordError`` if a value cannot be stored, or no column is the table's;
   ///   ``DatabaseError``, for which `isConstraint` is true if the table rejects the values.
   @discardableResult
-  public func insert(_ record: some Record, in database: Database) throws -> Int64 {
+  public func insert(_ record: some VirtualRecord, in database: Database) throws -> Int64 {
     try insert(record: record, in: database)
   }
 
-  private func insert(record: some Record, in database: Database) throws -> Int64 {
+  private func insert(record: some VirtualRecord, in database: Database) throws -> Int64 {
     try database.typed {
       var action = try action(.insert, record, database)
       try database.intercept(.before, &action, with: interceptors)
@@ -36,7 +36,9 @@ extension Table {
   }
 
   /// Inserts records in their order.
-  public func insert(contentsOf records: some Sequence<some Record>, in database: Database) throws {
+  public func insert(contentsOf records: some Sequence<some VirtualRecord>, in database: Database)
+    throws
+  {
     for record in records { try insert(record, in: database) }
   }
 
@@ -45,11 +47,11 @@ extension Table {
   ///
   /// - Throws: ``RecordError`` if the table has no key, or the record has no value for it.
   @discardableResult
-  public func update(_ record: some Record, in database: Database) throws -> Bool {
+  public func update(_ record: some VirtualRecord, in database: Database) throws -> Bool {
     try update(record: record, in: database)
   }
 
-  private func update(record: some Record, in database: Database) throws -> Bool {
+  private func update(record: some VirtualRecord, in database: Database) throws -> Bool {
     try database.typed {
       var action = try action(.update, record, database)
       try database.intercept(.before, &action, with: interceptors)
@@ -73,7 +75,7 @@ extension Table {
   /// Updates the row with the record's key, or inserts the record if there is none. Returns whether
   /// it inserted.
   @discardableResult
-  public func upsert(_ record: some Record, in database: Database) throws -> Bool {
+  public func upsert(_ record: some VirtualRecord, in database: Database) throws -> Bool {
     try database.typed {
       let action = try action(.update, record, database)
       let names = try action.table.checkedKey()
@@ -91,7 +93,7 @@ extension Table {
 
   /// Deletes the row with the record's key. Returns whether there was one.
   @discardableResult
-  public func delete(_ record: some Record, in database: Database) throws -> Bool {
+  public func delete(_ record: some VirtualRecord, in database: Database) throws -> Bool {
     try database.typed {
       var action = try action(.delete, record, database)
       action.columns = try key(of: action.columns, action.table)
@@ -120,7 +122,7 @@ extension Table {
   // MARK: Parts
 
   private func action(
-    _ action: RecordAction, _ record: some Record, _ database: Database
+    _ action: RecordAction, _ record: some VirtualRecord, _ database: Database
   ) throws -> Interception {
     try layout.create(in: database)
     let info = try layout.info(in: database)

@@ -48,6 +48,11 @@ public struct TableInfo: Sendable, Equatable {
   /// Accepts every column: a record hands over all that it has.
   public static let unrestricted = TableInfo("", [], isUnrestricted: true)
 
+  /// Accepts every column for a table of this name.
+  public static func unrestricted(named name: Name) -> TableInfo {
+    TableInfo(name, [], isUnrestricted: true)
+  }
+
   /// Returns whether a record may write a value to this column. ASCII letters match in either case.
   public func accepts(_ name: Name) -> Bool {
     if isUnrestricted { return true }
