@@ -36,8 +36,22 @@ public struct FileStoreError: Error, Sendable, Equatable, CustomStringConvertibl
   public var description: String { message }
 }
 
+/// A description for the app's user. `failureReason` has the detail, for the app's developers.
 extension FileStoreError: LocalizedError {
-  public var errorDescription: String? { message }
+  public var errorDescription: String? {
+    switch kind {
+    case .notFound: "The file does not exist any more."
+    case .badKey: "This name cannot be used for a file."
+    case .limitReached: "There is no room for the file."
+    case .diskFull: "The disk is full."
+    case .damaged: "The file is damaged."
+    case .wrongKey: "The file cannot be unlocked."
+    case .files, .index: "The file cannot be read or written."
+    case .cancelled: "The work was cancelled."
+    }
+  }
+
+  public var failureReason: String? { message }
 }
 
 extension FileStoreError {

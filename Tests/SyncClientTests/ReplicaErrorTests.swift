@@ -1,3 +1,5 @@
+import FerryNetworking
+import FerryPersistence
 import FerryProtocol
 import FerryTestSupport
 import Foundation
@@ -20,13 +22,57 @@ struct ReplicaErrorTests {
       .unfinished("more pages"), .busy("held"), .cancelled, .suspended, .closed,
     ]
 
-  @Test("each error has a description and a remedy", arguments: errors)
-  func localized(_ error: ReplicaError) throws {
-    let shown: any LocalizedError = error
-    #expect(shown.errorDescription == error.description)
-    let hint = try #require(shown.recoverySuggestion)
-    #expect(hint.hasSuffix("."))
-    #expect((error as any Error).localizedDescription == error.description)
+  /// Words that an app's user does not know.
+  private static let jargon = [
+    "SQL", "token", "/v1", "HTTP", "PUT", "replica", "schema", "column", "cursor", "packet",
+    "certificate", "transaction", "statement",
+  ]
+
+  private func expectForUsers(_ text: String?) throws {
+    let text = try #require(text)
+    #expect(text.hasSuffix("."))
+    #expect(
+      text.first?.isUppercase == true || text.first?.isNumber == true || text.hasPrefix("home"))
+    for word in Self.jargon { #expect(!text.contains(word), "\(text)") }
+  }
+
+  @Test("each error has a description and a remedy for users, and a detail for developers")
+  func localized() throws {
+    let errors = Self.errors + [.cannotJoin(space: "home", "x"), .unsent(space: "home", 2)]
+    for error in errors {
+      try expectForUsers(error.errorDescription)
+      try expectForUsers(error.recoverySuggestion)
+      #expect(error.failureReason == error.description)
+      #expect((error as any Error).localizedDescription == error.errorDescription)
+    }
+  }
+
+  @Test("the words of a server's administrator do not reach the app's user")
+  func serverDetail() {
+    let detail = "there is no space x; an admin creates it with PUT /v1/spaces/x"
+    let error = ReplicaError.refused(Problem(.unknownSpace, detail))
+    #expect(error.localizedDescription == "The server does not have this data yet.")
+    #expect(error.failureReason?.contains(detail) == true)
+  }
+
+  @Test("errors of the network and of SQLite have texts for users as well")
+  func otherErrors() throws {
+    let kinds: [NetworkError.Kind] = [
+      .offline, .timedOut, .interrupted, .secureConnectionFailed, .badAddress, .redirectRefused,
+      .responseTooLarge, .cancelled, .notCached, .rejected(status: 500, reason: "x"),
+      .unacceptable(contentType: nil), .business(code: "7"), .undecodable, .fileFailed, .other,
+    ]
+    for kind in kinds {
+      let error = NetworkError(kind, "HTTP 500 of host:80")
+      try expectForUsers(error.errorDescription)
+      try expectForUsers(error.recoverySuggestion)
+      #expect(error.failureReason == "HTTP 500 of host:80")
+    }
+    for code: Int32 in [1, 8, 10, 11, 13, 14, 19, 26] {
+      let error = DatabaseError("SQL logic error", code: code)
+      try expectForUsers(error.errorDescription)
+      try expectForUsers(error.recoverySuggestion)
+    }
   }
 
   @Test("the remedy fits the cause")

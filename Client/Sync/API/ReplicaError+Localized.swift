@@ -1,70 +1,103 @@
+import FerryPersistence
 import FerryProtocol
 import Foundation
 
-/// A description and a remedy, for alerts.
+/// A description and a remedy for the app's user, and the detail for its developers.
+///
+/// | property | reader | contents |
+/// |---|---|---|
+/// | `errorDescription` | user | the event, without words of SQL or of the protocol |
+/// | `recoverySuggestion` | user | the next step |
+/// | `failureReason`, `description` | developer | the message of SQLite, of the server or of the network |
 ///
 /// ```swift
 /// catch let error as LocalizedError {
 ///   show(error.errorDescription, hint: error.recoverySuggestion)
+///   print(error.failureReason ?? "")
 /// }
 /// ```
 extension ReplicaError: LocalizedError {
-  public var errorDescription: String? { description }
+  public var errorDescription: String? {
+    switch self {
+    case .offline: "The server cannot be reached."
+    case .refused(let problem): Self.event(problem.code)
+    case .unexpectedAnswer, .redirected: "Another server has answered, or a network's sign-in page."
+    case .untrusted: "There is no secure connection to the server."
+    case .leftBehind: "Your changes do not reach the server."
+    case .tooLarge: "The server's answer is too large for this device."
+    case .unfinished: "Not all changes have arrived yet."
+    case .tokenMissing: "You are not signed in."
+    case .badAddress: "The server's address is not valid."
+    case .notConfigured: "No server has been chosen yet."
+    case .cannotTrack, .cannotDrop, .invalidBatch: "The app cannot change its data in this way."
+    case .cannotOpen: "The app's data cannot be opened."
+    case .cannotJoin(let space, _): "\(space) cannot be added to this app."
+    case .cannotLeave: "This cannot be removed from the app."
+    case .unsent(let space, let count):
+      "\(count) change\(count == 1 ? "" : "s") of \(space) \(count == 1 ? "has" : "have") not been sent yet."
+    case .notFound: "This entry does not exist any more."
+    case .database(_, let code): DatabaseError(code: code).errorDescription
+    case .invalidName: "This name cannot be used for the device."
+    case .busy: "Another program is using the app's data."
+    case .cancelled: "The work was cancelled."
+    case .suspended, .closed: "The app's data is not in use at the moment."
+    }
+  }
+
+  public var failureReason: String? { description }
 
   public var recoverySuggestion: String? {
     switch self {
-    case .offline, .busy, .cancelled: "Sync again later. Your changes are safe in the replica."
+    case .offline, .busy, .cancelled: "Sync again later. Your changes are safe on this device."
     case .refused(let problem): Self.remedy(problem.code)
     case .unexpectedAnswer, .redirected:
-      "Check the server's address. A proxy or a network's sign-in page may have answered."
-    case .untrusted:
-      "Check the machine's clock and the server's certificate. Name a private authority when you "
-        + "open the replica."
+      "Check the server's address, and sign in to the network if it asks for that."
+    case .untrusted: "Check the clock of this device, or use another network."
     case .leftBehind:
       "Sync again. If that fails as well, contact the app's support. Your changes are kept."
-    case .unfinished: "Sync again: the next sync continues. Your changes are safe in the replica."
+    case .unfinished: "Sync again: the next sync continues. Your changes are safe on this device."
     case .tooLarge: "Contact the app's support: the server's answer is too large for this device."
     case .tokenMissing: "Sign in again."
     case .badAddress: "Write the address as https://HOST or http://HOST:PORT."
     case .notConfigured: "Choose a server and a space."
-    case .cannotTrack: "Correct the table, and track it again."
-    case .cannotDrop: "Untrack the referring table first, and track it again after the migration."
-    case .cannotOpen: "Name another file, or open it with the version of Ferry that wrote it."
-    case .cannotJoin: "List the spaces of this file, or use another file."
-    case .cannotLeave: "List the spaces of this file, and leave a joined one."
-    case .unsent: "Sync first, or leave the space and discard these changes."
-    case .notFound: "List the existing entries, and name one of them."
-    case .database(_, let code): Self.remedy(afterSQLite: code & 0xFF)
-    case .suspended: "Try again when the app is active. Your changes are safe in the replica."
-    case .closed: "Open the replica again. Your changes are safe in it."
+    case .cannotTrack, .cannotDrop, .invalidBatch:
+      "Contact the app's support. Nothing was changed."
+    case .cannotOpen: "Install the newest version of the app, or contact its support."
+    case .cannotJoin, .cannotLeave: "Contact the app's support. Nothing was changed."
+    case .unsent: "Sync first, or discard these changes."
+    case .notFound: "Choose another entry."
+    case .database(_, let code): DatabaseError(code: code).recoverySuggestion
+    case .suspended: "Try again when the app is active. Your changes are safe."
+    case .closed: "Start the app again. Your changes are safe."
     case .invalidName: "Choose another name for the device."
-    case .invalidBatch: "Correct the condition or the columns of the batch."
+    }
+  }
+
+  private static func event(_ code: ProblemCode) -> String {
+    switch code {
+    case .unauthorized: "The server does not accept your sign-in any more."
+    case .forbidden: "You are not permitted to do this."
+    case .unknownSpace: "The server does not have this data yet."
+    case .upgradeRequired: "The server needs a newer version of the app."
+    case .storageQuota: "The server has no room for your changes."
+    default:
+      code.action == .fix
+        ? "The server rejects the app's request." : "The server is busy at the moment."
     }
   }
 
   private static func remedy(_ code: ProblemCode) -> String {
     switch code {
-    case .unauthorized: "Sign in again: the server rejects the token."
-    case .forbidden: "Ask for a token with another role, or for this space."
-    case .unknownSpace: "Check the space's name, or create the space on the server."
-    case .upgradeRequired: "Install a newer version. Your changes are safe in the replica."
+    case .unauthorized: "Sign in again."
+    case .forbidden: "Ask the owner of the data for the permission."
+    case .unknownSpace: "Ask the app's support to set it up. Your changes are safe on this device."
+    case .upgradeRequired: "Install a newer version. Your changes are safe on this device."
     case .storageQuota:
       "Delete records that are not needed, or ask for a larger quota. Your changes are safe."
     default:
       code.action == .fix
         ? "If this does not pass, contact the app's support. Your changes are kept."
-        : "Sync again later. Your changes are safe in the replica."
-    }
-  }
-
-  /// Returns a remedy for a primary result code of SQLite's (https://sqlite.org/rescode.html).
-  private static func remedy(afterSQLite code: Int32) -> String {
-    switch code {
-    case 8: "Make the file and its folder writable. No recorded change is lost."
-    case 10: "Check whether the disk is full or failing. No recorded change is lost."
-    case 13: "Free some disk space. No recorded change is lost."
-    case 11, 14, 26: "Check the file and its folder, or restore the file from a backup."
-    default: "Correct the statement or its values. Nothing of the transaction was stored."
+        : "Sync again later. Your changes are safe on this device."
     }
   }
 }
