@@ -16,7 +16,8 @@ enum ReplayCommand {
       OptionSpec(
         "operations", value: "N", help: "As given to the swarm.", kind: .integer(1...1_000_000),
         default: "200"),
-      SimCommand.mirrors, SimCommand.store, SimCommand.report,
+      SimCommand.mirrors, SimCommand.lies, SimCommand.strangers, SimCommand.store,
+      SimCommand.report,
     ],
     flags: SimCommand.runFlags,
     arguments: [ArgumentSpec("seed", help: "The world's seed.")],
@@ -36,7 +37,9 @@ enum ReplayCommand {
       replayCommand: "ferry-sim replay \(seed)"
         + (devices == 5 ? "" : " --devices \(devices)")
         + (operations == 200 ? "" : " --operations \(operations)")
-        + (options.mirrors == 0 ? "" : " --mirrors \(options.mirrors)"),
+        + (options.mirrors == 0 ? "" : " --mirrors \(options.mirrors)")
+        + (options.lies == 0 ? "" : " --lies \(options.lies)")
+        + (options.attacks == 0 ? "" : " --strangers \(options.strangers)"),
       arguments: arguments
     ).perform()
   }

@@ -42,6 +42,7 @@ enum RunCommand {
       field.set(&options, value)
       given += " --\(field.name) \(value)"
     }
+    options.setLies(options.lies)
     guard options.delayMin <= options.delayMax else {
       throw UsageError(
         .invalidValue, "the shortest delay is longer than the longest",

@@ -61,6 +61,16 @@ enum SimCommand {
       "Devices of a world whose rows are in tables of a real PostgreSQL as well, where programs write to them.",
     kind: .integer(0...100), default: "0")
 
+  static let lies = OptionSpec(
+    "lies", value: "N",
+    help: "Spans of a world in which a hostile server answers. No file is lost in such a world.",
+    kind: .integer(0...1_000), default: "0")
+
+  static let strangers = OptionSpec(
+    "strangers", value: "N",
+    help: "Hostile members of each space of a world, who also attack the tables of the others.",
+    kind: .integer(0...100), default: "0")
+
   static let report = OptionSpec(
     "report", value: "FILE", help: "Write a page for a browser that shows the run.",
     kind: .file)

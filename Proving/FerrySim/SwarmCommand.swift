@@ -44,7 +44,7 @@ enum SwarmCommand {
     OptionSpec(
       "operations", value: "N", help: "Local transactions of a world, on average.",
       kind: .integer(1...1_000_000), default: "200"),
-    SimCommand.mirrors, SimCommand.store,
+    SimCommand.mirrors, SimCommand.lies, SimCommand.strangers, SimCommand.store,
   ]
 
   /// Returns the options of a drawn world, as the command line asks for it.
@@ -55,6 +55,9 @@ enum SwarmCommand {
     options.mirrors = try arguments.integer("mirrors")
     // A mirror's file belongs to one space.
     if options.mirrors > 0 { (options.joined, options.shares) = (0, 0) }
+    options.setLies(try arguments.integer("lies"))
+    let strangers = try arguments.integer("strangers")
+    if strangers > 0 { (options.strangers, options.attacks) = (strangers, 1) }
     return options
   }
 

@@ -40,6 +40,7 @@ struct PlantedFaultTests {
       // After a restore of the server, oracles accept more. A second space makes many more steps.
       (options.serverRestores, options.missions, options.shares) = (0, 0, 0)
       (options.bundles, options.strays, options.strangers) = (0, 0, 0)
+      options.lies = 0
       return options
     }
     switch fault {
@@ -168,6 +169,11 @@ struct PlantedFaultTests {
       var options = drawn()
       Self.setMissions(&options)
       (options.missions, options.bundles, options.duplicate) = (0, 2, 300_000)
+      return options
+    case .tailNotCompared, .receiptIsProof, .serverTimeTrusted:
+      // A server that confirms what it drops.
+      var options = drawn(operations: 160)
+      options.setLies(12)
       return options
     case .missionInUseEarly, .chunkUnchecked, .contentNotSynced, .sharedContentRemoved:
       var options = drawn()

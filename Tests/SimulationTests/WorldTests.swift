@@ -37,6 +37,18 @@ struct WorldTests {
     #expect(result.violations.isEmpty, "\(result.violations)")
   }
 
+  @Test(
+    "whatever a hostile server answers, the honest server gets all work and the devices agree",
+    arguments: 1...6 as ClosedRange<UInt64>)
+  func lies(_ seed: UInt64) async throws {
+    var options = WorldOptions.small(.calm, devices: 4, operations: 100, seconds: 60)
+    options.setLies(10)
+    (options.strays, options.strangers) = seed.isMultiple(of: 2) ? (100, 1) : (0, 0)
+    let result = try await WorldThreads.world(seed, options)
+    #expect(result.violations.isEmpty, "\(result.violations)")
+    #expect(result.counts[.corrupted, default: 0] > 0)
+  }
+
   @Test("a calm world has no failure")
   func calm() async throws {
     let result = try await WorldThreads.world(5, .small(.calm))

@@ -154,6 +154,27 @@ struct ConfirmationTests {
     #expect(try replica.file.quarantine.count() == 1)
   }
 
+  @Test("an increment counts once, though a receipt named a place that is too high")
+  func falsePlace() throws {
+    let (replica, maker) = (try ReplicaFixture(), PageMaker())
+    try replica.run("CREATE TABLE polls(id TEXT PRIMARY KEY, votes INTEGER)")
+    try replica.file.track(["polls"])
+    let document = #"{"version":1,"tables":{"polls":{"columns":{"votes":"counter"}}}}"#
+    try replica.apply([
+      maker.change(
+        1, "ferry_schema", "schema", [Column("document", .text(document)), Column("version", 1)]),
+      maker.change(2, "polls", "p", [Column("votes", 5)]),
+    ])
+    try replica.run("UPDATE polls SET votes = votes + 4")
+    let packet = try replica.freeze()[0]
+    var answer = try replica.receipt(packet, first: 40)
+    (answer.receipt.historyHashBefore, answer.receipt.historyHash) = (nil, nil)
+    _ = try replica.file.receive(answer)
+    let counted = maker.change(3, "polls", "p", [Column("votes", 9)], inserts: false)
+    try replica.apply([counted], head: 3, tail: packet.tail)
+    #expect(try replica.rows("SELECT votes FROM polls") == [[9]])
+  }
+
   @Test(
     "a server that lies about the time makes a device keep what it confirmed",
     arguments: Lie.allCases)

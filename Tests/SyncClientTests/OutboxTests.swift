@@ -157,6 +157,18 @@ struct OutboxTests {
     #expect(try !outbox.confirm(through: Self.tail(9), head: 15, Ledger()), "it is not kept here")
   }
 
+  @Test("a named tail corrects a place past the head that a receipt has named")
+  func correctedPlace() throws {
+    var outbox = Self.outbox([
+      Self.packet(1, .acknowledged, last: 9), Self.packet(2, .acknowledged, last: 40, hasMet: true),
+      Self.packet(3, .acknowledged, last: 50),
+    ])
+    #expect(try outbox.confirm(through: Self.tail(2), head: 15, Ledger(lowest: 1, lowestMet: 6)))
+    #expect(outbox.packets.map(\.last) == [9, 15, 50])
+    #expect(outbox.state.applied == 6)
+    #expect(try !outbox.confirm(through: Self.tail(2), head: 15, Ledger(lowest: 1, lowestMet: 6)))
+  }
+
   @Test("a tail that confirms operations which met others' changes moves the cursor back")
   func confirmMet() throws {
     var outbox = Self.outbox([Self.packet(1), Self.packet(2, hasMet: true)])

@@ -116,13 +116,16 @@ struct Outbox: Equatable {
     return goBack(to: base)
   }
 
-  /// Confirms the open ones of these packets at unknown places. Returns the lowest base of their
-  /// operations for whose records a change has come.
+  /// Confirms the open ones of these packets at unknown places, and those whose receipt named a place past
+  /// a head at which the server has them: such a receipt lied, and the operations would shield their
+  /// records from pages that contain them. Returns the lowest base of their operations for whose records
+  /// a change has come.
   private mutating func confirm(
     _ indices: ClosedRange<Int>, _ head: SequenceNumber, _ ledger: some OutboxLedger
   ) throws -> SequenceNumber? {
     var lowest: SequenceNumber?
-    for index in indices where packets[index].state != .acknowledged {
+    for index in indices
+    where packets[index].state != .acknowledged || packets[index].last ?? 0 > head {
       if packets[index].hasMet,
         let base = try ledger.lowestBase(in: packets[index].orders, metOnly: true)
       {

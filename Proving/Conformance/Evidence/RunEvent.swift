@@ -27,6 +27,8 @@ package enum RunEvent: Sendable {
   /// The server's data was restored from a backup: its history before and after that. Devices
   /// re-upload the lost operations that they have.
   case serverWentBack(from: [OperationID], to: [OperationID])
+  /// A hostile server answers devices now and then. It is reported once, before all other events.
+  case serverLies
 }
 
 /// The state of one space at the end of a run, when everything has drained.

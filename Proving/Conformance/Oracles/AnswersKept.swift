@@ -73,7 +73,7 @@ package struct AnswersKept: Oracle {
 
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
-    case .lostPower, .copied, .serverWentBack: areJudged = false
+    case .lostPower, .copied, .serverWentBack, .serverLies: areJudged = false
     case .committed, .read, .confirmed: break
     }
     return []

@@ -25,7 +25,7 @@ package struct ChildrenKept: Oracle {
     case .lostPower(let device, _): doubtful.insert(device)
     case .copied(let device, let original, _): doubtful.formUnion([device, original])
     case .serverWentBack: isOff = true
-    case .read, .confirmed: break
+    case .read, .confirmed, .serverLies: break
     }
     return []
   }

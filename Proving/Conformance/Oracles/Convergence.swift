@@ -27,7 +27,7 @@ package struct Convergence: Oracle {
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
     case .lostPower, .copied: mayLeaveOrphans = true
-    case .committed, .read, .confirmed, .serverWentBack: break
+    case .committed, .read, .confirmed, .serverWentBack, .serverLies: break
     }
     return []
   }

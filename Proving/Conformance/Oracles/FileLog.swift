@@ -157,6 +157,7 @@ struct FileLogs {
     case .lostPower(let device, let survivors): branch(device, from: device, survivors)
     case .copied(let device, let original, let evidence): branch(device, from: original, evidence)
     case .serverWentBack(let before, let survivors): revoke(from: before, to: survivors)
+    case .serverLies: lineage.doubt()
     }
   }
 

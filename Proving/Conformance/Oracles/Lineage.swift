@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// The points of the history that the final history contains, if the server was rolled back
-/// meanwhile.
+/// meanwhile. Points that a device learnt while a hostile server answers prove nothing.
 ///
 /// A re-uploaded operation may by chance get its former sequence, after other operations than
 /// before. So a point that was lost once counts as gone, whatever is there now.
@@ -9,6 +9,7 @@ struct Lineage {
   /// Whether the server was restored from a backup.
   private(set) var wentBack = false
   private var gone = Set<Cursor.Anchor>()
+  private var isDoubtful = false
 
   /// - Parameters:
   ///   - before: The history before the restore.
@@ -21,12 +22,15 @@ struct Lineage {
     }
   }
 
+  /// Notes that a hostile server answers devices: each may believe that the server went back.
+  mutating func doubt() { (wentBack, isDoubtful) = (true, true) }
+
   /// Returns whether a history, in its order and without gap, has the anchor's operation in its
   /// place.
   func holds(_ anchor: Cursor.Anchor, in history: [HistoryEntry]) -> Bool {
     let place = Int(clamping: anchor.head) - 1
     let point = Cursor.Anchor(head: anchor.head, operation: anchor.operation)
-    return !gone.contains(point) && history.indices.contains(place)
+    return !isDoubtful && !gone.contains(point) && history.indices.contains(place)
       && history[place].sequence == anchor.head && history[place].id == anchor.operation
   }
 }

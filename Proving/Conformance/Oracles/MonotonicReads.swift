@@ -16,6 +16,9 @@ import FerryProtocol
 /// of the ledger, since it re-uploads them itself. The exception is pruning that hides which rows
 /// the server lost and which were deleted. Then the replica gives up the rows that the server does
 /// not have and reports that, and its reader starts again.
+///
+/// A hostile server may hide rows for as long as it answers. Then only the last read is judged: it shows each
+/// ledger row that any read has shown, and a beat of each device.
 package struct MonotonicReads: Oracle {
   package static let name = "monotonic-reads"
 
@@ -55,6 +58,7 @@ package struct MonotonicReads: Oracle {
   /// final history contains that point.
   private var regresses: [(from: Floor, device: String, violation: Violation)] = []
   private var lineage = Lineage()
+  private var isLiedTo = false
 
   package init() {}
 
@@ -63,11 +67,16 @@ package struct MonotonicReads: Oracle {
     case .committed(_, let operations):
       for operation in operations { note(operation) }
       return []
-    case .read(let device, let evidence): return read(device, evidence)
+    case .read(let device, let evidence):
+      let found = read(device, evidence)
+      return isLiedTo ? [] : found
     case .confirmed: return []
     case .serverWentBack(let before, let survivors):
       lineage.goBack(from: before, to: survivors)
       return []
+    case .serverLies:
+      lineage.doubt()
+      isLiedTo = true
     case .lostPower(let device, let survivors):
       restart(device, survivors)
       doubts.branch(device)
@@ -108,7 +117,7 @@ package struct MonotonicReads: Oracle {
     let rows = evidence.rows
     var reader = readers[device] ?? Reader()
     readers[device] = nil
-    if evidence.losses != reader.losses && lineage.wentBack { reader = Reader() }
+    if evidence.losses != reader.losses && lineage.wentBack && !isLiedTo { reader = Reader() }
     reader.losses = evidence.losses
     if !evidence.isReplacing { reader.anchor = evidence.anchor }
     var found: [Violation] = []
@@ -119,7 +128,9 @@ package struct MonotonicReads: Oracle {
       if let gone = Self.firstMissing(of: reader.ledger, in: ledger.records) {
         note("does not show the ledger row \(gone) any more")
       }
-      reader.ledger = ledger.records
+      reader.ledger =
+        isLiedTo && !found.isEmpty
+        ? Set(reader.ledger).union(ledger.records).sorted() : ledger.records
     }
     let beats = rows.beats
     // Rows that are being replaced are of the history that the server refused. They may not have

@@ -29,7 +29,7 @@ package struct MovedRows {
     case .copied(let device, let original, _):
       doubt(device)
       doubt(original)
-    case .read, .confirmed, .serverWentBack: break
+    case .read, .confirmed, .serverWentBack, .serverLies: break
     }
   }
 

@@ -7,7 +7,8 @@ import FerryProtocol
 /// that the replica knows at the moment of each read. Tables whose values depend on the authors'
 /// knowledge are left out.
 ///
-/// Not judged is a read with a cursor in a history that is gone since the server was rolled back.
+/// Not judged is a read with a cursor in a history that is gone since the server was rolled back, or that a
+/// hostile server may have made up.
 /// Not judged is also a read before the new pull from the start is complete.
 package struct NoSkippedChange: Oracle {
   package static let name = "no-skipped-change"
@@ -48,6 +49,7 @@ package struct NoSkippedChange: Oracle {
     case .lostPower(let device, let survivors): note(device, survivors)
     case .copied(let device, _, let evidence): note(device, evidence)
     case .serverWentBack(let before, let survivors): lineage.goBack(from: before, to: survivors)
+    case .serverLies: lineage.doubt()
     case .committed, .confirmed: break
     }
     return []

@@ -16,6 +16,9 @@ import FerryProtocol
 /// If the server was rolled back as well, it may have lost such a number. A file that has the
 /// number from a pull list cannot re-upload it. Then a read may show the number that the device
 /// went back to.
+///
+/// A hostile server may confirm a write, and then hide its row for as long as it answers. Then only the last
+/// read is judged.
 package struct ReadYourWrites: Oracle {
   package static let name = "read-your-writes"
 
@@ -31,6 +34,7 @@ package struct ReadYourWrites: Oracle {
 
   private var writers: [String: Writer] = [:]
   private var serverWentBack = false
+  private var isLiedTo = false
   private var doubts = ClampedStamps()
 
   package init() {}
@@ -39,8 +43,9 @@ package struct ReadYourWrites: Oracle {
     switch event {
     case .committed(let device, let operations):
       for operation in operations { note(operation, of: device) }
-    case .read(let device, let evidence): return read(device, evidence.rows)
+    case .read(let device, let evidence): return isLiedTo ? [] : read(device, evidence.rows)
     case .serverWentBack: serverWentBack = true
+    case .serverLies: isLiedTo = true
     case .confirmed: break
     case .lostPower(let device, let evidence):
       goBack(device, evidence.rows.beats.first { $0.0 == device }?.1)

@@ -16,7 +16,7 @@ package struct WholeTransactions: Oracle {
       Self.parts(survivors.rows, "what survives on \(device)")
     case .copied(let device, _, let evidence):
       Self.parts(evidence.rows, "the copy that \(device) got")
-    case .committed, .confirmed, .serverWentBack: []
+    case .committed, .confirmed, .serverWentBack, .serverLies: []
     }
   }
 

@@ -17,6 +17,24 @@ extension Workload {
   /// Those tables that the application tracks.
   package static let strays: [Name] = ["stray_hubs", "stray_nodes", "stray_legs"]
 
+  /// Returns an identifier for a device of a hostile member.
+  package static func strangeDevice(_ random: inout SeededRandom) -> DeviceID {
+    DeviceID(UniqueID(timestamp: strangeTime, random: random.next()))
+  }
+
+  /// Whether a device is of a hostile member: it claims times and bases as it likes.
+  package static func isStrange(_ device: DeviceID) -> Bool {
+    device.value.timestamp == strangeTime
+  }
+
+  /// No honest device is as old.
+  private static let strangeTime = HybridTimestamp(milliseconds: 4_242)
+
+  /// Returns a note that honest devices write as well.
+  package static func sharedNote(_ random: inout SeededRandom) -> RecordKey {
+    RecordKey(table: "notes", record: Name(sharedNotes[random.below(sharedNotes.count)]))
+  }
+
   /// Creates them.
   ///
   /// - Parameter isBound: whether foreign keys and conditions are declared.

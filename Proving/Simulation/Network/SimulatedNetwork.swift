@@ -13,6 +13,8 @@ package final class SimulatedNetwork: @unchecked Sendable {
   /// Called with the name of the actor whose process dies at a step.
   package var onCrash: (String) -> Void = { _ in }
   private var messages = 0
+  /// Requests that devices have made, by device.
+  private var requests: [String: Int] = [:]
 
   package init(
     _ scheduler: Scheduler, dice: FaultDice, trace: Trace, server: any ServerEndpoint
@@ -28,6 +30,8 @@ package final class SimulatedNetwork: @unchecked Sendable {
     return messages
   }
 
+  func requestCount(of device: String) -> Int { requests[device, default: 0] }
+
   /// Delivers a request to the server, if the network lets it pass, and calls `arrived` with the
   /// handler's response. Returns the message's number, for the trace.
   func deliver(
@@ -36,6 +40,7 @@ package final class SimulatedNetwork: @unchecked Sendable {
     arrived: @escaping @Sendable (HTTPResponse, _ generation: Int, _ message: Int) -> Void
   ) {
     let message = nextMessage()
+    requests[link.device, default: 0] += 1
     trace.note(.sent, link.device, peer: "server", message: message, label)
     trace.digest(request.body ?? [])
     guard !dice.roll(.drop, at: link.device + "/up") else {

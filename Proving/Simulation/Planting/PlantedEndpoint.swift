@@ -253,21 +253,3 @@ extension PacketReceipt {
       }, historyHashBefore: historyHashBefore, historyHash: historyHash, timeline: timeline)
   }
 }
-
-extension [UInt8] {
-  /// Returns the page with another head, and with its own notices and changes.
-  fileprivate func replacingHead(_ head: PageHead) -> [UInt8] {
-    var json = JSONWriter(capacity: count + 64)
-    json.beginPage(head)
-    let begun = json.finish()
-    guard let end = begun.place(of: ",\"changes\":["),
-      let rest = place(of: ",\"notices\":[") ?? place(of: ",\"changes\":[")
-    else { return self }
-    return Array(begun[..<end] + self[rest...])
-  }
-
-  private func place(of text: StaticString) -> Int? {
-    let sought = Array(text.description.utf8)
-    return indices.dropLast(sought.count - 1).first { self[$0...].starts(with: sought) }
-  }
-}

@@ -12,11 +12,15 @@ struct PlantedTransport: Transport {
   let ledger: @Sendable () -> SQLiteConnection?
 
   func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-    let response = try await inner.send(request)
+    var response = try await inner.send(request)
     guard request.url.contains("/changes"), let ledger = ledger(), !ledger.isInTransaction,
       let head = try? PageReader.head(of: response.body)
     else { return response }
-    if fault == .appliedChangesRecorded {
+    if fault == .tailNotCompared, let tail = try? confirmedTail(on: ledger) {
+      var trusted = head
+      trusted.appliedTail = tail
+      response.body = response.body.replacingHead(trusted)
+    } else if fault == .appliedChangesRecorded {
       try? record(response.body, on: ledger)
     } else if fault == .cursorApartFromRows, !head.more {
       try? save(head, on: ledger)
@@ -28,6 +32,16 @@ struct PlantedTransport: Transport {
 
   func stream(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
     try await inner.stream(request)
+  }
+
+  /// Returns the end of the chain that receipts have confirmed.
+  private func confirmedTail(on ledger: SQLiteConnection) throws -> OperationID? {
+    try ledger.first(
+      """
+      SELECT tail FROM ferry_packets WHERE state = 'acknowledged'
+        AND number > (SELECT chain_start FROM ferry_replica) ORDER BY number DESC LIMIT 1
+      """
+    ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
   /// Saves the cursor of a list before its rows.

@@ -17,20 +17,26 @@ struct StrangeOperations {
   /// - Parameters:
   ///   - head: the space's head.
   ///   - wall: the server's clock, milliseconds.
-  mutating func operations(head: SequenceNumber, wall: Int64) -> [SyncOperation] {
+  ///   - attacks: whether they may be of tables of the others.
+  mutating func operations(
+    head: SequenceNumber, wall: Int64, attacks: Bool
+  ) -> [SyncOperation] {
     let most = min(limits.operationsPerPacket, 40)
     let drafts: [Draft] =
-      switch random.below(8) {
+      switch random.below(attacks ? 11 : 8) {
       case 0, 1: chain(1 + random.below(most))
       case 2: (0..<1 + random.below(most)).map { _ in reference() }
       case 3: (0..<1 + random.below(most)).map { _ in oddTable() }
       case 4: [huge()]
       case 5: known.isEmpty ? [reference()] : [(.delete, pick(), [])]
       case 6: known.isEmpty ? [reference()] : [(.update, pick(), [oddColumn()])]
-      default: (0..<1 + random.below(min(most, 6))).map { _ in same() }
+      case 7: (0..<1 + random.below(min(most, 6))).map { _ in same() }
+      default: (0..<1 + random.below(min(most, 6))).map { _ in attack() }
       }
     let (base, time) = (base(head), time(wall))
-    for draft in drafts.prefix(3) where known.count < 200 { known.append(draft.key) }
+    for draft in drafts.prefix(3) where known.count < 200 && Workload.isStray(draft.key.table) {
+      known.append(draft.key)
+    }
     return drafts.enumerated().map { place, draft in
       let stamp = HybridTimestamp(milliseconds: time + Int64(place))
       return SyncOperation(
@@ -98,6 +104,30 @@ struct StrangeOperations {
     return (
       .insert, RecordKey(table: "stray_hubs", record: name("x")), [Column("name", .text(text))]
     )
+  }
+
+  /// Writes to a note of the others: any kind, and any value that its columns can have.
+  private mutating func attack() -> Draft {
+    let key = Workload.sharedNote(&random)
+    let any = Workload.oddTexts + [.null, .integer(.min), .real(-1e300), .blob([0, 39, 255])]
+    switch random.below(6) {
+    case 0: return (.delete, key, [])
+    case 1:
+      return (
+        .insert, key,
+        [
+          Column("title", Workload.oddTexts[random.below(Workload.oddTexts.count)]),
+          Column("stars", .integer(.max)),
+        ]
+      )
+    case 2:
+      return (.update, key, [Column("stars", random.chance(1, in: 2) ? .null : .integer(.min))])
+    case 3:
+      return (
+        .update, key, [Column("title", Workload.oddTexts[random.below(Workload.oddTexts.count)])]
+      )
+    default: return (.update, key, [Column("body", any[random.below(any.count)])])
+    }
   }
 
   /// Hubs with one unique name.

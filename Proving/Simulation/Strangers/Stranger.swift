@@ -4,7 +4,10 @@ import FerryNetworking
 import FerryProtocol
 
 /// A hostile member of a space. Its packets are well-formed, or nearly so, and harm a device that trusts
-/// them. Oracles leave out its tables, the strays; the devices have to agree about all others.
+/// them. It writes to its own tables, the strays, which oracles leave out. On request it also writes to notes of
+/// the others with any kind, value, time and base: the devices have to agree about those. Then it also sends under
+/// the identifier of an honest device, which a server without tokens accepts: that device takes another one, and
+/// loses nothing.
 // SAFETY: touched on the scheduler's thread only.
 final class Stranger: @unchecked Sendable {
   private let name: String
@@ -17,15 +20,18 @@ final class Stranger: @unchecked Sendable {
   private var maker: StrangeOperations
   private var device: DeviceID
   private var isStopped = false
+  /// Whether it writes to tables of the others, and under identifiers of honest devices.
+  private let attacks: Bool
 
   init(
     _ name: String, in space: SpaceName, _ scheduler: Scheduler, trace: Trace,
-    server: any ServerEndpoint, limits: Limits, random: SeededRandom
+    server: any ServerEndpoint, limits: Limits, attacks: Bool, random: SeededRandom
   ) {
     (self.name, self.space, self.scheduler, self.trace) = (name, space, scheduler, trace)
     (self.server, self.limits, self.random) = (server, limits, random)
+    self.attacks = attacks
     maker = StrangeOperations(random: random, limits: limits)
-    device = DeviceID(UniqueID(timestamp: .zero, random: self.random.next()))
+    device = Workload.strangeDevice(&self.random)
   }
 
   /// Sends packets until the end of the safety phase, microseconds.
@@ -45,28 +51,52 @@ final class Stranger: @unchecked Sendable {
   private func send() async {
     // Now and then another member, or the same one twice.
     if random.chance(1, in: 8) {
-      device = DeviceID(UniqueID(timestamp: .zero, random: random.next()))
+      device = Workload.strangeDevice(&random)
     }
-    let device = device
+    var sender = device
     let path = "/v1/spaces/\(space)"
-    guard let page = await ask(.get, "\(path)/changes?limit=1&device=\(device)"),
-      let head = try? PageReader.head(of: page)
-    else { return }
+    guard var head = await head("\(path)/changes?limit=1&device=\(sender)") else { return }
+    let mask = attacks && random.chance(1, in: 6) ? await authors(path, head) : []
+    if !mask.isEmpty {
+      sender = mask[random.below(mask.count)]
+      guard let other = await self.head("\(path)/changes?limit=1&device=\(sender)") else { return }
+      head = other
+    }
     let wall = DeviceClock.start + scheduler.now / 1_000
-    let operations = maker.operations(head: head.head, wall: wall)
+    let operations = maker.operations(head: head.head, wall: wall, attacks: attacks && mask.isEmpty)
     // A chain that is broken: the packet waits, or is rejected.
     let dependency =
       random.chance(1, in: 8)
       ? OperationID(UniqueID(timestamp: .zero, random: random.next())) : head.appliedTail
     let packet = Packet(
-      device: device, dependency: dependency, operations: operations,
+      device: sender, dependency: dependency, operations: operations,
       continues: random.chance(1, in: 12))
     var body = packet.encoded()
     if random.chance(1, in: 10) { damage(&body) }
-    trace.note(.wrote, name, "\(operations.count) hostile operations")
+    let guise = mask.isEmpty ? "" : " as \(sender)"
+    trace.note(.wrote, name, "\(operations.count) hostile operations\(guise)")
     for _ in 0..<(random.chance(1, in: 6) ? 2 : 1) {
       _ = await ask(.post, "\(path)/packets?cursor=\(head.cursor)", body)
     }
+  }
+
+  private func head(_ path: String) async -> PageHead? {
+    await ask(.get, path).flatMap { try? PageReader.head(of: $0) }
+  }
+
+  /// Returns the honest devices that have written the newest changes, in order.
+  private func authors(_ path: String, _ head: PageHead) async -> [DeviceID] {
+    let cursor = Cursor(epoch: head.epoch, applied: max(0, head.head - 20))
+    guard let page = await ask(.get, "\(path)/changes?limit=20&cursor=\(cursor)") else { return [] }
+    var found = Set<DeviceID>()
+    _ = page.withUnsafeBytes { bytes in
+      Result { () throws(MalformedMessage) in
+        try PageReader.read(bytes, limits: limits) { (change) throws(MalformedMessage) in
+          found.formUnion(change.state.columns.map(\.stamp.device))
+        }
+      }
+    }
+    return found.filter { !Workload.isStrange($0) }.sorted()
   }
 
   /// Changes a byte, unless that names a table of the others.
@@ -74,8 +104,12 @@ final class Stranger: @unchecked Sendable {
     guard !body.isEmpty else { return }
     var damaged = body
     damaged[random.below(body.count)] = UInt8(random.below(256))
-    let packet = try? Packet(decoding: damaged, limits: limits)
-    guard packet?.operations.allSatisfy({ Workload.isStray($0.key.table) }) ?? true else { return }
+    // Another device, or another table, would be of the honest ones.
+    if let packet = try? Packet(decoding: damaged, limits: limits),
+      !packet.operations.allSatisfy({ Workload.isStray($0.key.table) })
+    {
+      return
+    }
     body = damaged
   }
 

@@ -190,6 +190,8 @@ final class DeviceProcess: @unchecked Sendable {
       } else {
         let pause = device.syncPause / 2 + random.below(max(1, device.syncPause))
         try await setting.scheduler.sleep(.milliseconds(pause))
+        let requests = setting.network.requestCount(of: device.name)
+        defer { judgeRequests(since: requests) }
         if device.ledgers.count > 1 { return try await syncSpaces(first) }
         let before = device.unconfirmedOperations(of: device.ledgers[0])
         let report = try await replica.sync()

@@ -27,6 +27,7 @@ extension World {
     case .migration: device.process?.migrate(&random)
     case .attachment: attach(device, &random)
     case .nodeClockJump: nodeClocks.jump(&random, trace)
+    case .lies: lie(to: random.chance(1, in: 2) ? devices : [device], for: duration)
     }
   }
 
@@ -44,6 +45,14 @@ extension World {
     scheduler.after(duration) { [self] in
       trace.note(.healed, link.device, peer: "server", ways)
       for direction in directions { link.repair(direction) }
+    }
+  }
+
+  /// Puts the hostile server between devices and the honest one.
+  private func lie(to devices: [SimulatedDevice], for duration: Int64) {
+    for device in devices { hostile?.begin(for: device.name) }
+    scheduler.after(duration) { [self] in
+      for device in devices { hostile?.end(for: device.name) }
     }
   }
 

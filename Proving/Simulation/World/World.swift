@@ -43,6 +43,8 @@ package final class World: @unchecked Sendable {
   private(set) var bundles: BundleSetting?
   private(set) var bundlePublisher: BundlePublisher?
   private var strangers: [Stranger] = []
+  /// `nil` in a world whose server is honest.
+  private(set) var hostile: HostileServer?
 
   /// - Parameters:
   ///   - keepsEvents: Whether the trace is kept for a report.
@@ -102,7 +104,11 @@ package final class World: @unchecked Sendable {
     } else {
       endpoint = server
     }
-    network = SimulatedNetwork(scheduler, dice: dice, trace: trace, server: endpoint)
+    let hostile =
+      options.lies > 0 ? HostileServer(endpoint, trace: trace, limits: limits, seed: seed) : nil
+    self.hostile = hostile
+    network = SimulatedNetwork(
+      scheduler, dice: dice, trace: trace, server: hostile ?? endpoint)
     connectDisk()
     connectNetwork()
     connectMissions()
@@ -123,7 +129,7 @@ package final class World: @unchecked Sendable {
         strangers.append(
           Stranger(
             name, in: Self.space(space), scheduler, trace: trace, server: endpoint, limits: limits,
-            random: SeededRandom(seed, name)))
+            attacks: options.attacks > 0, random: SeededRandom(seed, name)))
       }
     }
   }
@@ -246,6 +252,9 @@ package final class World: @unchecked Sendable {
     defer { end() }
     trace.note(.phase, "world", "safety")
     server.start()
+    if hostile != nil {
+      for space in allSpaces { _ = judges[space, default: OracleBench()].see(.serverLies) }
+    }
     for device in devices { device.start() }
     schedule()
     let end = Int64(options.seconds) * 1_000_000
@@ -307,6 +316,7 @@ package final class World: @unchecked Sendable {
   private func heal() {
     trace.note(.phase, "world", "liveness")
     dice.isActive = false
+    hostile?.endAll()
     for device in devices { device.link.mendAll() }
     if server.generation == nil { server.start() }
     for device in devices { device.switchOnForGood() }

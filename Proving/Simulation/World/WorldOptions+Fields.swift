@@ -73,6 +73,10 @@ extension WorldOptions {
       Field(
         "strangers", \.strangers, "hostile members of each space, who send packets of every kind"),
       Field(
+        "attacks", \.attacks,
+        "1: hostile members also write to honest tables, and under identifiers of honest devices"),
+      Field("lies", \.lies, "spans in which a hostile server answers one device, or all"),
+      Field(
         "missions", \.missions,
         "missions that the server publishes, renews and retracts, with files"),
       Field(

@@ -67,6 +67,8 @@ package struct WorldOptions: Sendable, Equatable {
   package var answers = Workload.Mix().answers
   /// Hostile members of each space, who send packets of every kind.
   package var strangers = 0
+  /// If 1, they also write to tables of the others, and under identifiers of honest devices.
+  package var attacks = 0
   /// Missions that the server publishes, in several versions, and retracts.
   package var missions = 0
   /// Bundles that the server publishes, in several versions, promotes and withdraws.
@@ -129,6 +131,8 @@ package struct WorldOptions: Sendable, Equatable {
   /// A device's file is copied right after a batch; the copy is started when the batch was sent,
   /// and perhaps pruned.
   package var batchCopies = 0
+  /// Spans in which a hostile server answers one device, or all. See ``setLies(_:)``.
+  package var lies = 0
   /// A node's wall clock steps, up to a day, either way.
   package var nodeClockJumps = 0
   /// Tables that are created again, lose a column, or are not tracked for a time.
@@ -282,6 +286,18 @@ extension WorldOptions {
     var answers = SeededRandom(seed, "answers")
     options.answers = answers.chance(1, in: 2) ? 20 + answers.below(150) : 0
     return options
+  }
+
+  /// Lets a hostile server lie, in a world in which no file is lost.
+  ///
+  /// A file that goes back to an earlier state loses work that a lie has confirmed, and months of lies outlast
+  /// a device's archive.
+  package mutating func setLies(_ count: Int) {
+    lies = count
+    guard count > 0 else { return }
+    (copies, restores, batchCopies, serverRestores) = (0, 0, 0, 0)
+    (devicePowerLosses, absences, retention, pruneEvery) = (0, 0, 0, WorldOptions().pruneEvery)
+    (missions, bundles) = (0, 0)
   }
 
   /// Faults with streams of their own, so that they change no other draw.
