@@ -170,7 +170,7 @@ struct PlantedFaultTests {
       Self.setMissions(&options)
       (options.missions, options.bundles, options.duplicate) = (0, 2, 300_000)
       return options
-    case .tailNotCompared, .receiptIsProof, .serverTimeTrusted:
+    case .tailNotCompared:
       // A server that confirms what it drops.
       var options = drawn(operations: 160)
       options.setLies(12)
@@ -200,7 +200,7 @@ struct PlantedFaultTests {
     .cursorApartFromRows: 7,
     .cursorOverOthers: 3,
     .deletesMeasured: 1,
-    .dependencyIgnored: 2,
+    .dependencyIgnored: 3,
     .effectsNamedAlike: 5,
     .expiredCursorServed: 2,
     .failureForgotten: 1,
@@ -218,9 +218,10 @@ struct PlantedFaultTests {
     .replaceOnApply: 1,
     .reportsUnordered: 1,
     .sharedContentRemoved: 2,
+    .tailNotCompared: 1,
     .tiesUnresolved: 1,
     .tombstoneForgotten: 1,
-    .transactionTornOnServer: 2,
+    .transactionTornOnServer: 3,
     .valuesNotFollowed: 39,
     .valuesNotMoved: 2,
   ]

@@ -259,6 +259,17 @@ struct ApplyTests {
     #expect(try replica.pending[0].time > HybridTimestamp(milliseconds: future))
   }
 
+  @Test("a time at the end of its range moves no clock, so that own times still differ")
+  func clockIgnoresTheEnd() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      maker.change(1, "tasks", "a", [Column("title", "x")], at: Limits.wallTimeMax)
+    ])
+    for title in ["y", "z"] { try replica.run("INSERT INTO tasks(id) VALUES (?)", [.text(title)]) }
+    let times = try replica.pending.map(\.time)
+    #expect(times[0] < times[1] && times[1] < HybridTimestamp(milliseconds: replica.clock.now + 9))
+  }
+
   @Test("a pull list that cannot be completed is dropped, and starts again")
   func discarded() throws {
     let replica = try ReplicaFixture.withTasks()

@@ -116,10 +116,11 @@ struct Outbox: Equatable {
     return goBack(to: base)
   }
 
-  /// Confirms the open ones of these packets at unknown places, and those whose receipt named a place past
-  /// a head at which the server has them: such a receipt lied, and the operations would shield their
-  /// records from pages that contain them. Returns the lowest base of their operations for whose records
-  /// a change has come.
+  /// Confirms the open ones of these packets at unknown places. Returns the lowest base of their
+  /// operations for whose records a change has come.
+  ///
+  /// A receipt lied if it named a place past this head, at which the server has the packet. Its
+  /// operations would shield their records from pages that contain them.
   private mutating func confirm(
     _ indices: ClosedRange<Int>, _ head: SequenceNumber, _ ledger: some OutboxLedger
   ) throws -> SequenceNumber? {

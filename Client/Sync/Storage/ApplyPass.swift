@@ -383,11 +383,13 @@ struct ApplyPass {
   }
 
   private mutating func observe(_ state: RecordState) {
-    for index in state.columns.indices {
-      newestTime = max(newestTime, state.columns[index].stamp.time)
-    }
-    if let inserted = state.inserted { newestTime = max(newestTime, inserted.stamp.time) }
-    if let deleted = state.deleted { newestTime = max(newestTime, deleted.stamp.time) }
+    for index in state.columns.indices { observe(state.columns[index].stamp) }
+    if let inserted = state.inserted { observe(inserted.stamp) }
+    if let deleted = state.deleted { observe(deleted.stamp) }
+  }
+
+  private mutating func observe(_ stamp: Stamp) {
+    if stamp.time <= .seenMax { newestTime = max(newestTime, stamp.time) }
   }
 }
 

@@ -18,6 +18,10 @@ public struct HybridTimestamp: Hashable, Sendable, Comparable, CustomStringConve
   /// Before every other reading.
   public static let zero = HybridTimestamp(rawValue: 0)
 
+  /// The latest reading of others that moves a device's clock, in the year 6429. After later ones, no
+  /// room would be left for the device's own readings.
+  package static let seenMax = HybridTimestamp(milliseconds: Limits.wallTimeMax / 2)
+
   /// Milliseconds since 1970.
   public var milliseconds: Int64 { Int64(rawValue >> 16) }
 

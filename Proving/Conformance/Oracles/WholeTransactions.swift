@@ -4,13 +4,19 @@ import FerryProtocol
 ///
 /// Of the rows of one `ledger` transaction all are there or none. This holds for the replica that
 /// made it, for every other, and for the server's final records.
+///
+/// A hostile server may end a list too soon. Then only the end is judged.
 package struct WholeTransactions: Oracle {
   package static let name = "whole-transactions"
+
+  private var isLiedTo = false
 
   package init() {}
 
   package mutating func see(_ event: RunEvent) -> [Violation] {
-    switch event {
+    if case .serverLies = event { isLiedTo = true }
+    if isLiedTo { return [] }
+    return switch event {
     case .read(let device, let evidence): Self.parts(evidence.rows, "a read of \(device)")
     case .lostPower(let device, let survivors):
       Self.parts(survivors.rows, "what survives on \(device)")

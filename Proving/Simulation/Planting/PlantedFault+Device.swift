@@ -109,24 +109,6 @@ extension PlantedFault {
         BEGIN DELETE FROM \(table) WHERE id = NEW.record; END
         """
       }
-    case .receiptIsProof:
-      [
-        """
-        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF state ON main.ferry_packets
-        WHEN NEW.state = 'acknowledged' AND NEW.applied = 0 BEGIN
-          UPDATE ferry_packets SET applied = 1 WHERE number = NEW.number;
-        END
-        """
-      ]
-    case .serverTimeTrusted:
-      [
-        """
-        CREATE TEMP TRIGGER IF NOT EXISTS planted AFTER UPDATE OF archived_here ON main.ferry_packets
-        WHEN NEW.archived_here > 0 BEGIN
-          UPDATE ferry_packets SET archived_here = 0 WHERE number = NEW.number;
-        END
-        """
-      ]
     default: []
     }
   }

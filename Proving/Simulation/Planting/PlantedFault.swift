@@ -83,8 +83,4 @@ package enum PlantedFault: String, Sendable, CaseIterable {
   case attachedRecorded
   /// A device does not compare the tail that a page names with the packets that receipts have confirmed.
   case tailNotCompared
-  /// A receipt alone counts as proof that a packet is in the server's history.
-  case receiptIsProof
-  /// The server's time alone decides how long confirmed operations are kept.
-  case serverTimeTrusted
 }
