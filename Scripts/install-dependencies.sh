@@ -41,7 +41,7 @@ for purpose in "${@:-build}"; do
     test)
       packages+=(postgresql pgbouncer iso-codes openssl nginx haproxy util-linux aria2 sqlite3 python3
         python3-jwt python3-cryptography python3-psycopg python3-pip curl libwebkit2gtk-4.1-dev xvfb
-        xdotool node-typescript)
+        xdotool node-typescript fish)
       needs_store=yes
       # Word by word: it may be none.
       packages+=($(browser))

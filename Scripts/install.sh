@@ -29,6 +29,7 @@ bin=$destination$prefix/bin
 lib=$destination$prefix/lib
 bash=$destination$prefix/share/bash-completion/completions
 zsh=$destination$prefix/share/zsh/site-functions
+fish=$destination$prefix/share/fish/vendor_completions.d
 
 # Replaces a file in one step: a running program keeps its own file.
 put() {
@@ -52,8 +53,9 @@ install_all() {
   for name in "${names[@]}"; do
     "$programs/$name" completion bash > "$scratch/$name.bash"
     "$programs/$name" completion zsh > "$scratch/$name.zsh"
+    "$programs/$name" completion fish > "$scratch/$name.fish"
   done
-  install -d "$bin" "$lib" "$bash" "$zsh" || {
+  install -d "$bin" "$lib" "$bash" "$zsh" "$fish" || {
     echo "ferry: $destination$prefix cannot be written" >&2
     echo "  next: as root, run make install again, or give another PREFIX" >&2
     exit 1
@@ -62,6 +64,7 @@ install_all() {
     put 755 "$programs/$name" "$bin/$name"
     put 644 "$scratch/$name.bash" "$bash/$name"
     put 644 "$scratch/$name.zsh" "$zsh/_$name"
+    put 644 "$scratch/$name.fish" "$fish/$name.fish"
   done
   put 755 "$programs/$library" "$lib/$library"
   # Only if `make patches` built it.
@@ -73,7 +76,7 @@ install_all() {
 uninstall_all() {
   local name
   for name in "${names[@]}"; do
-    rm -f "$bin/$name" "$bash/$name" "$zsh/_$name"
+    rm -f "$bin/$name" "$bash/$name" "$zsh/_$name" "$fish/$name.fish"
   done
   rm -f "$lib/$library" "$bin/ferry-patch"
   echo "ferry and ferryd are removed from $bin, $library from $lib"

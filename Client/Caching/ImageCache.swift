@@ -63,6 +63,13 @@ public struct ImageCache: Sendable {
 
   /// Returns the image at an absolute address.
   ///
+  /// An image with an `ETag` and no lifetime is asked for each time, unless the rule decides otherwise:
+  ///
+  /// ```swift
+  /// let rule = CacheOptions(unstatedLifetime: .seconds(86_400), staleWhenOffline: true)
+  /// let image = try await images.image(for: url, options: rule)
+  /// ```
+  ///
   /// - Throws: the error of the request; an answer that is not an image is `rejected` and not kept.
   public func image(
     for url: String, options: CacheOptions = standardOptions
@@ -103,6 +110,7 @@ public struct ImageCache: Sendable {
   private struct Question: Hashable, Sendable {
     let url: String
     let lifetime: Duration?
+    let unstatedLifetime: Duration?
     let staleWhenOffline: Bool
     let revalidate: Bool
     let key: String?
@@ -110,6 +118,7 @@ public struct ImageCache: Sendable {
     init(url: String, options: CacheOptions) {
       self.url = url
       lifetime = options.lifetime
+      unstatedLifetime = options.unstatedLifetime
       staleWhenOffline = options.staleWhenOffline
       revalidate = options.revalidate
       key = options.key

@@ -47,7 +47,8 @@ extension CurlTransfer {
   ) -> String {
     let summary = String(cString: curl_easy_strerror(code))
     let detail = easy.failureText.isEmpty ? summary : easy.failureText
-    let endpoint = address.endpoint
+    let reached = easy.effectiveAddress.flatMap { try? RequestAddress($0) } ?? address
+    let endpoint = reached.endpoint(redirectedFrom: address)
     switch kind {
     case .offline where code == CURLE_OPERATION_TIMEDOUT:
       let limit = min(request.connectTimeout, request.timeout)
@@ -61,7 +62,7 @@ extension CurlTransfer {
     case .interrupted:
       return "the connection to \(endpoint) broke: \(detail)"
     case .secureConnectionFailed:
-      let host = address.host
+      let host = reached.host
       let explanation = fault(code, easy).explanation(host: host, detail)
       return "no secure connection to \(endpoint): \(explanation)"
     case .badAddress, .redirectRefused, .responseTooLarge, .cancelled, .fileFailed, .other:

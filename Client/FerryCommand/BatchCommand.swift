@@ -24,7 +24,7 @@ extension FerryCommand {
         "set", value: "COLUMN=VALUE", help: "A column to set; may be repeated.", repeated: true),
     ],
     flags: [FlagSpec("delete", help: "Delete the records.")],
-    arguments: [ArgumentSpec("TABLE", help: "A tracked table.")],
+    arguments: [ArgumentSpec("TABLE", help: "A tracked table.", kind: CompletedNames.tables.kind)],
     examples: [
       ExampleSpec(
         "Finish the tasks that were due",

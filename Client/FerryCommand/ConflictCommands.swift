@@ -130,11 +130,12 @@ extension FerryCommand {
         let time = Presentation.time(operation.time.milliseconds)
         let state = own.isConfirmed ? "confirmed" : "pending"
         let record = recordCell(operation)
+        let shown = Presentation.values(of: operation, from: own.former)
         return [
           (short.text(for: operation.id.value), .string("\(operation.id)")), (time, .string(time)),
           (state, .string(state)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table.text, .string(operation.key.table.text)), record,
-          (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
+          (Presentation.cell(shown), Presentation.json(shown)),
           (Presentation.cell(own.former), Presentation.json(own.former)),
         ]
       }, asJSON: arguments.flag("json"))

@@ -28,7 +28,8 @@ enum FerryCommand {
         default: "./ferry.db", environment: "FERRY_REPLICA"),
       OptionSpec(
         "in", value: "SPACE",
-        help: "The space of the file that the command is about; without it, the first one."),
+        help: "The space of the file that the command is about; without it, the first one.",
+        kind: CompletedNames.spaces.kind),
       OptionSpec(
         "ca", value: "FILE",
         help: "A PEM file of certificate authorities to trust in addition to the system's.",
@@ -44,7 +45,7 @@ enum FerryCommand {
       sync, verify, status,
       pending,
       toApply, conflicts, resolve, history, undo, uploads, retry, quarantine, schema, mission,
-      bundle, shell, files, download, log,
+      bundle, shell, files, download, log, names,
     ],
     examples: [
       ExampleSpec("Join a space", "ferry init --server http://127.0.0.1:8080 --space demo"),

@@ -32,7 +32,7 @@ extension FerryCommand {
       FlagSpec("generate-id", help: "Give each row a new UUIDv7 as its identifier.")
     ],
     arguments: [
-      ArgumentSpec("TABLE", help: "The table."),
+      ArgumentSpec("TABLE", help: "The table.", kind: CompletedNames.tables.kind),
       ArgumentSpec(
         "FILE", help: "The file to import; `-` reads standard input.", kind: .file),
     ],

@@ -41,17 +41,30 @@ extension FerryCommand {
       pending.map { item in
         let operation = item.operation
         let time = Presentation.time(operation.time.milliseconds)
+        let shown = Presentation.values(of: operation, from: item.former)
         return [
           (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table.text, .string(operation.key.table.text)),
           recordCell(operation),
-          (Presentation.cell(operation.columns), Presentation.json(operation.columns)),
+          (Presentation.cell(shown), Presentation.json(shown)),
           (short.text(for: operation.id.value), .string("\(operation.id)")),
           item.dependency.map { (short.text(for: $0.value), .string("\($0)")) } ?? ("-", .null),
           ("\(item.group)", .int(item.group)),
         ]
       }, asJSON: arguments.flag("json"))
+    if !pending.isEmpty { try notice(ofUnsendable: try await replica.status()) }
     return .done
+  }
+
+  /// Reports that the server accepts no operation of the present token, and the ways out.
+  private static func notice(ofUnsendable status: ReplicaStatus) throws {
+    guard let reason = status.writesRefused else { return }
+    try TextOutput.standardError.lines([
+      "ferry: these operations are never sent with the present token",
+      "  why: \(reason)".escapedForTerminal,
+      "  next: ask an administrator for a token with the role writer, and give it to `ferry init "
+        + "--token TOKEN`; or revert each of them with `ferry undo OPERATION`",
+    ])
   }
 
   static let toApply = CommandSpec(
@@ -182,7 +195,8 @@ extension ReplicaStatus {
       ("buffered", .int(buffered)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
-      ("clockOffset", .int(clockOffset)), ("warnings", .array(warnings.map { .string($0) })),
+      ("writesRefused", .string(orNull: writesRefused)), ("clockOffset", .int(clockOffset)),
+      ("warnings", .array(warnings.map { .string($0) })),
       (
         "tableFaults",
         .array(
@@ -218,7 +232,11 @@ extension ReplicaStatus {
           ? "none yet: run `ferry track`"
           : BoundedList.names(tables.map(\.text), shown: BoundedList.listed)
       ),
-      ("pending", pending.grouped), ("to apply", toApply.grouped),
+      (
+        "pending",
+        pending.grouped + (writesRefused.map { ", never sent with this token: \($0)" } ?? "")
+      ),
+      ("to apply", toApply.grouped),
       (
         "conflicts",
         conflicts.grouped + (questions > 0 ? ", \(questions.grouped) to decide" : "")

@@ -34,6 +34,20 @@ enum Presentation {
     columns.map { "\($0.name)=\(cell($0.value))" }.joined(separator: " ")
   }
 
+  /// Returns the values of an operation's columns. Of a counter the operation has the difference: its value
+  /// is that before the operation and the difference, as far as the former one is known.
+  static func values(of operation: SyncOperation, from former: [Column]) -> [Column] {
+    if operation.increments.isEmpty { return operation.columns }
+    return operation.columns.map { column in
+      guard operation.increments.contains(column.name),
+        case .integer(let difference) = column.value,
+        case .integer(let before)? = former.first(where: { $0.name == column.name })?.value
+      else { return column }
+      let (sum, isTooLarge) = before.addingReportingOverflow(difference)
+      return isTooLarge ? column : Column(column.name, .integer(sum))
+    }
+  }
+
   /// Returns a time in RFC 3339 format, in UTC, to the millisecond.
   static func time(_ milliseconds: Int64) -> String {
     // Whole seconds: a fraction in floating point may fall into the millisecond before.

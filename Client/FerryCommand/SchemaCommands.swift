@@ -104,7 +104,9 @@ extension FerryCommand {
       `ferry track --create --all`. Reports the parts that a definition cannot have.
       """,
     arguments: [
-      ArgumentSpec("TABLE", help: "Tracked tables; all without this.", arity: .zeroOrMore)
+      ArgumentSpec(
+        "TABLE", help: "Tracked tables; all without this.", kind: CompletedNames.tables.kind,
+        arity: .zeroOrMore)
     ]
   ) { arguments in
     let tables = arguments.strings("TABLE").map { Name($0) }

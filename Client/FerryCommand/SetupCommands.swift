@@ -136,7 +136,10 @@ extension FerryCommand {
         "fill",
         help: "With --upload-only: pull the rows that the space has, once, with the next sync."),
     ],
-    arguments: [ArgumentSpec("TABLE", help: "Tables to track.", arity: .zeroOrMore)]
+    arguments: [
+      ArgumentSpec(
+        "TABLE", help: "Tables to track.", kind: CompletedNames.tables.kind, arity: .zeroOrMore)
+    ]
   ) { arguments in
     let tables = arguments.strings("TABLE").map { Name($0) }
     let replica = try await open(arguments, creating: true)
@@ -298,7 +301,8 @@ extension FerryCommand {
       """,
     options: [OptionSpec("column", value: "COLUMN", help: "The column to rename.")],
     arguments: [
-      ArgumentSpec("TABLE", help: "The table."), ArgumentSpec("NAME", help: "The new name."),
+      ArgumentSpec("TABLE", help: "The table.", kind: CompletedNames.tables.kind),
+      ArgumentSpec("NAME", help: "The new name."),
     ],
     examples: [ExampleSpec("Rename a column", "ferry rename notes text --column body")]
   ) { arguments in
@@ -318,7 +322,7 @@ extension FerryCommand {
   static let untrack = CommandSpec(
     "untrack", summary: "Stop recording the writes to a table.",
     discussion: "Its rows stay, and its pending changes are still sent.",
-    arguments: [ArgumentSpec("TABLE", help: "The table.")]
+    arguments: [ArgumentSpec("TABLE", help: "The table.", kind: CompletedNames.tables.kind)]
   ) { arguments in
     let replica = try await open(arguments)
     let table = Name(try arguments.string("TABLE"))

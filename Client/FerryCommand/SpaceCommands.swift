@@ -53,7 +53,7 @@ extension FerryCommand {
       nothing changes.
       """,
     flags: [FlagSpec("discard", help: "Lose the changes that the server does not have.")],
-    arguments: [ArgumentSpec("SPACE", help: "The space.")]
+    arguments: [ArgumentSpec("SPACE", help: "The space.", kind: CompletedNames.spaces.kind)]
   ) { arguments in
     let space = try arguments.string("SPACE")
     try await firstReplica(arguments).leave(space, discardingChanges: arguments.flag("discard"))

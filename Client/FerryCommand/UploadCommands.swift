@@ -15,7 +15,10 @@ extension FerryCommand {
         "limit", short: "n", value: "COUNT", help: "The largest number of entries.",
         kind: .integer(1...1_000_000), default: "50")
     ],
-    arguments: [ArgumentSpec("TABLE", help: "Only this table.", arity: .optional)],
+    arguments: [
+      ArgumentSpec(
+        "TABLE", help: "Only this table.", kind: CompletedNames.tables.kind, arity: .optional)
+    ],
     examples: [
       ExampleSpec(
         "Messages with their marks",
@@ -48,7 +51,8 @@ extension FerryCommand {
       too. Each change takes effect once, even if it had arrived in spite of the failure.
       """,
     arguments: [
-      ArgumentSpec("TABLE", help: "Only this table.", arity: .optional),
+      ArgumentSpec(
+        "TABLE", help: "Only this table.", kind: CompletedNames.tables.kind, arity: .optional),
       ArgumentSpec("ID", help: "Only this record of the table.", arity: .optional),
     ],
     examples: [ExampleSpec("One message", "ferry retry messages 0198c2f0 && ferry sync")]

@@ -12,6 +12,12 @@ package struct RequestAddress: Equatable {
   /// `host:port`, for messages: never with credentials or path.
   package var endpoint: String { "\(host):\(port)" }
 
+  /// Returns the endpoint for messages about a request that began at `first`: the reason of a failure is
+  /// at the address of the last redirect.
+  package func endpoint(redirectedFrom first: RequestAddress) -> String {
+    endpoint == first.endpoint ? endpoint : "\(endpoint) (a redirect from \(first.endpoint))"
+  }
+
   /// Whether both have the same scheme, host and port (RFC 6454 §5).
   package func hasSameOrigin(as other: RequestAddress) -> Bool {
     isSecure == other.isSecure && port == other.port

@@ -51,6 +51,12 @@ struct BashCompletion {
         compopt -o filenames 2>/dev/null
         while IFS= read -r path; do COMPREPLY+=("$path"); done < <(compgen "$1" -- "$2")
       }
+      \(function)_names() {
+        local name
+        while IFS= read -r name; do
+          [[ $name == "$2"* ]] && COMPREPLY+=("$(printf %q "$name")")
+        done < <(command "${COMP_WORDS[0]}" names "$1" -- "${COMP_WORDS[@]}" 2>/dev/null)
+      }
       complete -F \(function) \(root.name)
 
       """
@@ -124,6 +130,7 @@ struct BashCompletion {
     case .text, .integer, .duration, .byteSize: nil
     case .file: "\(function)_paths -f \"$cur\""
     case .directory: "\(function)_paths -d \"$cur\""
+    case .listed(let list): "\(function)_names \(list) \"$cur\""
     case .choice(let choices): words(choices, function)
     }
   }

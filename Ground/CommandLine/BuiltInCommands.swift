@@ -33,6 +33,8 @@ extension CommandSpec {
         ExampleSpec(
           "In zsh, with a folder of your $fpath",
           "\(name) completion zsh > \"${fpath[1]}/_\(name)\""),
+        ExampleSpec(
+          "In fish", "\(name) completion fish > ~/.config/fish/completions/\(name).fish"),
       ]
     ) { arguments in
       guard let shell = Shell(rawValue: try arguments.string("shell")) else { return .usage }
@@ -46,6 +48,7 @@ extension CommandSpec {
 package enum Shell: String, Sendable, CaseIterable {
   case bash
   case zsh
+  case fish
 }
 
 extension CommandSpec {
@@ -54,6 +57,7 @@ extension CommandSpec {
     switch shell {
     case .bash: BashCompletion(root: self).script
     case .zsh: ZshCompletion(root: self).script
+    case .fish: FishCompletion(root: self).script
     }
   }
 

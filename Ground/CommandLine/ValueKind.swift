@@ -6,6 +6,9 @@ package enum ValueKind: Sendable, Equatable {
   case file
   /// A folder's path; completed, not checked.
   case directory
+  /// Any text; completed with the names that the program's hidden command `names` prints for this list.
+  /// The command gets the words of the line after `--`.
+  case listed(String)
   /// One of these words.
   case choice([String])
   /// A whole number in the range.
@@ -18,7 +21,7 @@ package enum ValueKind: Sendable, Equatable {
   /// The accepted values, to follow "takes" in a message; `nil` if every text is accepted.
   var expectation: String? {
     switch self {
-    case .text, .file, .directory: nil
+    case .text, .file, .directory, .listed: nil
     case .choice(let words): "one of: " + words.joined(separator: ", ")
     case .integer(let range): Self.describe(range)
     case .duration: "a time with its unit, such as 500ms, 30s, 5m or 1h30m"
@@ -29,7 +32,7 @@ package enum ValueKind: Sendable, Equatable {
   /// Returns whether `text` is such a value.
   func accepts(_ text: String) -> Bool {
     switch self {
-    case .text: true
+    case .text, .listed: true
     case .file, .directory: !text.isEmpty
     case .choice(let words): words.contains(text)
     case .integer(let range): Int(text).map(range.contains) ?? false

@@ -13,6 +13,11 @@ struct ZshCompletion {
 
       \(functions.joined(separator: "\n\n"))
 
+      \(function)_names() {
+        local -a names=(${(f)"$(command $ferry_line[1] names $1 -- "${(Q)ferry_line[@]}" 2>/dev/null)"})
+        compadd -a names
+      }
+
       if [[ $funcstack[1] == \(function) ]]; then
         \(function) "$@"
       else
@@ -49,6 +54,8 @@ struct ZshCompletion {
     return """
       \(name)() {
         local curcontext="$curcontext" context state state_descr line
+        # Later functions see the rest of the line alone.
+        (( $+ferry_line )) || local -a ferry_line=("${words[@]}")
         typeset -A opt_args
         _arguments -C -s -S \\
           \(specs.joined(separator: " \\\n    ")) \\
@@ -98,6 +105,7 @@ struct ZshCompletion {
     case .text, .integer, .duration, .byteSize: " "
     case .file: "_files"
     case .directory: "_files -/"
+    case .listed(let list): "\(root.completionFunction)_names \(list)"
     case .choice(let words): "(\(words.map { $0.escaping("() :\\") }.joined(separator: " ")))"
     }
   }

@@ -27,6 +27,22 @@ struct CachePolicyTests {
     #expect(!isFresh(headers, after: 60, options: options))
   }
 
+  @Test(
+    "an image with only an ETag is fresh for the lifetime that the rule has for such answers",
+    arguments: [
+      (["ETag": "x"], 59, true), (["ETag": "x"], 60, false),
+      (["ETag": "x", "Cache-Control": "max-age=5"], 6, false),
+      (["ETag": "x", "Cache-Control": "max-age=90"], 60, true),
+      (["ETag": "x", "Cache-Control": "no-cache"], 1, false),
+      (["ETag": "x", "Expires": "0"], 1, false),
+    ] as [(TransportHeaders, Int64, Bool)])
+  func unstatedLifetime(headers: TransportHeaders, seconds: Int64, expected: Bool) {
+    let options = CacheOptions(unstatedLifetime: .seconds(60))
+    #expect(isFresh(headers, after: seconds, options: options) == expected)
+    #expect(!isFresh(["ETag": "x"], after: 1, options: CacheOptions()))
+    #expect(!isFresh([:], after: 1, status: 404, options: options))
+  }
+
   @Test("the rule's own lifetime does not apply to an unsuccessful status")
   func ownLifetimeOfFailures() {
     let options = CacheOptions(lifetime: .seconds(60))

@@ -11,20 +11,31 @@ struct CompletionTests {
     try FileManager.default.createDirectory(
       at: folder.appending(path: "data"), withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
-    for name in ["dump one.csv", "dump.json"] {
-      try Data().write(to: folder.appending(path: name))
-    }
-    let script = Collected()
-    let runner = CommandRunner(Sample.ferry(), output: script.output)
-    #expect(await runner.run(["completion", "bash"]) == 0)
-    try script.text.write(
-      to: folder.appending(path: ".script"), atomically: true, encoding: .utf8)
+    try await fill(folder, shell: "bash")
     return try await bash(
       """
       source ./.script && complete -p ferry >/dev/null || exit 9
       COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ferry
       (( ${#COMPREPLY[@]} )) && printf '%s\\n' "${COMPREPLY[@]}"; exit 0
       """, words, in: folder)
+  }
+
+  /// Writes two files, the script of a shell, and a program that lists names and its own arguments.
+  private static func fill(_ folder: URL, shell: String) async throws {
+    for name in ["dump one.csv", "dump.json"] {
+      try Data().write(to: folder.appending(path: name))
+    }
+    let script = Collected()
+    let runner = CommandRunner(Sample.ferry(), output: script.output)
+    #expect(await runner.run(["completion", shell]) == 0)
+    try script.text.write(
+      to: folder.appending(path: ".script"), atomically: true, encoding: .utf8)
+    let program = folder.appending(path: "ferry").path
+    try """
+    #!/bin/sh
+    printf '%s\\n' tasks 'two words' '$(touch injected)' "$*"
+    """.write(toFile: program, atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
   }
 
   private static func bash(
@@ -62,10 +73,53 @@ struct CompletionTests {
       (["ferry", "track", "--", "--"], []),
       (["ferry", "help", "t"], ["track", "token"]),
       (["ferry", "help", "track", "l"], ["log"]),
-      (["ferry", "completion", ""], ["bash", "zsh"]),
+      (["ferry", "completion", ""], ["bash", "zsh", "fish"]),
     ])
   func completes(words: [String], expected: [String]) async throws {
     #expect(Set(try await Self.completions(of: words)) == Set(expected))
+  }
+
+  @Test("names come from the program itself, and none of them is run")
+  func names() async throws {
+    let all = try await Self.completions(of: ["./ferry", "-r", "x.db", "track", ""])
+    #expect(
+      all == [
+        "tasks", "two\\ words", "\\$\\(touch\\ injected\\)",
+        "names\\ tables\\ --\\ ./ferry\\ -r\\ x.db\\ track\\ ",
+      ])
+    #expect(try await Self.completions(of: ["./ferry", "track", "a", "ta"]) == ["tasks"])
+    #expect(try await Self.completions(of: ["./ferry", "track", "*"]).isEmpty)
+  }
+
+  @Test(
+    "fish completes commands, options, values, files and names",
+    .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/fish")),
+    arguments: [
+      ("ferry ", ["init", "import", "track", "log", "token", "help", "completion"]),
+      ("ferry i", ["init", "import"]), ("ferry --replica x.db to", ["token"]),
+      ("ferry -r x.db token ", ["create"]), ("ferry log --l", ["--limit"]),
+      ("ferry token create --role ", ["reader", "writer", "admin"]),
+      ("ferry token create --role=w", ["--role=writer"]),
+      ("ferry import tasks dump.", ["dump.json"]), ("ferry log --into d", ["data/"]),
+      ("ferry log --limit ", []), ("ferry completion f", ["fish"]),
+      ("./ferry track t", ["tasks", "two words"]), ("./ferry track a b ta", ["tasks"]),
+    ])
+  func fish(line: String, expected: [String]) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(
+      at: folder.appending(path: "data"), withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await Self.fill(folder, shell: "fish")
+    let finished = try await ChildProcess.run(
+      URL(filePath: "/usr/bin/fish"),
+      ["--no-config", "-c", "source ./.script; complete -C $argv[1]", line],
+      environment: ["HOME": folder.path, "PATH": "/usr/bin:/bin"], directory: folder)
+    #expect(finished.status == .exited(0))
+    #expect(finished.error == "")
+    // Each line is a word and its description.
+    let words = finished.output.split(separator: "\n").map { $0.split(separator: "\t")[0] }
+    #expect(Set(words.map(String.init)) == Set(expected))
+    #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "injected").path))
   }
 
   @Test("the script leaves nothing behind in the shell but its functions")

@@ -74,7 +74,7 @@ struct RunnerTests {
     #expect(await run(["help", "log"]).output == Sample.ferry().help(["log"]) + "\n")
     #expect(await run(["help", "help"]).status == 0)
     #expect(await run(["completion", "zsh"]).output.hasPrefix("#compdef ferry"))
-    #expect(await run(["completion", "fish"]).status == 2)
+    #expect(await run(["completion", "tcsh"]).status == 2)
   }
 
   @Test("a closed reader ends the command quietly")

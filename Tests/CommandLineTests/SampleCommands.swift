@@ -60,7 +60,10 @@ enum Sample {
   private static func trackCommand(_ run: @escaping CommandSpec.Action) -> CommandSpec {
     CommandSpec(
       "track", summary: "Record the edits of tables.",
-      arguments: [ArgumentSpec("table", help: "Tables to record.", arity: .oneOrMore)], run: run)
+      arguments: [
+        ArgumentSpec(
+          "table", help: "Tables to record.", kind: .listed("tables"), arity: .oneOrMore)
+      ], run: run)
   }
 
   private static func logCommand(_ run: @escaping CommandSpec.Action) -> CommandSpec {

@@ -57,6 +57,29 @@ struct FileStoreTests {
     #expect(try await files.read("film", from: 10, count: 3) == Array(bytes[10..<13]))
   }
 
+  @Test(
+    "a path ends as the URL of its key does",
+    arguments: [
+      ("https://example.org/film.mp4?v=1.2#t", ".mp4"), ("a/b.tar.gz", ".gz"), ("x.HTML", ".HTML"),
+      ("https://example.org", ""), ("https://example.org/", ""), ("https://example.org/v1.2/a", ""),
+      ("https://example.org/.hidden", ""), ("https://example.org/a.", ""), ("a.jp/g", ""),
+      ("a.b c", ""), ("a.mp\u{301}4", ""), ("a.0123456789abc", ""), ("a..\u{0}", ""),
+    ])
+  func suffixes(key: String, suffix: String) async throws {
+    let files = try await FileStore.open(folder)
+    let path = files.path(for: key)
+    #expect(path.hasSuffix(suffix) && path.utf8.count == folder.utf8.count + 71 + suffix.utf8.count)
+    try await files.put([1], for: key)
+    try await files.put([1, 2], for: key)
+    #expect(FileManager.default.contents(atPath: path) == Data([1, 2]))
+    #expect(try await FileStore.open(folder).read(key) == [1, 2])
+    #expect(try await files.remove(key))
+    #expect(!FileManager.default.fileExists(atPath: path))
+    // An encrypted file shows nothing of its key.
+    let sealed = try await FileStore.open(folder + "-sealed", key: [UInt8](repeating: 7, count: 32))
+    #expect(sealed.path(for: key).utf8.count == folder.utf8.count + "-sealed".utf8.count + 71)
+  }
+
   @Test("a path has only the hash of the key, stays below the folder, and stays the same")
   func paths() async throws {
     let files = try await FileStore.open(folder)

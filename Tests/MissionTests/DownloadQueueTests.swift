@@ -220,6 +220,35 @@ struct DownloadQueueTests {
     await queue.close()
   }
 
+  @Test("the limit changes while downloads run")
+  func changedLimit() async throws {
+    let running = Mutex(0)
+    let most = Mutex(0)
+    let downloader = RunningDownloader { _ in
+      let now = running.withLock { count in
+        count += 1
+        return count
+      }
+      most.withLock { $0 = max($0, now) }
+      // Each lasts until three have run at once.
+      try await eventually("three downloads") { most.withLock { $0 } >= 3 }
+      running.withLock { $0 -= 1 }
+    }
+    var options = DownloadQueueOptions()
+    options.downloadsAtOnce = 1
+    let queue = try await DownloadQueue.open(
+      path("queue.db"), options: options, downloader: downloader)
+    let all = (0..<6).map { Download("http://x/\($0)", to: path("\($0)")) }
+    try await queue.add(all)
+    try await eventually("the first download") { running.withLock { $0 } == 1 }
+    await queue.setDownloadsAtOnce(3)
+    #expect(await queue.downloadsAtOnce == 3)
+    await queue.waitUntilIdle()
+    #expect(all.allSatisfy { $0.state == .done })
+    #expect(most.withLock { $0 } == 3)
+    await queue.close()
+  }
+
   @Test("cycles, unknown predecessors, and a path in use are refused as a whole")
   func refused() async throws {
     let queue = try await open { $0.downloadsAtOnce = 1 }

@@ -115,6 +115,22 @@ struct TransportFailureTests {
   }
 
   @Test(
+    "a redirect to a closed port is reported with the address that refuses",
+    arguments: TransportUnderTest.allCases)
+  func redirectToClosedPort(_ kind: TransportUnderTest) async throws {
+    let transport = kind.make()
+    let port = try FreePort.refused()
+    let server = RawServer { $0.answer("302 Found", ["Location: http://127.0.0.1:\(port)/"]) }
+    defer { server.stop() }
+    let error = try await transport.failure(TransportRequest(.get, server.url("/")))
+    #expect(error.kind == .offline)
+    let (host, first) = ("127.0.0.1:\(port)", "127.0.0.1:\(server.port)")
+    #expect(
+      error.message.hasPrefix("cannot reach \(host) (a redirect from \(first)): "),
+      "\(error.message)")
+  }
+
+  @Test(
     "a redirect to another scheme than http is refused",
     arguments: TransportUnderTest.allCases, ["file:///etc/passwd", "ftp://127.0.0.1/"])
   func redirectScheme(_ kind: TransportUnderTest, location: String) async throws {

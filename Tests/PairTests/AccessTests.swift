@@ -62,6 +62,18 @@ struct AccessTests {
     #expect(refused.error.contains("reader"))
     #expect(try await reader.status().pending == 1)
     #expect(try await server.head(of: "demo", as: writer) == 1)
+    let listed = try await reader.ferry("pending")
+    #expect(listed.output.contains("update"))
+    #expect(listed.error.contains("never sent with the present token"))
+    #expect(listed.error.contains("reader") && listed.error.contains("ferry undo OPERATION"))
+    #expect(try await reader.ferry("status").output.contains("1, never sent with this token"))
+    // Another token sends them, and the notice is gone.
+    let replica = try await reader.open()
+    try await replica.connect(
+      to: server.url, space: "demo", token: try await server.token("writer"))
+    #expect(try await reader.exchange().pushed == 1)
+    #expect(try await replica.status().writesRefused == nil)
+    #expect(try await reader.ferry("pending").error == "")
   }
 
   @Test("a token of one space opens no other, and a deleted space is reported as such")

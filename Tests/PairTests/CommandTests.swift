@@ -36,16 +36,48 @@ struct CommandTests {
 
   @Test(
     "the output of shell completion is a script that its shell can parse",
-    arguments: ["bash", "zsh"])
+    arguments: ["bash", "zsh", "fish"])
   func completion(_ shell: String) async throws {
     let device = try Device()
     let script = try await device.ferry("completion", shell).output
-    for word in ["to-apply", "--watch", "--replica", "import"] { #expect(script.contains(word)) }
+    let replica = shell == "fish" ? "-l replica" : "--replica"
+    for word in ["to-apply", "watch", replica, "import"] { #expect(script.contains(word)) }
     #expect(script.contains(shell == "zsh" ? "#compdef ferry" : "complete -"))
-    let program = URL(filePath: "/bin/\(shell)")
+    let program = URL(filePath: "/usr/bin/\(shell)")
     guard FileManager.default.isExecutableFile(atPath: program.path) else { return }
     let check = try await ChildProcess.run(program, ["-n"], input: script)
     #expect(check.status == .exited(0), "\(check.error)")
+  }
+
+  @Test("tables, spaces and missions are completed from the file that the line names")
+  func names() async throws {
+    let directory = try TemporaryDirectory()
+    let ferry = try Executables.ferry()
+    func run(_ arguments: [String]) async throws -> String {
+      let finished = try await ChildProcess.run(
+        ferry, arguments, environment: [:], directory: directory.url)
+      #expect(finished.status == .exited(0), "\(finished.error)")
+      return finished.output
+    }
+    #expect(try await run(["names", "tables", "--", "ferry", "track"]) == "")
+    #expect(!FileManager.default.fileExists(atPath: directory.file("ferry.db").path))
+    let file = directory.file("other.db").path
+    _ = try await run([
+      "--replica", file, "sql",
+      "CREATE TABLE \"two words\"(id TEXT PRIMARY KEY); CREATE TABLE notes(id TEXT PRIMARY KEY); "
+        + "CREATE TABLE \"a\nb\"(id TEXT PRIMARY KEY)",
+    ])
+    _ = try await run([
+      "--replica", file, "init", "--offline", "--server", "http://127.0.0.1:1", "--space", "demo",
+    ])
+    for words in [
+      ["--replica", file], ["-r", file], ["--replica=\(file)"], ["--replica", "=", file],
+    ] {
+      let line = ["--", "ferry"] + words + ["track", "n"]
+      #expect(try await run(["names", "tables"] + line) == "notes\ntwo words\n", "\(words)")
+      #expect(try await run(["names", "spaces"] + line) == "demo\n")
+      #expect(try await run(["names", "missions"] + line) == "")
+    }
   }
 
   @Test("the replica is ./ferry.db unless FERRY_REPLICA or --replica names another one")
@@ -260,6 +292,15 @@ struct CommandTests {
     #expect(waiting.map { $0.text("record") } == ["bad"])
     #expect(waiting.first?.text("reason")?.contains("CHECK") == true)
     #expect(waiting.first?.text("time") != nil && waiting.first?.text("dependency") == nil)
+    // SQL has the same.
+    let columns = "operation, tbl, record, kind, time, reason"
+    let rows = try await two.rows("SELECT \(columns) FROM ferry_to_apply")
+    let shown = try #require(waiting.first)
+    let texts: [Value] = ["table", "record", "kind", "time", "reason"].map { name in
+      shown.text(name).map(Value.text) ?? .null
+    }
+    let number: Value = .integer(Int64(shown.number("operation") ?? 0))
+    #expect(rows == [[number] + texts])
     #expect(try await status(two).number("deferred") == 1)
     let again = try await two.ferry("sync", exits: 4)
     #expect(again.error.contains("ferry to-apply"))

@@ -9,7 +9,8 @@ struct InstallationTests {
     "usr/bin/ferry", "usr/bin/ferryd", "usr/bin/ferry-patch", "usr/lib/libferry_sqlite.so",
     "usr/share/bash-completion/completions/ferry",
     "usr/share/bash-completion/completions/ferryd", "usr/share/zsh/site-functions/_ferry",
-    "usr/share/zsh/site-functions/_ferryd",
+    "usr/share/zsh/site-functions/_ferryd", "usr/share/fish/vendor_completions.d/ferry.fish",
+    "usr/share/fish/vendor_completions.d/ferryd.fish",
   ]
 
   @Test("the programs and their completion are installed below DESTDIR and PREFIX, and removed")

@@ -59,6 +59,12 @@ struct PolicyPairTests {
     for _ in 0..<3 { try await one.write("UPDATE notes SET n = n + 1") }
     try await two.write("UPDATE notes SET n = n - 4")
     try await two.write("UPDATE notes SET n = n + 100, body = 'y'")
+    // Counters are listed as their values.
+    for command in ["pending", "history"] {
+      let lines = try JSONLine.all(try await one.ferry(command, "--json").output)
+      let values = lines.compactMap { $0.object("data").number("n") }
+      #expect(Set(values).isSuperset(of: [11, 12, 13]), "\(command): \(values)")
+    }
     try await one.exchange()
     // Pulled increments add to pending ones.
     try await two.exchange("pull")

@@ -26,6 +26,39 @@ struct ApplyTests {
     #expect(try replica.file.waitingChanges(limit: 10).isEmpty)
   }
 
+  @Test("the view ferry_to_apply has the parts of each change, in small, large and deferred pages")
+  func toApplyView() throws {
+    let replica = try ReplicaFixture.withTasks()
+    let long = String(repeating: "long ", count: 2_000)
+    let pages = [
+      [maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 1)])],
+      [
+        maker.change(2, "tasks", "b", [Column("title", .text(long))]),
+        maker.deletion(3, "tasks", "c"),
+      ],
+    ]
+    for changes in pages {
+      let page = maker.page(changes, head: 4, more: true)
+      try replica.file.stage(page.body, page.head, changes: changes.count)
+    }
+    let select = "SELECT operation, tbl, record, kind, dependency, reason FROM ferry_to_apply"
+    let missing: Value = "the rest of its pull list is missing"
+    #expect(
+      try replica.rows(select + " ORDER BY operation") == [
+        [1, "tasks", "a", "insert", 0, missing], [2, "tasks", "b", "insert", 1, missing],
+        [3, "tasks", "c", "delete", 2, missing],
+      ])
+    let data = try replica.rows("SELECT data FROM ferry_to_apply ORDER BY operation")
+    #expect(data == [[#"{"done":1,"title":"x"}"#], [.text(#"{"title":"\#(long)"}"#)], [nil]])
+    let times = try replica.rows("SELECT time FROM ferry_to_apply WHERE time LIKE '____-__-__T%Z'")
+    #expect(times.count == 3)
+    try replica.apply([maker.change(4, "notes", "n", [Column("body", "hello")])])
+    #expect(
+      try replica.rows(select) == [
+        [4, "notes", "n", "insert", nil, "its table or column does not exist here yet"]
+      ])
+  }
+
   @Test("applied changes are not recorded again")
   func notRecorded() throws {
     let replica = try ReplicaFixture.withTasks()

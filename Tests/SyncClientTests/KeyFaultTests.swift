@@ -56,6 +56,19 @@ struct KeyFaultTests {
     #expect(try replica.pending.count == pending)
   }
 
+  @Test(
+    "the error for a key that identifies no record names the table and the column",
+    arguments: ["NULL", "''", "x'01'", "'a' || char(0)"])
+  func named(key: String) throws {
+    let replica = try tracked("CREATE TABLE notes(body, \"the key\" TEXT PRIMARY KEY)", ["notes"])
+    let error = #expect(throws: (any Error).self) {
+      try replica.run("INSERT INTO notes VALUES ('x', \(key))")
+    }
+    let message = try #require(error.map { "\($0)" })
+    #expect(message.contains("table notes: a record's key (the key) must "), "\(message)")
+    #expect(try replica.pending.isEmpty)
+  }
+
   @Test("a table keeps its identity when it is tracked again")
   func again() throws {
     let replica = try tracked(

@@ -7,6 +7,8 @@ import FerryNetworking
 /// `Expires`, and also `no-cache` and `must-revalidate`. It counts from the answer's arrival, so
 /// that no server's clock matters.
 ///
+/// Another lifetime in the rule is for answers without these fields: it replaces the guess.
+///
 /// The rule decides whether a stale answer serves while the server is unreachable, and not the
 /// server (`stale-if-error`, RFC 5861). But an answer with `no-cache` or `must-revalidate` never
 /// does (§4.2.4), unless the rule has a lifetime.
@@ -24,7 +26,8 @@ package struct CachePolicy: Sendable {
   package func judge(_ head: CachedHead, now: Int64) -> CacheJudgement {
     let response = CacheControl(head.headers)
     let own = 200..<300 ~= head.status ? options.lifetime.map(\.milliseconds) : nil
-    let lifetime = own ?? Freshness.lifetime(of: head)
+    let unstated = 200..<300 ~= head.status ? options.unstatedLifetime?.milliseconds : nil
+    let lifetime = own ?? Freshness.lifetime(of: head, unstated: unstated)
     let age =
       own == nil ? Freshness.age(of: head, now: now) : Freshness.residence(of: head, now: now)
     let isOverdue = age.map { $0 >= lifetime } ?? true

@@ -15,7 +15,9 @@ package enum Freshness {
 
   /// Returns the freshness lifetime in milliseconds (§4.2.1): `max-age`, else `Expires` less
   /// `Date`, else a guess.
-  package static func lifetime(of head: CachedHead) -> Int64 {
+  ///
+  /// - Parameter unstated: replaces the guess.
+  package static func lifetime(of head: CachedHead, unstated: Int64? = nil) -> Int64 {
     let control = CacheControl(head.headers)
     if let seconds = control.seconds("max-age") { return seconds * 1000 }
     let date = date(of: head)
@@ -23,7 +25,7 @@ package enum Freshness {
       guard let end = HTTPDate.parse(expires, now: head.received / 1000) else { return 0 }
       return max(0, end - date) * 1000
     }
-    return guessedLifetime(of: head, control: control, date: date)
+    return unstated ?? guessedLifetime(of: head, control: control, date: date)
   }
 
   /// Returns a tenth of the time since the content's last change, up to ``guessMax`` (§4.2.2).

@@ -38,7 +38,8 @@ extension FerryCommand {
       Without it only the server's own host may have such an address.
       """)
 
-  static let missionArgument = ArgumentSpec("ID", help: "The mission's identifier.")
+  static let missionArgument = ArgumentSpec(
+    "ID", help: "The mission's identifier.", kind: CompletedNames.missions.kind)
 
   private static let missionList = CommandSpec(
     "list", summary: "List the missions that are published or stored on this device.",

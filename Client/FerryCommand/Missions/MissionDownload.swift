@@ -47,7 +47,9 @@ extension FerryCommand {
     options: [patience, timeout, limitRate],
     flags: [watchFlag, FlagSpec("all", help: "All published missions, new versions included.")],
     arguments: [
-      ArgumentSpec("ID", help: "The missions' identifiers.", arity: .zeroOrMore)
+      ArgumentSpec(
+        "ID", help: "The missions' identifiers.", kind: CompletedNames.missions.kind,
+        arity: .zeroOrMore)
     ],
     examples: [
       ExampleSpec("Everything, however bad the network", "ferry mission download --all -w")
@@ -82,7 +84,9 @@ extension FerryCommand {
     "resume", summary: "Resume missions that are paused or were interrupted.",
     options: [patience, timeout, limitRate], flags: [watchFlag],
     arguments: [
-      ArgumentSpec("ID", help: "The missions; by default all of them.", arity: .zeroOrMore)
+      ArgumentSpec(
+        "ID", help: "The missions; by default all of them.", kind: CompletedNames.missions.kind,
+        arity: .zeroOrMore)
     ]
   ) { arguments in
     let named = try arguments.strings("ID").map { try missionID($0) }

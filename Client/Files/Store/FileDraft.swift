@@ -21,12 +21,12 @@ struct FileDraft: ~Copyable {
 
   /// Creates an empty file.
   static func begin(
-    of name: ContentHash, in folders: FileFolders, keys: FileKeys, bytesMax: Int64
+    of name: ContentHash, suffix: String, in folders: FileFolders, keys: FileKeys, bytesMax: Int64
   ) throws(FileStoreError) -> FileDraft {
     let new = try folders.folder("new")
     while true {
       let version = FileVersion(
-        name: name, id: SecureRandom.bytes(FileKeys.idBytes), isPending: true)
+        name: name, suffix: suffix, id: SecureRandom.bytes(FileKeys.idBytes), isPending: true)
       let file = try new.makeFile(version.draft)
       // Between both calls another process may take it for a leftover and remove it.
       guard file.lock(), file.isNamed(version.draft, in: new) else { continue }

@@ -4,7 +4,7 @@ import Foundation
 
 /// The folders of a file store; all calls block.
 ///
-/// - `files/<name>`: the files of the keys
+/// - `files/<name><suffix>`: the files of the keys
 /// - `new/<id>`: versions that are being written, or that are not in their place yet
 struct FileFolders: Sendable {
   let root: String
@@ -23,14 +23,14 @@ struct FileFolders: Sendable {
   }
 
   /// Returns the place of a key's file.
-  func path(of name: ContentHash) -> String { "\(root)/files/\(name)" }
+  func path(of name: ContentHash, suffix: String) -> String { "\(root)/files/\(name)\(suffix)" }
 
   // MARK: Versions
 
   /// Moves a version to its place, unless another process has done so.
   func place(_ version: FileVersion) throws(FileStoreError) {
     let files = try folder("files")
-    _ = try folder("new").moveIfPresent(version.draft, to: files, as: version.name.description)
+    _ = try folder("new").moveIfPresent(version.draft, to: files, as: version.fileName)
   }
 
   /// Opens the file of a version; `nil` if it is gone.
@@ -38,14 +38,14 @@ struct FileFolders: Sendable {
     if version.isPending, let file = try folder("new").openFileIfPresent(version.draft) {
       return file
     }
-    return try folder("files").openFileIfPresent(version.name.description)
+    return try folder("files").openFileIfPresent(version.fileName)
   }
 
   /// Removes the file of a version. The caller holds the index's write lock.
   func remove(_ version: FileVersion) throws(FileStoreError) {
     // Its writer may be about to move it; then there is nothing left to move.
     if version.isPending { try folder("new").removeFile(version.draft) }
-    try folder("files").removeFile(version.name.description)
+    try folder("files").removeFile(version.fileName)
   }
 
   /// Writes the names of the keys' files to the disk.
@@ -67,10 +67,15 @@ struct FileFolders: Sendable {
 /// One version of a key's file.
 struct FileVersion: Sendable, Equatable {
   let name: ContentHash
+  /// The end of the file's name, the same for all versions of a key: see ``FileSuffix``.
+  let suffix: String
   /// A random identifier.
   let id: [UInt8]
   /// Whether it may still be in the folder of new files.
   var isPending: Bool
+
+  /// The name in the folder of files.
+  var fileName: String { "\(name)\(suffix)" }
 
   /// The name in the folder of new files.
   var draft: String { Hexadecimal.text(id) }

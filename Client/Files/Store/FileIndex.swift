@@ -119,8 +119,9 @@ final class FileIndex {
   private func replace(by new: FileRow) throws {
     try connection.run("DELETE FROM files WHERE name = ?", new.version.name.bytes)
     try connection.run(
-      "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)", new.version.name.bytes,
-      new.version.id, new.facts, new.size, new.bytesOnDisk, new.storedAt, try nextTurn(),
+      "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", new.version.name.bytes,
+      new.version.suffix, new.version.id, new.facts, new.size, new.bytesOnDisk, new.storedAt,
+      try nextTurn(),
       new.version.isPending)
   }
 

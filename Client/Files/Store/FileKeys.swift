@@ -52,6 +52,10 @@ struct FileKeys: Sendable {
     return name
   }
 
+  /// Returns the end of the name of a key's file. An encrypted file has none: it would reveal a part of
+  /// the key, and no program can read the file by its type.
+  func suffix(of key: String) -> String { isSealed ? "" : FileSuffix.of(key) }
+
   /// Throws unless a file may have this key.
   static func check(_ key: String) throws(FileStoreError) {
     guard (1...bytesMax).contains(key.utf8.count) else {

@@ -11,7 +11,7 @@ struct FileRow: Sendable, Equatable {
   /// Milliseconds since 1970.
   var storedAt: Int64
 
-  static let select = "SELECT name, id, facts, size, stored, at, pending FROM files"
+  static let select = "SELECT name, id, facts, size, stored, at, pending, suffix FROM files"
 
   init(version: FileVersion, facts: [UInt8], size: Int64, bytesOnDisk: Int64, storedAt: Int64) {
     self.version = version
@@ -22,10 +22,12 @@ struct FileRow: Sendable, Equatable {
   }
 
   init(_ row: SQLiteStatement) throws(FileStoreError) {
-    let id = row.blob(1)
-    guard let name = ContentHash(row.blob(0)), id.count == FileKeys.idBytes, row.int64(3) >= 0
+    let (id, suffix) = (row.blob(1), row.text(7))
+    guard let name = ContentHash(row.blob(0)), id.count == FileKeys.idBytes, row.int64(3) >= 0,
+      FileSuffix.isValid(suffix)
     else { throw FileStoreError(.index, "the index has a row that is none of a file") }
-    version = FileVersion(name: name, id: id, isPending: row.int64(6) != 0)
+    version = FileVersion(
+      name: name, suffix: suffix, id: id, isPending: row.int64(6) != 0)
     facts = row.blob(2)
     size = row.int64(3)
     bytesOnDisk = row.int64(4)
@@ -48,6 +50,7 @@ enum FileIndexSchema {
     CREATE TABLE settings(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE files(
       name BLOB PRIMARY KEY,                  -- of the file: the hash of the key
+      suffix TEXT NOT NULL,                   -- the end of the file's name
       id BLOB NOT NULL,                       -- of the version: random
       facts BLOB NOT NULL,                    -- the hash of the content and the key
       size INTEGER NOT NULL,

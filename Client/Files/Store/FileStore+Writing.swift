@@ -76,9 +76,11 @@ extension FileStore {
       plan.bytesMax(
         replaced: try index.row(name)?.bytesOnDisk ?? 0, used: try index.totals().stored)
     }
+    let suffix = keys.suffix(of: key)
     let draft = try await writer.files { [folders, keys, writer] () throws(FileStoreError) in
       DraftWriter(
-        try FileDraft.begin(of: name, in: folders, keys: keys, bytesMax: limit), on: writer)
+        try FileDraft.begin(of: name, suffix: suffix, in: folders, keys: keys, bytesMax: limit),
+        on: writer)
     }
     do {
       try await fill(draft)

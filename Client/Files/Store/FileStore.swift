@@ -95,9 +95,12 @@ public final class FileStore: Sendable {
 
   /// Returns the path of the key's file, whether it exists or not.
   ///
-  /// The path is made of a hash, so no key leaves the folder. The file is read-only; it is encrypted
-  /// if the store is. A later version replaces the file at the same path at once.
-  public func path(for key: String) -> String { folders.path(of: keys.name(of: key)) }
+  /// The path is made of a hash, so no key leaves the folder. If the key is a URL, the path ends as
+  /// the URL's path does, such as `.mp4`, unless the store is encrypted. The file is read-only. A
+  /// later version replaces the file at the same path at once.
+  public func path(for key: String) -> String {
+    folders.path(of: keys.name(of: key), suffix: keys.suffix(of: key))
+  }
 
   /// Whether there is a file for a key, with its whole size. Does not read the content.
   public func contains(_ key: String) async throws(FileStoreError) -> Bool {

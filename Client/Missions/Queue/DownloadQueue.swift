@@ -147,6 +147,15 @@ public actor DownloadQueue {
     if line.isHeld { await handle(.begin) }
   }
 
+  /// The number of downloads that are fetched at once.
+  public var downloadsAtOnce: Int { line.limit }
+
+  /// Changes the number of downloads that are fetched at once, from now on and for this process. With
+  /// a lower number, running downloads end first; then the others follow.
+  ///
+  /// - Parameter count: at least 1.
+  public func setDownloadsAtOnce(_ count: Int) async { await handle(.limit(count)) }
+
   // MARK: Downloads
 
   /// All downloads in the order of addition, ended ones included.

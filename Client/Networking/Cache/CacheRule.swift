@@ -10,6 +10,9 @@ public enum CacheRule: Sendable, Equatable {
 public struct CacheOptions: Sendable, Equatable {
   /// How long an answer is fresh; `nil` leaves that to the answer's own fields.
   public var lifetime: Duration?
+  /// How long an answer is fresh whose fields state no lifetime, such as an image with only an
+  /// `ETag`; `nil` leaves that to the guess of RFC 9111 §4.2.2.
+  public var unstatedLifetime: Duration?
   /// Whether a stale answer serves while the server cannot be reached.
   public var staleWhenOffline: Bool
   /// Whether to ask the server if a stale answer is still valid, instead of fetching all of it.
@@ -20,10 +23,11 @@ public struct CacheOptions: Sendable, Equatable {
 
   /// Creates options; by default the answer's fields decide, and a stale answer is revalidated.
   public init(
-    lifetime: Duration? = nil, staleWhenOffline: Bool = false, revalidate: Bool = true,
-    key: String? = nil
+    lifetime: Duration? = nil, unstatedLifetime: Duration? = nil, staleWhenOffline: Bool = false,
+    revalidate: Bool = true, key: String? = nil
   ) {
     self.lifetime = lifetime
+    self.unstatedLifetime = unstatedLifetime
     self.staleWhenOffline = staleWhenOffline
     self.revalidate = revalidate
     self.key = key

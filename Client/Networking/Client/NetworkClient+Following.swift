@@ -31,9 +31,12 @@ extension NetworkClient {
       let head = try await follow(&plan, from: step, for: request, hasBody: false) {
         (request: TransportRequest) async throws(NetworkError) -> NetworkResponse in
         stream?.body.cancel()
+        stream = nil
+        let permit = try await gate?.enter(request)
         do throws(TransportError) {
           let opened = try await transport.stream(request, progress: progress)
-          stream = opened
+          // A rejected stream holds no turn: an interceptor may need it for a request of its own.
+          stream = 200..<300 ~= opened.status ? opened.limited(by: permit) : opened
           return NetworkResponse(status: opened.status, headers: opened.headers)
         } catch {
           throw NetworkError(error)

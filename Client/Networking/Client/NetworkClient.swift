@@ -17,6 +17,8 @@ public final class NetworkClient: Sendable {
   let assembly: RequestAssembly
   let connectivity: any Connectivity
   let cache: (any ResponseCache)?
+  /// The turns of requests; `nil` without a limit.
+  let gate: RequestGate?
 
   /// Creates a client.
   ///
@@ -30,6 +32,7 @@ public final class NetworkClient: Sendable {
     surroundings: NetworkSurroundings = .system
   ) {
     assembly = RequestAssembly(configuration: configuration, random: surroundings.random)
+    gate = RequestGate(configuration)
     self.transport = transport
     self.connectivity = connectivity
     self.cache = cache
@@ -52,6 +55,8 @@ public final class NetworkClient: Sendable {
     do throws(NetworkError) {
       let response = try await follow(&plan, for: request) {
         (request: TransportRequest) async throws(NetworkError) -> NetworkResponse in
+        let permit = try await gate?.enter(request)
+        defer { permit?.release() }
         do throws(TransportError) {
           let response = try await transport.send(request, progress: progress)
           return NetworkResponse(

@@ -18,6 +18,11 @@ public struct NetworkConfiguration: Sendable {
   public var connectTimeout: Duration = .seconds(10)
   /// The largest body accepted in memory, in bytes after decompression.
   public var responseLimit = 64 << 20
+  /// The most requests of the client at once; `nil` for no limit. The others wait for their turns. A
+  /// stream or a download counts until its body ends.
+  public var requestsMax: Int?
+  /// The most requests of the client at once for one host; `nil` for no limit.
+  public var requestsPerHostMax: Int?
   /// When to repeat a request after a failure that may pass.
   public var retry = RetryPolicy()
   /// Whether an earlier answer may serve.

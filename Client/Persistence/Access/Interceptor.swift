@@ -101,6 +101,22 @@ extension Database {
     return true
   }
 
+  /// Runs the interceptors after an action that another device has made.
+  ///
+  /// - Parameter columns: those of the row; of the key for a deletion.
+  package func intercept(
+    pulled action: RecordAction, table name: Name, _ columns: [Column],
+    with interceptors: [Interceptor]
+  ) throws {
+    guard let table = try table(name) else { return }
+    var interception = Interception(action: action, table: table)
+    for column in columns { interception.columns[column.name] = column.value }
+    try intercept(.after, &interception, with: interceptors)
+  }
+
+  /// Ends the use of this value: its calls fail from now on.
+  package func end() { isOver = true }
+
   /// Whether an interceptor is due.
   func intercepts(
     _ stage: Interceptor.Stage, _ action: RecordAction, on table: TableInfo,

@@ -141,7 +141,11 @@ public final class Replica: DatabaseAccess {
       ? thread.sharedReaders()
       : ReaderPool(
         path: path, gate: thread.gate, fileSystem: surroundings.fileSystem,
-        busyTimeout: surroundings.busyTimeout, prepare: { try KeyFunctions.install(on: $0) },
+        busyTimeout: surroundings.busyTimeout,
+        prepare: {
+          try KeyFunctions.install(on: $0)
+          try StagedChanges.install(on: $0)
+        },
         makeExecutor: surroundings.makeExecutor)
     engine = SyncEngine(
       thread: thread, path: memory?.base ?? path, transport: transport,

@@ -115,6 +115,9 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var tableFaults: [TableFault] = []
   /// Warnings about security, such as a token that travels without encryption.
   public var warnings: [String] = []
+  /// Why the server accepts no operation with the present token, such as a reader's: pending operations
+  /// are not sent until it is replaced. `nil` if the server has not refused any.
+  public var writesRefused: String?
 }
 
 /// A pulled change that waits to be applied (SPEC.md §5).

@@ -68,6 +68,9 @@ extension SyncEngine {
         return try await pushChain(api, &report, inFlightMax, cut, progress)
       } catch let refused as PacketRefused {
         cut = try await settle(refused, cut, &report)
+      } catch ReplicaError.refused(let problem) where problem.code == .forbidden {
+        try await thread.run { try $0.setWritesRefused(problem.detail) }
+        throw ReplicaError.refused(problem)
       } catch let refused as PacketRefusedByProxy {
         cut = try await settle(refused.answer, ofPacket: refused.packet, cut, api, &report)
       }

@@ -11,6 +11,8 @@ public struct PendingOperation: Sendable, Equatable {
   /// The operation before it on this device: the server applies it first. `nil` of the device's
   /// first operation.
   public var dependency: OperationID?
+  /// Of an update: the former values of its columns, as far as they are known.
+  public var former: [Column] = []
   /// Whether a change of its record came from the server between its recording and its freezing.
   var isConcurrent = false
 }

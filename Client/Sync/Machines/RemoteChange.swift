@@ -8,6 +8,11 @@ enum RowEffect: Sendable, Equatable {
   /// defaults, except for `kept`. An existing row keeps its pending values of `kept`; a new row
   /// begins with them.
   case upsert([ColumnState], isWhole: Bool, kept: [Column])
+
+  /// Whether it sets columns.
+  var isWrite: Bool {
+    if case .upsert = self { true } else { false }
+  }
 }
 
 /// Compares a change from the server with this device's pending operations on the record (SPEC.md

@@ -42,6 +42,7 @@ extension CaptureContext {
       [unowned self] in $1.set(mode == .applying && isAppliedRecord($0, table: 0) ? 1 : 0)
     }
     try KeyFunctions.install(on: connection, self, callers: callers)
+    try StagedChanges.install(on: connection, callers: callers)
     return recorder
   }
 
@@ -81,7 +82,7 @@ extension CaptureContext {
     if isSuspended { return }
     do {
       try admission?()
-      let isCollected = try collect(arguments, kind).get()
+      let isCollected = try collect(arguments, kind, recorder).get()
       guard isCollected, arguments.int64(0) & CapturedPart.last != 0 else { return }
       try recorder.record(
         kind, table: arguments.textBytes(1), record: arguments.textBytes(2),
@@ -100,7 +101,7 @@ extension CaptureContext {
   /// The arguments are part, table and key. Then each column has its JSON name and one value (a
   /// row), or the old and the new one (a difference).
   private func collect(
-    _ arguments: SQLiteArguments, _ kind: OperationKind
+    _ arguments: SQLiteArguments, _ kind: OperationKind, _ recorder: OperationRecorder
   ) -> Result<Bool, CaptureRefusal> {
     if mode == .applying && !isCascade(arguments) {
       isApplied = isApplied || isAppliedRecord(arguments, table: 1)
@@ -109,7 +110,7 @@ extension CaptureContext {
     let isOfBatch = mode == .batching && isOfBatch(arguments)
     if isOfBatch && kind != .update { return .success(false) }
     let isFirst = arguments.int64(0) & CapturedPart.first != 0
-    if isFirst || kind == .delete, let fault = keyFault(arguments) {
+    if isFirst || kind == .delete, let fault = keyFault(arguments, recorder) {
       // Another program wrote the row: it was never recorded, and may go.
       return kind == .delete ? .success(false) : .failure(refusal(fault, arguments))
     }
@@ -202,18 +203,23 @@ extension CaptureContext {
   }
 
   /// Returns the reason why the key cannot identify a record, or `nil`.
-  private func keyFault(_ arguments: SQLiteArguments) -> String? {
+  private func keyFault(
+    _ arguments: SQLiteArguments, _ recorder: OperationRecorder
+  ) -> String? {
     let limit = Limits.standard.recordBytes
-    guard arguments.type(2) == .text else {
-      return "a record's key must be text and not NULL, or of "
-        + "the kind for which its table is tracked; give it an id such as a UUIDv7"
+    let rule: String
+    if arguments.type(2) != .text {
+      rule =
+        "must be text and not NULL, or of the kind for which its table is tracked; give it an id "
+        + "such as a UUIDv7"
+    } else {
+      let text = arguments.textBytes(2)
+      if (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) { return nil }
+      rule = "must have 1 to \(limit) bytes of UTF-8 without U+0000"
     }
-    let text = arguments.textBytes(2)
-    guard (1...limit).contains(text.count), !text.contains(0), isValidUTF8(text) else {
-      return "a record's key must have 1 to \(limit) bytes of "
-        + "UTF-8 without U+0000"
-    }
-    return nil
+    let columns = recorder.keyColumns(of: arguments.textBytes(1))
+    let place = columns.isEmpty ? "" : " (\(columns.joined(separator: ", ")))"
+    return "a record's key\(place) \(rule)"
   }
 
   private func refusal(_ fault: String, _ arguments: SQLiteArguments) -> CaptureRefusal {

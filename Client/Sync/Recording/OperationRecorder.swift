@@ -85,6 +85,19 @@ final class OperationRecorder {
     return state
   }
 
+  /// Returns the columns of a tracked table's key, for a message; none if they cannot be read.
+  ///
+  /// - Parameter table: the name in the space.
+  func keyColumns(of table: UnsafeBufferPointer<UInt8>) -> [String] {
+    let columns = try? connection.rows(
+      """
+      SELECT i.name FROM ferry_tables AS t, pragma_table_info(t.local) AS i
+      WHERE t.name = ? AND i.pk > 0 ORDER BY i.pk
+      """, SQLiteText(table)
+    ) { $0.text(0) }
+    return columns ?? []
+  }
+
   /// Discards the record's deferred changes. Returns their number.
   private func forgetKept(
     _ table: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer

@@ -23,6 +23,8 @@ final class FileSpaces {
   private var known: SchemaMark?
   /// Makes the recorder of a joined space, and registers its functions.
   var makeCapture: ((SQLiteConnection) throws -> CaptureContext)?
+  /// The app's interceptors of pulled changes.
+  var pullInterceptors: [Interceptor] = []
   /// The change of a name that the current ALTER TABLE makes.
   var renaming: Renaming?
 

@@ -46,6 +46,8 @@ struct ApplyPass {
   private var hasWaiting: Bool
   /// The spellings of names that the changes have.
   var spellings = SpellingsFound()
+  /// The changed rows; `nil` if the app has no interceptor for them.
+  var pulled: PulledActions?
   /// Whether the deferred changes are open that own writes may have freed.
   var hasOpenedKept = false
 
@@ -76,6 +78,7 @@ struct ApplyPass {
     hasPending = try !file.queue.isEmpty()
     hasKept = try !file.kept.isEmpty()
     hasWaiting = try hasKept && file.kept.hasWaitingForParents()
+    if !file.spaces.pullInterceptors.isEmpty { pulled = PulledActions() }
     if deferred.isSearching { written = try WrittenRecords(on: connection) }
   }
 
@@ -185,10 +188,12 @@ struct ApplyPass {
     if !unknown.isEmpty { spellings.addUnknown(unknown, of: plan.table) }
     if hasKept { try file.kept.forget(change.key) }
     do {
+      let before = try pulled == nil ? nil : file.localRow(change.key.record, plan.table)
       guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
         try hold(change, isRetry: isRetry)
         return .settled
       }
+      try recordPulled(change.key, plan.table, from: before)
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
       spellings.add(change, plan)
@@ -390,11 +395,5 @@ struct ApplyPass {
 
   private mutating func observe(_ stamp: Stamp) {
     if stamp.time <= .seenMax { newestTime = max(newestTime, stamp.time) }
-  }
-}
-
-extension RowEffect {
-  fileprivate var isWrite: Bool {
-    if case .upsert = self { true } else { false }
   }
 }

@@ -8,6 +8,11 @@ enum StoredPage: Sendable {
   case plain([UInt8])
   case compressed([UInt8])
 
+  /// - Parameter bytes: the stored bytes. No compressed page begins as JSON does.
+  init(_ bytes: [UInt8]) {
+    self = bytes.first == UInt8(ascii: "{") ? .plain(bytes) : .compressed(bytes)
+  }
+
   /// The stored bytes.
   var count: Int {
     switch self {

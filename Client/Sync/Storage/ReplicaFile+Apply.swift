@@ -183,6 +183,7 @@ extension ReplicaFile {
       try stagedPages.removeAll()
       try refreshes.removeFetched()
       try moveClock(past: pass.newestTime)
+      try intercept(pass.pulled)
       try beforeCommit(pass, recalled)
       return try pass.result()
     }

@@ -29,7 +29,10 @@ extension ReplicaFile {
       let dependants = try found.isEmpty ? nil : self.dependants(of: found, pass)
       if !found.isEmpty { try connection.execute("ROLLBACK TO ferry_kept") }
       // The next pull tries records again that this order of changes has failed.
-      if found.isEmpty { try kept.openRows() }
+      if found.isEmpty {
+        try kept.openRows()
+        try intercept(pass.pulled)
+      }
       try connection.execute("RELEASE ferry_kept")
       if !found.isEmpty && !deferred.isSearching {
         deferred.isSearching = true

@@ -36,6 +36,7 @@ extension ReplicaFile: OutboxLedger {
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
       let (confirmed, covered) = try withOutbox { (try $0.take(answer, self), $0.coveredOrder) }
+      try setWritesRefused(nil)
       for (receipt, packet) in confirmed { try take(receipt, of: packet) }
       try releaseBatches()
       try archive(through: covered, now: answer.serverTime)

@@ -17,7 +17,9 @@ extension ReplicaFile {
       unsent: try failedUploads.count(), buffered: try packets.bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
-      lastRecovery: try log.lastRecovery(), tableFaults: try tableFaults(), warnings: try warnings()
+      lastRecovery: try log.lastRecovery(), tableFaults: try tableFaults(),
+      warnings: try warnings(),
+      writesRefused: try writesRefused()
     )
   }
 
@@ -37,6 +39,9 @@ extension ReplicaFile {
     var dependency = try packets.lastConfirmed()
     return try connection.rows("\(OperationTable.selection) ORDER BY seq LIMIT ?", limit) { row in
       var operation = try queue.pending(row)
+      if operation.operation.kind == .update {
+        operation.former = try queue.formerColumns(row, at: 9)
+      }
       operation.dependency = dependency
       dependency = operation.operation.id
       return operation
@@ -89,7 +94,7 @@ extension ReplicaFile {
 }
 
 extension WaitingChange {
-  fileprivate init(_ change: Change, dependency: SequenceNumber? = nil, reason: String) {
+  init(_ change: Change, dependency: SequenceNumber? = nil, reason: String) {
     let state = change.state
     let stamps = [state.inserted?.stamp, state.deleted?.stamp] + state.columns.map(\.stamp)
     let isDead = state.deleted != nil && !state.isAlive

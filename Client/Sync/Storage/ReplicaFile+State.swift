@@ -71,6 +71,17 @@ extension ReplicaFile {
     return [Self.exposure(of: address.url)]
   }
 
+  /// Returns why the server accepts no operation with the token; `nil` if it may.
+  func writesRefused() throws -> String? {
+    try connection.first("SELECT writes_refused FROM ferry_replica") { $0.optionalText(0) } ?? nil
+  }
+
+  /// Stores why the server accepts no operation with the token; `nil` after it has accepted one.
+  func setWritesRefused(_ reason: String?) throws {
+    try connection.run(
+      "UPDATE ferry_replica SET writes_refused = ?1 WHERE writes_refused IS NOT ?1", reason)
+  }
+
   static func exposure(of url: String) -> String {
     "the token is sent to \(url) without encryption, and other machines on the way can read it; "
       + "connect with https://"
@@ -144,7 +155,8 @@ extension ReplicaFile {
     try connection.transaction {
       try checkSpace(of: address)
       try connection.run(
-        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?, is_found = ?",
+        "UPDATE ferry_replica SET server = ?, space = ?, authorities = ?, has_token = ?, is_found = ?, "
+          + "writes_refused = NULL",
         address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1,
         isFound ? 1 : 0)
       try credentials.keep(

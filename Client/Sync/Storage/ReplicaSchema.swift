@@ -28,6 +28,7 @@ enum ReplicaSchema {
       chain_start INTEGER NOT NULL DEFAULT 0, -- packets above this number bear this device's name
       schema INTEGER NOT NULL DEFAULT 0,      -- the version of the space's schema
       has_token INTEGER NOT NULL DEFAULT 0,   -- the credential store has a token
+      writes_refused TEXT,                    -- why the server accepts no operation with the token
       authorities TEXT,                       -- a PEM file that vouches for the server
       is_found INTEGER NOT NULL DEFAULT 0,    -- the server has had the space
       removed_order INTEGER NOT NULL DEFAULT 0,-- the newest place of a removed operation
@@ -91,7 +92,7 @@ enum ReplicaSchema {
     CREATE INDEX ferry_packets_current ON ferry_packets(archived) WHERE archived IS NULL;
     CREATE VIEW ferry_current_packets AS SELECT * FROM ferry_packets WHERE archived IS NULL;
     CREATE VIEW ferry_archived_packets AS SELECT * FROM ferry_packets WHERE archived IS NOT NULL;
-    CREATE TABLE ferry_to_apply(              -- pulled pages (SPEC.md §5)
+    CREATE TABLE ferry_staged(                -- pulled pages (SPEC.md §5)
       page INTEGER PRIMARY KEY,
       changes INTEGER NOT NULL,
       body BLOB NOT NULL                      -- the page; a large one compressed
@@ -134,7 +135,7 @@ enum ReplicaSchema {
       detail TEXT NOT NULL
     );
     """ + operations + refresh + checks + formerNames + marks + missions + deviceNames
-    + KeyNumbers.schema + FormerRows.schema
+    + KeyNumbers.schema + FormerRows.schema + StagedChanges.view
 
   /// This device's own operations. An operation changes its state and is never copied.
   ///

@@ -2,7 +2,7 @@ import FerryCompression
 import FerryProtocol
 import FerrySQLite
 
-/// The pages of a pull list that is not complete: `ferry_to_apply`. No reader sees them.
+/// The pages of a pull list that is not complete: `ferry_staged`. No reader sees them.
 struct StagedPages {
   let connection: SQLiteConnection
   let limits: Limits
@@ -10,11 +10,11 @@ struct StagedPages {
   /// The fewest bytes of a page that is compressed. A small page repeats little.
   private static let compressedMin = 2_048
 
-  func isEmpty() throws -> Bool { try !connection.exists("SELECT 1 FROM ferry_to_apply LIMIT 1") }
+  func isEmpty() throws -> Bool { try !connection.exists("SELECT 1 FROM ferry_staged LIMIT 1") }
 
   /// Returns the number of staged changes.
   func changeCount() throws -> Int {
-    try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_to_apply")
+    try connection.count("SELECT coalesce(sum(changes), 0) FROM ferry_staged")
   }
 
   func append(_ body: [UInt8], changes: Int) throws {
@@ -23,7 +23,7 @@ struct StagedPages {
     let stored =
       body.count < Self.compressedMin
       ? body : try ContentCoding.preferred.compressQuickly(body)
-    try connection.run("INSERT INTO ferry_to_apply(changes, body) VALUES (?, ?)", changes, stored)
+    try connection.run("INSERT INTO ferry_staged(changes, body) VALUES (?, ?)", changes, stored)
   }
 
   /// Passes the pages, and the last one if it is given, to `body`, one by one. Another thread
@@ -35,14 +35,12 @@ struct StagedPages {
       if let begun { try body(begun) }
       begun = next
     }
-    try connection.forEach("SELECT body FROM ferry_to_apply ORDER BY page") { row in
-      // No compressed page begins as JSON does.
-      let isPlain = row.blobBytes(0).first == UInt8(ascii: "{")
-      try begin(isPlain ? .plain(row.blob(0)) : .compressed(row.blob(0)))
+    try connection.forEach("SELECT body FROM ferry_staged ORDER BY page") { row in
+      try begin(StoredPage(row.blob(0)))
     }
     if let last { try begin(.plain(last)) }
     if let begun { try body(begun) }
   }
 
-  func removeAll() throws { try connection.run("DELETE FROM ferry_to_apply") }
+  func removeAll() throws { try connection.run("DELETE FROM ferry_staged") }
 }

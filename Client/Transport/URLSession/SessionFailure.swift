@@ -9,24 +9,24 @@ import Foundation
 enum SessionFailure {
   /// Returns the error of a transfer.
   static func error(
-    _ failure: any Error, at address: RequestAddress
+    _ failure: any Error, at endpoint: String
   ) -> TransportError {
     let reason = failure.localizedDescription
     let code = (failure as? URLError)?.code
     switch kind(code) ?? kind(text: reason) {
     case .offline:
-      return TransportError(.offline, "cannot reach \(address.endpoint): \(reason)")
+      return TransportError(.offline, "cannot reach \(endpoint): \(reason)")
     case .timedOut:
-      return TransportError(.timedOut, "no complete answer from \(address.endpoint)")
+      return TransportError(.timedOut, "no complete answer from \(endpoint)")
     case .interrupted:
       return TransportError(
-        .interrupted, "the connection to \(address.endpoint) broke: \(reason)")
+        .interrupted, "the connection to \(endpoint) broke: \(reason)")
     case .secureConnectionFailed:
       return TransportError(
-        .secureConnectionFailed, "no secure connection to \(address.endpoint): \(reason)",
+        .secureConnectionFailed, "no secure connection to \(endpoint): \(reason)",
         isOfTLS: code != .secureConnectionFailed)
     case let kind:
-      return TransportError(kind, "\(address.endpoint): \(reason)")
+      return TransportError(kind, "\(endpoint): \(reason)")
     }
   }
 

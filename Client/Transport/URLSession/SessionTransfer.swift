@@ -262,7 +262,9 @@ extension SessionTransfer {
   /// Takes the end of the current task.
   func complete(_ failure: (any Error)?) {
     if let failure {
-      return end(SessionFailure.error(failure, at: address))
+      let reached = state.withLock { $0.lastAddress }
+      return end(
+        SessionFailure.error(failure, at: reached.endpoint(redirectedFrom: address)))
     }
     if let redirect = state.withLock({ $0.redirect }) {
       return follow(redirect.location, redirect.status)

@@ -30,7 +30,7 @@ extension ReplicaEvidence {
         (SELECT max(to_order) FROM ferry_current_packets WHERE state = 'acknowledged'
          AND number < coalesce((SELECT min(number) FROM ferry_current_packets
                                 WHERE state <> 'acknowledged'), 9223372036854775807)), 0)),
-      (SELECT coalesce(sum(changes), 0) FROM ferry_to_apply)
+      (SELECT coalesce(sum(changes), 0) FROM ferry_staged)
         + (SELECT count(*) FROM ferry_kept WHERE reason IS NULL
            AND tbl <> '\(Workload.renamed.table)' AND \(Workload.isNotStray)),
       (SELECT count(*) FROM ferry_kept WHERE reason IS NOT NULL AND \(Workload.isNotStray)),

@@ -125,8 +125,9 @@ enum BackupCommands {
         ]).text)
     }
     try TextOutput.standardOutput.line(
-      "\(event): \(place), made \(manifest.createdAt): the store and \(manifest.content.count) files "
-        + "of missions, \(bytes) bytes\nchecksum: \(checksum)")
+      "\(event): \(place), made \(manifest.createdAt): the store and "
+        + "\(manifest.content.count.counted("file")) of missions, \(bytes.counted("byte"))\nchecksum: \(checksum)"
+    )
   }
 
   private static func explained<T: Sendable>(

@@ -1,3 +1,4 @@
+import FerryCommandLine
 import FerryMissionServer
 import FerryProtocol
 import FerrySQLite
@@ -96,7 +97,7 @@ struct BackupMaker {
     throw BackupError(
       what: "the content of missions is not complete",
       why:
-        "\(missing.count) files are not in \(content?.place ?? blobs ?? "--blobs"), such as \(first)",
+        "\(missing.count.grouped) files are not in \(content?.place ?? blobs ?? "--blobs"), such as \(first)",
       next: "name the directory with --blobs; `ferryd mission show` names the missions' files")
   }
 }

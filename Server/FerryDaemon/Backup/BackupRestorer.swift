@@ -1,3 +1,4 @@
+import FerryCommandLine
 import FerryMissionServer
 import FerryProtocol
 import FerrySyncServer
@@ -114,7 +115,7 @@ struct BackupRestorer {
     guard let blobs else {
       throw BackupError(
         what: "there is no directory for missions' content",
-        why: "the backup has \(manifest.content.count) files of missions",
+        why: "the backup has \(manifest.content.count.counted("file")) of missions",
         next: "give --blobs DIR")
     }
     let target = if let content { content } else { BlobThreads(try BlobDirectory(blobs)) }

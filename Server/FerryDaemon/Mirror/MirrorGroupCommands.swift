@@ -128,8 +128,8 @@ extension MirrorCommands {
         guard let status = try? mirror.value.get() else { continue }
         table.append([
           mirror.name, status.space, "\(status.applied.grouped) of \(status.head.grouped)",
-          "\(status.adopted.reduce(0) { $0 + $1.rows })", "\(status.captured)",
-          "\(status.deferred.count)", "\(status.unsentCount)",
+          status.adopted.reduce(0) { $0 + $1.rows }.grouped, status.captured.grouped,
+          status.deferred.count.grouped, status.unsentCount.grouped,
         ])
       }
       try output.lines(table.lines(width: Terminal.current().tableWidth))

@@ -25,7 +25,7 @@ extension Mirror.Status {
   var lines: [String] {
     var lines = [
       "space      \(space)",
-      "tables     have change \(applied) of \(head)",
+      "tables     have change \(applied.grouped) of \(head.grouped)",
       "role       \(role.name)",
     ]
     if let warning = role.warning { lines.append("warning    \(warning)") }
@@ -33,11 +33,11 @@ extension Mirror.Status {
     if let wayOut = stopped?.wayOut { lines.append("next       \(wayOut)") }
     if !fault.isEmpty { lines.append("fault      \(fault)") }
     for table in adopted {
-      let rows = table.isDone ? "\(table.rows)" : "\(table.rows) of about \(table.total)"
+      let rows = table.rows.grouped + (table.isDone ? "" : " of about \(table.total.grouped)")
       lines.append("adopted    \(table.table): \(rows) rows")
     }
-    lines.append("captured   \(captured) writes of programs are on their way to the space")
-    lines.append("deferred   \(deferred.count) rows")
+    lines.append("captured   \(captured.grouped) writes of programs are on their way to the space")
+    lines.append("deferred   \(deferred.count.grouped) rows")
     lines += deferred.map(\.line)
     lines.append(
       "unsent     \(unsentCount.counted("row")) as in the tables, and not so in the space")

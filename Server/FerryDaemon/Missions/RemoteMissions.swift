@@ -181,7 +181,8 @@ struct RemoteMissions: MissionTarget {
       guard standing < 10 else {
         throw CommandFailure(
           "the upload makes no progress",
-          why: "after ten attempts the server still has \(reached) of \(size) bytes",
+          why:
+            "after ten attempts the server still has \(reached.grouped) of \(size.counted("byte"))",
           next: "report this to the server's administrator; the server keeps these bytes",
           code: "upload_stands")
       }

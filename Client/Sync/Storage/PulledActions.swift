@@ -1,0 +1,95 @@
+import FerryPersistence
+import FerryProtocol
+import FerrySQLite
+
+/// The rows that a pass has changed, for the interceptors of pulled changes (S3.11). One action for each
+/// record, however often the pass changes it.
+struct PulledActions {
+  /// A row by the names of its columns here.
+  typealias Row = [Column]
+
+  private var actions: [RecordKey: RecordAction] = [:]
+  private var order: [RecordKey] = []
+  /// The keys of deleted rows.
+  private var keys: [RecordKey: Row] = [:]
+
+  /// Adds a change of a record's row; `nil` stands for no row.
+  ///
+  /// - Parameter keyCount: the number of columns of the key, which come first.
+  mutating func add(_ key: RecordKey, from before: Row?, to after: Row?, keyCount: Int) {
+    let former = actions[key]
+    switch (before, after) {
+    case (nil, nil): return
+    case (nil, _?): actions[key] = former == .delete ? .update : .insert
+    case (let row?, nil):
+      actions[key] = former == .insert ? nil : .delete
+      keys[key] = Array(row.prefix(keyCount))
+    case (let before?, let after?):
+      if former == nil && before != after { actions[key] = .update }
+    }
+    if former == nil && actions[key] != nil { order.append(key) }
+  }
+
+  /// Passes each action to `body`, in the order of the first changes.
+  ///
+  /// - Parameter body: gets the columns of the key for a deleted row, and `nil` for the others.
+  func forEach(_ body: (RecordKey, RecordAction, Row?) throws -> Void) rethrows {
+    var done = Set<RecordKey>()
+    for key in order {
+      guard let action = actions[key], done.insert(key).inserted else { continue }
+      try body(key, action, action == .delete ? keys[key] : nil)
+    }
+  }
+}
+
+extension ApplyPass {
+  /// Records the change of a row for interceptors, if there are any.
+  mutating func recordPulled(
+    _ key: RecordKey, _ table: TableSchema, from before: PulledActions.Row?
+  ) throws {
+    guard pulled != nil else { return }
+    let after = try file.localRow(key.record, table)
+    pulled?.add(key, from: before, to: after, keyCount: table.keys.count)
+  }
+}
+
+extension ReplicaFile {
+  /// Runs the interceptors after pulled changes, in their transaction. Their writes are recorded. An error
+  /// of an interceptor is logged; it stops neither the pull nor the next action.
+  func intercept(_ pulled: PulledActions?) throws {
+    guard let pulled else { return }
+    let before = capture.mode
+    capture.mode = .recording
+    defer { capture.mode = before }
+    let database = Database(
+      connection: (spaces.first ?? self).connection, owner: spaces)
+    defer { database.end() }
+    try pulled.forEach { key, action, gone in
+      guard let table = try? schema(of: key.table),
+        let columns = try gone ?? localRow(key.record, table)
+      else { return }
+      do {
+        try database.intercept(
+          pulled: action, table: table.local, columns, with: spaces.pullInterceptors)
+      } catch {
+        guard connection.isInTransaction else { throw error }
+        try note(
+          "interceptor",
+          "an interceptor of the app failed after the pulled \(action) of \(key.table)/\(key.record), "
+            + "which stays: \(error)")
+      }
+    }
+  }
+
+  /// Returns a row with its own names and values, those of the key first; `nil` without a row.
+  func localRow(_ record: Name, _ table: TableSchema) throws -> PulledActions.Row? {
+    let names = table.keys.map(\.local) + table.columns.map(\.local)
+    let list = names.map { "t.\(quoted($0))" }.joined(separator: ", ")
+    return try connection.first(
+      "SELECT \(list) FROM \(quoted(table.local)) AS t WHERE \(table.has(record: "?1", in: "t"))",
+      record
+    ) { row in
+      names.enumerated().map { Column($1, row.value(Int32($0))) }
+    }
+  }
+}
