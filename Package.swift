@@ -393,7 +393,7 @@ let package = Package(
       needs: [
         "FerrySyncServer", "FerryStoreContracts", "FerryMissionServer", "FerryPostgres",
         "FerryCryptography", "FerryTestSupport", "FerryDaemon", "FerryHTTPServer", "FerryProtocol",
-        "FerrySQLite", "FerryExecutors",
+        "FerrySQLite", "FerryExecutors", "FerrySimulatedDisk",
       ], resources: [.copy("Resources")]),
     tests(
       "ConformanceTests",

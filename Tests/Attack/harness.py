@@ -407,6 +407,20 @@ class Writer:
             self.tail = operations[-1]["id"]
         return status, content
 
+    def offer_until(self, operations, deadline):
+        """Sends a packet, and again after each 503 and its Retry-After. Returns the statuses."""
+        statuses, packet = [], self.packet(operations)
+        while True:
+            status, headers, _ = self.client.answer(
+                "POST", f"/v1/spaces/{self.space}/packets", packet)
+            statuses.append(status)
+            if status != 503 or "Retry-After" not in headers or time.monotonic() > deadline:
+                break
+            time.sleep(int(headers["Retry-After"]))
+        if statuses[-1] in (200, 202):
+            self.tail = operations[-1]["id"]
+        return statuses
+
     def push(self, operations):
         status, content = self.offer(operations)
         if status != 200:

@@ -13,6 +13,8 @@ extension SQLiteStoreFile {
     _ packets: [IncomingPacket], into space: Int64, now: Int64, _ matches: BatchMatches,
     room: IngestRoom
   ) throws -> IngestAttempt {
+    writing.beginSlices()
+    defer { writing.endSlices() }
     for _ in 0..<Self.attemptsMax {
       try settle(space)
       do {
@@ -63,14 +65,39 @@ extension SQLiteStoreFile {
 
   /// Makes a connection that writes slices: it leaves the copying of pages to ``checkpoint()``, and
   /// has memory for the pages of one slice.
+  ///
+  /// A slice is not synced when it is committed. A loss of power then removes the end of the log, and
+  /// no row of it was seen: the transaction that moves the head syncs all of the log before it.
   func prepareForSlices() throws {
-    try connection.execute("PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384")
+    try connection.execute(
+      "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-16384; PRAGMA synchronous=NORMAL")
+    leavesSyncing = true
   }
+
+  /// Runs a transaction that is on the disk when it ends, with all before it.
+  fileprivate func synced(_ body: () throws -> Void) throws {
+    guard leavesSyncing else { return try body() }
+    try connection.execute("PRAGMA synchronous=FULL")
+    // If this fails, later slices are synced, too.
+    defer { try? connection.execute("PRAGMA synchronous=NORMAL") }
+    try body()
+  }
+
+  /// Pages of the log after which it begins from its start.
+  private static let logMax: Int64 = 8_192
 
   /// Copies the pages of the log into the file, outside of any turn to write: the next packet of
   /// another space need not do so. Pages that a reader still uses remain.
   func checkpoint() throws {
-    _ = try connection.statement("PRAGMA wal_checkpoint(PASSIVE)").first { _ in true }
+    guard try copyLog() > Self.logMax else { return }
+    // Copies the few pages that others have written meanwhile. A log that is copied whole begins from
+    // its start with the next transaction.
+    _ = try exclusively { try copyLog() }
+  }
+
+  /// Returns the pages of the log.
+  private func copyLog() throws -> Int64 {
+    try connection.statement("PRAGMA wal_checkpoint(PASSIVE)").first { $0.int64(1) } ?? 0
   }
 }
 
@@ -102,11 +129,13 @@ struct PreparedIngest {
   func commit() throws -> (before: SequenceNumber, batch: IngestBatch) {
     do {
       try file.exclusively {
-        try file.change(space) {
-          let later = try file.frame(
-            of: packets, in: space, now: basis.now, basis.room, staging: rows.staging)
-          guard basis.isBasis(in: later) else { throw StagedRows.Lost() }
-          try write()
+        try file.synced {
+          try file.change(space) {
+            let later = try file.frame(
+              of: packets, in: space, now: basis.now, basis.room, staging: rows.staging)
+            guard basis.isBasis(in: later) else { throw StagedRows.Lost() }
+            try write()
+          }
         }
       }
     } catch {

@@ -34,8 +34,21 @@ extension SQLiteStoreFile {
     return try writing.withLock {
       isWriting = true
       defer { isWriting = false }
+      leaveLog(to: writing.hasSlices)
       return try body()
     }
+  }
+
+  /// Pages of the log up to which commits leave it to a connection that writes slices. Pages of a
+  /// slice would otherwise be copied by the next small commit of another space.
+  private static let logMax = 32_768
+
+  /// Leaves the copying of the log to a connection that writes slices, or copies it after commits.
+  private func leaveLog(to isSlicing: Bool) {
+    guard isSlicing != leavesLog, !leavesSyncing else { return }
+    // If this fails, the log is copied more often or later.
+    try? connection.execute("PRAGMA wal_autocheckpoint=\(isSlicing ? Self.logMax : 1_000)")
+    leavesLog = isSlicing
   }
 
   /// Returns whether no large packet is being written to a space, and none has steps left.

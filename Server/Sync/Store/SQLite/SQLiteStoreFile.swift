@@ -16,6 +16,10 @@ package final class SQLiteStoreFile {
   let slice: WriteSlice
   /// Whether ``writing`` is this connection's.
   var isWriting = false
+  /// Whether transactions are synced only if they run in `synced`; see ``prepareForSlices()``.
+  var leavesSyncing = false
+  /// Whether another connection copies the log while it writes slices.
+  var leavesLog = false
   /// The space as the transaction under way leaves it.
   var unsettled: SpaceState?
 

@@ -55,9 +55,11 @@ struct TooLargeForSlice: Error {}
 ///
 /// The turns are in the order in which they are asked for: a thread that writes one slice after the
 /// other lets each waiting one in.
-// SAFETY: `condition` guards both numbers.
+// SAFETY: `condition` guards all numbers.
 package final class WriteLock: @unchecked Sendable {
   private let condition = NSCondition()
+  /// Large packets that are being written.
+  private var sliced = 0
   /// The number of the next turn, and of the current one.
   private var (next, current) = (0, 0)
 
@@ -68,6 +70,25 @@ package final class WriteLock: @unchecked Sendable {
     begin()
     defer { end() }
     return try body()
+  }
+
+  /// Whether a large packet is being written.
+  var hasSlices: Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    return sliced > 0
+  }
+
+  /// Notes that a connection begins to write a large packet in slices.
+  func beginSlices() { countSlices(1) }
+
+  /// Notes that it has ended.
+  func endSlices() { countSlices(-1) }
+
+  private func countSlices(_ change: Int) {
+    condition.lock()
+    defer { condition.unlock() }
+    sliced += change
   }
 
   /// Turns that wait.
