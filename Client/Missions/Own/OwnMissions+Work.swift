@@ -132,17 +132,23 @@ extension OwnMissions {
   /// Lets the manager put a composed mission in use.
   private func activate(_ number: Int64) async throws(MissionError) {
     guard let draft = known[number] else { return }
-    try await manager.download([draft.id])
-    let status = try await manager.waitUntilIdle([draft.id]).first
-    guard let status, status.state == .done, status.activeVersion == number else {
-      throw status?.reason ?? MissionError(.cancelled, "it was stopped")
+    var former: Int64?
+    while true {
+      try await manager.download([draft.id])
+      let status = try await manager.waitUntilIdle([draft.id]).first
+      if let status, status.state == .done, status.activeVersion == number { break }
+      // A replaced version was cancelled too late, and came into use first: each does so once.
+      guard let status, status.state == .done, let active = status.activeVersion,
+        active < number, active != former, !Task.isCancelled
+      else { throw status?.reason ?? MissionError(.cancelled, "it was stopped") }
+      former = active
     }
     try await drafts.set(.done, nil, of: number)
     known[number]?.step = .done
     known[number]?.reason = nil
-    let former = known.values.filter { $0.id == draft.id && $0.number < number && !$0.isOpen }
-    for other in former { known[other.number] = nil }
-    try? await drafts.remove(former.map(\.number))
+    let ended = known.values.filter { $0.id == draft.id && $0.number < number && !$0.isOpen }
+    for other in ended { known[other.number] = nil }
+    try? await drafts.remove(ended.map(\.number))
     await removeDownloads(draft)
     tellComplete(draft)
     note(number)
