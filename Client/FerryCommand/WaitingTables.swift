@@ -65,8 +65,11 @@ struct WaitingTables: Equatable {
       let table = Self.list([clash.table])
       let name = clash.column.map { "column \(Self.list([$0])) of \(table)" } ?? "table \(table)"
       return "  next: SQLite takes \(name) of the space for \(Self.list([clash.local])), which the "
-        + "space has as well: let all devices use one spelling, and write the values of "
-        + "`ferry to-apply` again"
+        + "space has as well: let all devices use one spelling"
+        + (clash.column == nil
+          ? ", and write the values of `ferry to-apply` again"
+          : ". To use that one here, copy the column, drop it, and add it in the other spelling: "
+            + "Documentation/migrations.md shows the statements")
     } rest: {
       "  next: \($0.counted("more name")) of the space \($0 == 1 ? "differs" : "differ") in case alone"
     }

@@ -90,6 +90,21 @@ struct ValueTests {
       #expect(!finished.error.contains("ADD COLUMN"))
       #expect(try await device.ferry("to-apply").output.contains(waiting))
     }
+    // The device with v changes to V, as the documentation shows: it has all values, and sends its own.
+    _ = try await one.ferry(
+      "sql",
+      """
+      CREATE TABLE former AS SELECT id, v FROM t;
+      ALTER TABLE t DROP COLUMN v;
+      ALTER TABLE t ADD COLUMN V;
+      UPDATE t SET V = (SELECT v FROM former WHERE former.id = t.id) WHERE V IS NULL;
+      DROP TABLE former
+      """)
+    #expect(try await one.ferry("sync").output.contains("pushed"))
+    let rows = try await one.ferry("sql", "SELECT id, V FROM t ORDER BY id", "--json").output
+    #expect(rows == "{\"id\":\"one\",\"V\":1}\n{\"id\":\"two\",\"V\":2}\n")
+    _ = try await two.ferry("sync", exits: 4)
+    #expect(try await two.value("SELECT V FROM t WHERE id = 'one'") == 1)
   }
 
   @Test("a record identifier of any text is the same record everywhere")

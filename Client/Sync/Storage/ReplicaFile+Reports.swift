@@ -77,8 +77,8 @@ extension ReplicaFile {
     guard let schema = try? schema(of: table) else { return nil }
     guard schema.name == table else {
       return
-        "its table is \(table), but SQLite uses the existing table \(schema.name) for this name. "
-        + "Rename the table here to sync with it"
+        "its table is \(table), but SQLite uses the existing table \(schema.name) for this name, and "
+        + "the space has both. Write its rows to one of them"
     }
     for column in change.state.columns {
       let others = schema.keys.map(\.local) + schema.columns.map(\.name)
@@ -86,8 +86,8 @@ extension ReplicaFile {
         other != column.name
       else { continue }
       return
-        "SQLite uses the existing column \(other) for its column \(column.name). Rename the column "
-        + "here, or drop it in the app that writes the other spelling"
+        "SQLite uses the existing column \(other) for its column \(column.name), and the space has "
+        + "both. To have its values here, replace the column: drop \(other), and add \(column.name)"
     }
     return nil
   }
