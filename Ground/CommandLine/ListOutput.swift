@@ -8,6 +8,8 @@ package struct ListOutput {
   private let member: String
   private let titles: [String]
   private let isJSON: Bool
+  /// The text in place of a table without rows.
+  private let none: String?
   private let output: TextOutput
   private let width: Int?
   private var count = 0
@@ -17,10 +19,12 @@ package struct ListOutput {
   /// - Parameters:
   ///   - member: the name of the array.
   ///   - titles: the columns of the table.
+  ///   - none: the text in place of a table without rows; by default its titles.
   package init(
-    _ member: String, _ titles: [String], isJSON: Bool, to output: TextOutput = .standardOutput,
-    width: Int? = Terminal.current().tableWidth
+    _ member: String, _ titles: [String], isJSON: Bool, none: String? = nil,
+    to output: TextOutput = .standardOutput, width: Int? = Terminal.current().tableWidth
   ) {
+    self.none = none
     self.member = member
     self.titles = titles
     self.isJSON = isJSON
@@ -40,12 +44,12 @@ package struct ListOutput {
     count += rows.count
   }
 
-  /// Ends the list; one without rows has its titles.
+  /// Ends the list.
   package mutating func finish() throws {
     if isJSON {
       try output.write((count == 0 ? opening : "") + "]}\n")
     } else if count == 0 {
-      try output.lines(table([]))
+      try output.lines(none.map { [$0] } ?? table([]))
     }
   }
 

@@ -25,6 +25,9 @@ public struct Limits: Sendable, Equatable {
   public var recordColumns = 2_000
   /// Tables of a space, beside those that its schema names.
   public var tables = 1_000
+  /// Columns of a table, beside those that the space's schema names: as many as SQLite's default
+  /// limit lets a table of a device have.
+  public var tableColumns = 2_000
   /// Bytes of a table's or column's name.
   public var nameBytes = 128
   /// Bytes of a record's identifier.

@@ -253,6 +253,41 @@ def many_tables(run):
 
 
 @attack
+def many_columns(run):
+    """A writer that gives a table 100,000 columns is refused, and the members' work in the table goes on."""
+    server = run.server("embedded")
+    server.space("team")
+    member = run.device("member").init(server, "team")
+    member.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
+    member.ferry("track", "notes")
+    member.sql("INSERT INTO notes VALUES('a', 'b')")
+    member.ferry("sync")
+    evil = Writer(server.client(), "team", run.rng)
+    made = 0
+    for number in range(1000):
+        columns = {f"{number * 100 + i:06}" + "c" * 100: 1 for i in range(100)}
+        status, content = evil.offer([evil.operation("notes", f"r{number}", columns)])
+        if status != 200:
+            run.check(b"too_many_columns" in content, f"the refusal says why: {content[:200]!r}")
+            break
+        made += len(columns)
+    run.figure("columns made", made)
+    run.check(made <= 2_000, f"{made} columns were made")
+    # Known columns go on, and so does the writer's own honest work.
+    member.sql("UPDATE notes SET body = 'c'")
+    shown = member.ferry("sync", expect=(0, 4))
+    run.figure("output of sync", len(shown.stdout) + len(shown.stderr), "bytes")
+    run.check(len(shown.stdout) + len(shown.stderr) < 64 << 10, "sync prints less than 64 KiB")
+    run.check(member.sql("SELECT id FROM notes WHERE body = 'c'"), "the edit stays")
+    Writer(server.client(), "team", run.rng).insert("notes", "d", body="e")
+    checked = member.ferry("verify", expect=None)
+    run.check(checked.returncode in (0, 4), f"verify ends with {checked.returncode}: "
+                                            f"{checked.stderr[:200]}")
+    run.check(len(checked.stdout) + len(checked.stderr) < 64 << 10, "verify prints less than 64 KiB")
+    run.alive(server)
+
+
+@attack
 def many_streams(run):
     """Event streams of one principal never take the connections of requests, probes or other principals' streams."""
     server = run.server("embedded", "--connections", "300", "--quota-streams", "50")

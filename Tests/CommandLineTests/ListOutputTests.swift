@@ -33,6 +33,15 @@ struct ListOutputTests {
     #expect(pieces == pages.count { $0 > 0 } + 1)
   }
 
+  @Test("a list without rows can say so", arguments: [false, true])
+  func none(isJSON: Bool) throws {
+    let text = Mutex("")
+    let output = TextOutput { piece in text.withLock { $0 += piece } }
+    var list = ListOutput("rows", ["NAME"], isJSON: isJSON, none: "there are none", to: output)
+    try list.finish()
+    #expect(text.withLock { $0 } == (isJSON ? "{\"rows\":[]}\n" : "there are none\n"))
+  }
+
   @Test("a table has its titles once", arguments: [[], [0], [3], [1, 2], [2, 0, 1]])
   func table(pages: [Int]) throws {
     let (text, _) = try printed(pages, isJSON: false)

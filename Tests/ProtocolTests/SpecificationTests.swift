@@ -55,6 +55,7 @@ struct SpecificationTests {
         + "\(limits.operationBytes >> 20) MiB", "| \(Self.grouped(limits.columns)) |",
       "\(limits.nameBytes) / \(limits.recordBytes)", "| \(limits.depth) |",
       "`too_many_tables`) | \(Self.grouped(limits.tables)) |",
+      "`too_many_columns`) | \(Self.grouped(limits.tableColumns)) |",
       "\(limits.recordStateBytes >> 20) MiB / \(Self.grouped(limits.recordColumns))",
       "\(limits.packetStateBytes >> 20) MiB |",
       "they have \((limits.noticeBytes + (1 << 20) - 1) >> 20) MiB at most",

@@ -55,9 +55,10 @@ struct WrittenFormTests {
       """
     #expect(String(decoding: record.encoded(), as: UTF8.self) == text)
     #expect(
-      String(decoding: MissionRecord.encodedList([record, record]), as: UTF8.self)
-        == "{\"missions\":[\(text),\(text)]}")
-    #expect(MissionRecord.encodedList([]) == Array("{\"missions\":[]}".utf8))
+      String(decoding: MissionRecord.encodedList([record, record], next: record.id), as: UTF8.self)
+        == "{\"missions\":[\(text),\(text)],\"next\":\"lesson-1\"}")
+    let none = MissionRecord.encodedList([], next: nil)
+    #expect(none == Array("{\"missions\":[],\"next\":null}".utf8))
   }
 
   @Test("a batch in a history")

@@ -45,6 +45,31 @@ extension StoreContract {
         try require(listed.map(\.id.value), is: names, "the list")
       }
     },
+    StoreContract("missions and versions of bundles are listed in parts") { under in
+      try await under.withSpace { space in
+        let (store, id) = (space.store, space.space.id)
+        let names = [
+          "alpha", "bundle.", "bundle.a-b.1", "bundle.a.10", "bundle.a.9", "bundle.none", "zeta",
+          "0199c82c-0000-7000-8000-0000000000a1",
+        ]
+        for name in names.reversed() {
+          // A withdrawn version was retracted from the list, and is in no part.
+          try await space.publish(name, 1, blobs: [1])
+          try await space.publish("gone-\(name)", 1, blobs: [1])
+          _ = try await space.retract("gone-\(name)")
+        }
+        for limit in 1...names.count + 1 {
+          var (found, place) = ([String](), MissionID?.none)
+          repeat {
+            let page = try await store.missions(in: id, after: place, limit: limit)
+            try require(page.records.count <= limit, "a part is too long")
+            found += page.records.map(\.id.value)
+            place = page.next
+          } while place != nil
+          try require(found, is: names, "parts of \(limit)")
+        }
+      }
+    },
     StoreContract("a mission's next version is its last one plus one, even after a retraction") {
       under in
       try await under.withSpace { space in

@@ -21,7 +21,8 @@ package struct StoreContract: Sendable, CustomStringConvertible {
     + administration + access
     + notices + recordFetches + refusals + schemas + schemaFits + uniqueKeys
     + batches + retention + prunedHistories + digests + historyHashes + timelines + knownHistories
-    + missions + bundles + ownership + sizes + slices + tables + quotas + deviceAges + names
+    + missions + bundles + ownership + sizes + slices + tables + columns + quotas + deviceAges
+    + names
     + deviceNames
     + inspection
 

@@ -234,7 +234,7 @@ struct CitusTests {
     let migrate = ["migrate", "--distribute", "--database", schema.url]
     let done = try await ChildProcess.run(try Executables.ferryd(), migrate)
     #expect(done.status == .exited(0))
-    #expect(done.error.contains("25 tables distributed; the store is on "))
+    #expect(done.error.contains("26 tables distributed; the store is on "))
     let server = try ChildProcess(
       try Executables.ferryd(),
       ["serve", "--listen", "127.0.0.1:0", "--database", schema.url])

@@ -39,7 +39,7 @@ struct ServiceBundleTests {
     #expect(record.bundle?.share.hundredths == 1_000 && record.bundleID?.name.value == "board")
     #expect(await publish("1.1", fixture).status == 200)
     let listed = await fixture.send("GET", "\(Self.spaces)/bundles")
-    let entries = try BundleEntry.list(decoding: listed.bytes)
+    let entries = try BundleEntry.list(decoding: listed.bytes).entries
     #expect(entries.map(\.id.version.description) == ["1.0", "1.1"])
     #expect(entries.map(\.listing.share.hundredths) == [1_000, 10_000])
     let promoted = await change(#"{"version":"1.0","rollout":5000}"#, fixture)
@@ -55,6 +55,45 @@ struct ServiceBundleTests {
     #expect(pulled.text.contains("withdrawnAt") && pulled.text.contains("rollout"))
     let document = try #require(try fixture.blobs.content(of: record.manifest, limit: 10_000))
     #expect(try MissionManifest(decoding: document).bundle?.id == record.bundleID)
+  }
+
+  @Test("missions and versions have pages, and no mission counts among the versions")
+  func pages() async throws {
+    let fixture = try await MissionFixture()
+    for version in ["1.9", "1.10", "2"] {
+      #expect(await publish(version, fixture).status == 200)
+      #expect(await publish(version, name: "a-b", fixture).status == 200)
+    }
+    await fixture.upload(page)
+    await fixture.publish([page])
+    func list(_ query: [String: String]) async throws -> ([BundleEntry], MissionID?) {
+      let answer = await fixture.send("GET", "\(Self.spaces)/bundles", query: query)
+      return try BundleEntry.list(decoding: answer.bytes)
+    }
+    let whole = try await list([:]).0.map(\.id)
+    #expect(whole == whole.sorted() && whole.count == 6)
+    for limit in 1...7 {
+      var (found, place) = ([BundleID](), MissionID?.none)
+      repeat {
+        let after = place.map { ["after": $0.value] } ?? [:]
+        let page = try await list(["limit": "\(limit)"].merging(after) { one, _ in one })
+        found += page.0.map(\.id)
+        place = page.1
+      } while place != nil
+      #expect(found.sorted() == whole && Set(found).count == 6, "\(limit)")
+    }
+    let shown = await fixture.send("GET", "\(Self.spaces)/bundles/board")
+    let versions = try BundleOverview(decoding: shown.bytes).versions
+    #expect(versions.map(\.entry.id.version.description) == ["2", "1.10", "1.9"])
+    let first = await fixture.send("GET", "\(Self.spaces)/missions", query: ["limit": "6"])
+    let (records, next) = try MissionRecord.list(decoding: first.bytes)
+    #expect(records.count == 6 && next?.value == "bundle.board.2")
+    for query in [["limit": "0"], ["limit": "1001"], ["after": "-"], ["after": ""]] {
+      for list in ["missions", "bundles"] {
+        let answer = await fixture.send("GET", "\(Self.spaces)/\(list)", query: query)
+        #expect(answer.problem?.code == .malformedMessage, "\(query)")
+      }
+    }
   }
 
   @Test("a published version never gets other content, and a withdrawn one does not return")

@@ -6,10 +6,12 @@ import FerryProtocol
 extension ServiceStoreDouble {
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission? { nil }
 
-  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+  func missions(
+    in space: Int64, after mission: MissionID?, limit: Int
+  ) async throws(StoreError) -> MissionPage {
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
-      return []
+      return MissionPage()
     }
   }
 

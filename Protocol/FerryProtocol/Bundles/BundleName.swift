@@ -94,6 +94,14 @@ public struct BundleID: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.mission = mission
   }
 
+  /// Returns the text with which the missions of a bundle begin, or those of all bundles.
+  package static func missions(of bundle: BundleName?) -> MissionID {
+    guard let prefix = MissionID(bundle.map { "\(Self.prefix)\($0)." } ?? Self.prefix) else {
+      preconditionFailure("a bundle's name is always a mission's name")
+    }
+    return prefix
+  }
+
   /// Reads the name of a mission; `nil` if it is not that of a bundle.
   public init?(mission: MissionID) {
     guard let rest = mission.value.rest(after: Self.prefix), let dot = rest.first("."),

@@ -187,26 +187,32 @@ extension BundleEntry {
   }
 
   /// Returns a list as `GET …/bundles` answers it.
-  package static func encodedList(_ entries: [BundleEntry]) -> [UInt8] {
+  ///
+  /// - Parameter next: The place at which the list continues; `nil` at its end.
+  package static func encodedList(_ entries: [BundleEntry], next: MissionID?) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + entries.count * 512)
     json.object { json in
       json.key("bundles")
       json.array(of: entries) { json, entry in json.object { entry.members(to: &$0) } }
+      json.member("next", next?.value)
     }
     return json.finish()
   }
 
   /// Reads such a list.
-  package static func list(decoding bytes: [UInt8]) throws(MalformedMessage) -> [BundleEntry] {
+  package static func list(
+    decoding bytes: [UInt8]
+  ) throws(MalformedMessage) -> (entries: [BundleEntry], next: MissionID?) {
     try decode(bytes, depth: 5) { (reader) throws(MalformedMessage) in
-      var entries: [BundleEntry] = []
+      var (entries, next) = ([BundleEntry](), MissionID?.none)
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
         case "bundles": entries = try reader.bundleVersionReports().map(\.entry)
+        case "next": next = try reader.nextMission()
         default: try reader.skip()
         }
       }
-      return entries
+      return (entries, next)
     }
   }
 }

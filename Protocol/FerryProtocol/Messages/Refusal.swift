@@ -23,11 +23,13 @@ public struct RefusalCode: RawRepresentable, Hashable, Sendable, CustomStringCon
   public static let batchTooExpensive = RefusalCode(rawValue: "batch_too_expensive")
   /// The space has as many tables as it may have.
   public static let tooManyTables = RefusalCode(rawValue: "too_many_tables")
+  /// The table has as many columns as it may have.
+  public static let tooManyColumns = RefusalCode(rawValue: "too_many_columns")
 
   /// The codes of this version, in the order of SPEC.md §12.
   public static let known: [RefusalCode] = [
     .reservedTable, .forbiddenTable, .schemaViolation, .uniqueTaken, .invalidPredicate,
-    .recordTooLarge, .batchTooExpensive, .tooManyTables,
+    .recordTooLarge, .batchTooExpensive, .tooManyTables, .tooManyColumns,
   ]
 
   public var description: String { rawValue }

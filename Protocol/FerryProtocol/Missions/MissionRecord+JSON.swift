@@ -15,30 +15,47 @@ extension MissionRecord {
   }
 
   /// Returns a list as `GET …/missions` answers it.
-  package static func encodedList(_ records: [MissionRecord]) -> [UInt8] {
+  ///
+  /// - Parameter next: The place at which the list continues; `nil` at its end.
+  package static func encodedList(_ records: [MissionRecord], next: MissionID?) -> [UInt8] {
     var json = JSONWriter(capacity: 64 + records.count * 512)
     json.object { json in
       json.key("missions")
       json.array(of: records) { json, record in json.missionRecord(record) }
+      json.member("next", next?.value)
     }
     return json.finish()
   }
 
   /// Reads such a list.
-  package static func list(decoding bytes: [UInt8]) throws(MalformedMessage) -> [MissionRecord] {
+  package static func list(
+    decoding bytes: [UInt8]
+  ) throws(MalformedMessage) -> (records: [MissionRecord], next: MissionID?) {
     try decode(bytes, depth: 5) { (reader) throws(MalformedMessage) in
-      var records: [MissionRecord] = []
+      var (records, next) = ([MissionRecord](), MissionID?.none)
       try reader.object { (key, reader) throws(MalformedMessage) in
         switch key {
         case "missions":
           try reader.array { (reader) throws(MalformedMessage) in
             records.append(try reader.missionRecord())
           }
+        case "next": next = try reader.nextMission()
         default: try reader.skip()
         }
       }
-      return records
+      return (records, next)
     }
+  }
+}
+
+extension JSONReader {
+  /// Reads the place at which a list continues, a mission; null at its end.
+  mutating func nextMission() throws(MalformedMessage) -> MissionID? {
+    if try null() { return nil }
+    guard let mission = MissionID(try string()) else {
+      throw malformed("next is no mission's name")
+    }
+    return mission
   }
 }
 

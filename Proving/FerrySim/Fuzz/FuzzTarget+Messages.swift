@@ -85,9 +85,16 @@ extension FuzzTarget {
 
   private static let bundles = codec("bundles", ["bundles/list.json"]) {
     bytes throws(MalformedMessage) in
-    try BundleEntry.list(decoding: bytes)
+    let (entries, next) = try BundleEntry.list(decoding: bytes)
+    return BundleList(entries: entries, next: next)
   } encode: {
-    BundleEntry.encodedList($0)
+    BundleEntry.encodedList($0.entries, next: $0.next)
+  }
+
+  /// A part of a list of bundles.
+  private struct BundleList: Equatable {
+    let entries: [BundleEntry]
+    let next: MissionID?
   }
 
   private static let patch = codec(

@@ -238,8 +238,12 @@ extension StandStillStore {
     try await still { store async throws(StoreError) in try await store.mission(id, in: space) }
   }
 
-  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
-    try await still { store async throws(StoreError) in try await store.missions(in: space) }
+  func missions(
+    in space: Int64, after mission: MissionID?, limit: Int
+  ) async throws(StoreError) -> MissionPage {
+    try await still { store async throws(StoreError) in
+      try await store.missions(in: space, after: mission, limit: limit)
+    }
   }
 
   func publishMission(

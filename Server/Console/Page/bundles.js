@@ -21,8 +21,14 @@ export async function bundles(space) {
 
 /** The bundles by name, some at a time: each needs a request. */
 async function list(space) {
-  const known = (await get(spacePath(space, "bundles"))).bundles;
-  const names = [...new Set(known.map((one) => one.bundle))];
+  const known = new Set();
+  let after;
+  do {
+    const page = await get(spacePath(space, "bundles"), { after });
+    for (const one of page.bundles) known.add(one.bundle);
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  const names = [...known];
   if (names.length === 0) {
     return el("div", { class: "card" }, el("p", { class: "soft" }, "No bundle is published."));
   }

@@ -23,7 +23,10 @@ export async function missions(space) {
         await load();
       }) },
     ],
-    load: async () => ({ rows: (await get(spacePath(space, "missions"))).missions, next: null }),
+    load: async (after) => {
+      const page = await get(spacePath(space, "missions"), { after, limit: 100 });
+      return { rows: page.missions, next: page.next };
+    },
   }));
   await load();
   return el("div", {}, area, form(space, load));

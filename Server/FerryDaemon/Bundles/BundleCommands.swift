@@ -29,17 +29,14 @@ enum BundleCommands {
     options: [MissionCommands.spaceOption], flags: [JSONOption.flag]
   ) { arguments in
     try await MissionTargets.with(arguments) { target in
-      let entries = try await target.bundles()
-      if arguments.flag("json") {
-        let answer = JSONText.object([("bundles", .array(entries.map(\.json)))])
-        return try TextOutput.standardOutput.line(answer.text)
+      var list = ListOutput(
+        "bundles", BundleReportTable.titles, isJSON: arguments.flag("json"),
+        none: "no bundle is published in space \(target.name): `ferryd bundle publish DIR --space "
+          + "\(target.name)` publishes a folder")
+      try await target.forEachBundlePage { entries in
+        try list.add(entries.map { ($0.cells, $0.json) })
       }
-      guard !entries.isEmpty else {
-        return try TextOutput.standardOutput.line(
-          "no bundle is published in space \(target.name): `ferryd bundle publish DIR --space "
-            + "\(target.name)` publishes a folder")
-      }
-      try BundleReportTable.print(entries)
+      try list.finish()
     }
     return .done
   }

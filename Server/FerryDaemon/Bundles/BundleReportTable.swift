@@ -4,20 +4,10 @@ import FerrySyncServer
 
 /// The output of the bundle commands.
 enum BundleReportTable {
-  static func print(_ entries: [BundleEntry]) throws {
-    var table = TextTable([
-      "BUNDLE", "VERSION", "OFFERED", "SHELL", "FILES", "SIZE", "PUBLISHED", "TITLE",
-    ])
-    for entry in entries {
-      table.append([
-        entry.id.name.value, entry.id.version.description, entry.state,
-        entry.listing.minShell?.description ?? "", String(entry.files),
-        ByteSize(bytes: Int(entry.size)).text,
-        RFC3339.text(milliseconds: entry.publishedAt), entry.title,
-      ])
-    }
-    try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
-  }
+  /// The columns of the list of versions.
+  static let titles = [
+    "BUNDLE", "VERSION", "OFFERED", "SHELL", "FILES", "SIZE", "PUBLISHED", "TITLE",
+  ]
 
   static func print(_ overview: BundleOverview) throws {
     let output = TextOutput.standardOutput
@@ -42,6 +32,15 @@ enum BundleReportTable {
 }
 
 extension BundleEntry {
+  /// The version as a row of the list.
+  var cells: [String] {
+    [
+      id.name.value, id.version.description, state, listing.minShell?.description ?? "",
+      String(files), ByteSize(bytes: Int(size)).text, RFC3339.text(milliseconds: publishedAt),
+      title,
+    ]
+  }
+
   /// The devices that take it, or that it is withdrawn.
   fileprivate var state: String {
     listing.isWithdrawn ? "withdrawn" : listing.share.description

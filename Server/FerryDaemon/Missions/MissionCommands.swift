@@ -39,26 +39,25 @@ enum MissionCommands {
     flags: [JSONOption.flag]
   ) { arguments in
     try await MissionTargets.with(arguments) { target in
-      let records = try await target.list()
-      if arguments.flag("json") {
-        let answer = JSONText.object([("missions", .array(records.map(\.json)))])
-        return try TextOutput.standardOutput.line(answer.text)
-      }
-      guard !records.isEmpty else {
-        return try TextOutput.standardOutput.line(
+      var list = ListOutput(
+        "missions", ["MISSION", "VERSION", "ITEMS", "SIZE", "PRIORITY", "PUBLISHED", "TITLE"],
+        isJSON: arguments.flag("json"),
+        none:
           "no mission is published in space \(target.name): `ferryd mission publish DIR --space "
-            + "\(target.name)` publishes a folder")
+          + "\(target.name)` publishes a folder")
+      try await target.forEachPage { records in
+        try list.add(
+          records.map { record in
+            (
+              [
+                record.id.value, String(record.version), String(record.items), record.sizeText,
+                String(record.priority), RFC3339.text(milliseconds: record.publishedAt),
+                record.title,
+              ], record.json
+            )
+          })
       }
-      var table = TextTable([
-        "MISSION", "VERSION", "ITEMS", "SIZE", "PRIORITY", "PUBLISHED", "TITLE",
-      ])
-      for record in records {
-        table.append([
-          record.id.value, String(record.version), String(record.items), record.sizeText,
-          String(record.priority), RFC3339.text(milliseconds: record.publishedAt), record.title,
-        ])
-      }
-      try TextOutput.standardOutput.lines(table.lines(width: Terminal.current().tableWidth))
+      try list.finish()
     }
     return .done
   }

@@ -10,7 +10,8 @@ protocol MissionTarget: Sendable {
   /// The space's name.
   var name: SpaceName { get }
 
-  func list() async throws -> [MissionRecord]
+  /// Returns a page of the missions, and the place at which the list continues.
+  func list(after place: MissionID?) async throws -> MissionPage
 
   /// Returns the catalogue's record and the manifest's document.
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8])
@@ -35,8 +36,9 @@ protocol MissionTarget: Sendable {
 
   func retract(_ id: MissionID) async throws
 
-  /// Returns the published versions of all bundles.
-  func bundles() async throws -> [BundleEntry]
+  /// Returns a page of the published versions of all bundles, and the place at which the list
+  /// continues.
+  func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?)
 
   /// Returns a bundle with the reports about its versions.
   func bundle(_ name: BundleName) async throws -> BundleOverview
@@ -45,6 +47,40 @@ protocol MissionTarget: Sendable {
 }
 
 extension MissionTarget {
+  /// Passes all missions to `body`, a page at a time.
+  func forEachPage(_ body: ([MissionRecord]) throws -> Void) async throws {
+    var place: MissionID?
+    repeat {
+      let page = try await list(after: place)
+      try body(page.records)
+      place = page.next
+    } while place != nil
+  }
+
+  /// Passes the published versions of all bundles to `body`, a page at a time.
+  func forEachBundlePage(_ body: ([BundleEntry]) throws -> Void) async throws {
+    var place: MissionID?
+    repeat {
+      let (page, next) = try await bundles(after: place)
+      try body(page)
+      place = next
+    } while place != nil
+  }
+
+  /// Returns all missions.
+  func list() async throws -> [MissionRecord] {
+    var found: [MissionRecord] = []
+    try await forEachPage { found += $0 }
+    return found
+  }
+
+  /// Returns the published versions of all bundles, by bundle and version.
+  func bundles() async throws -> [BundleEntry] {
+    var found: [BundleEntry] = []
+    try await forEachBundlePage { found += $0 }
+    return found.sorted { $0.id < $1.id }
+  }
+
   /// Publishes an ordinary mission.
   func publish(
     _ manifest: MissionManifest, _ files: [BlobSource], isNewKey: Bool, bar: ProgressBar
@@ -114,7 +150,9 @@ struct LocalMissions: MissionTarget {
     }
   }
 
-  func list() async throws -> [MissionRecord] { try await store.missions(in: space.id) }
+  func list(after place: MissionID?) async throws -> MissionPage {
+    try await store.missions(in: space.id, after: place, limit: MissionPage.countMax)
+  }
 
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8]) {
     guard let record = try await store.mission(id, in: space.id)?.record else {
@@ -191,7 +229,9 @@ extension LocalMissions {
   /// Failures that are shown of each version.
   private static let failuresShown = 20
 
-  func bundles() async throws -> [BundleEntry] { try await store.bundleEntries(in: space.id) }
+  func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?) {
+    try await store.bundleEntries(in: space.id, after: place, limit: MissionPage.countMax)
+  }
 
   func bundle(_ name: BundleName) async throws -> BundleOverview {
     let found = try await store.bundleOverview(

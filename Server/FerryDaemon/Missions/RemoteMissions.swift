@@ -4,6 +4,7 @@ import FerryMissionServer
 import FerryNetworking
 import FerryPlatform
 import FerryProtocol
+import FerrySyncServer
 
 /// Missions of a server elsewhere, through its HTTP interface.
 struct RemoteMissions: MissionTarget {
@@ -38,11 +39,16 @@ struct RemoteMissions: MissionTarget {
     client = NetworkClient(configuration)
   }
 
-  func list() async throws -> [MissionRecord] {
-    let answer = try await send(.get, "spaces/\(space)/missions")
-    return try read { () throws(MalformedMessage) in
+  func list(after place: MissionID?) async throws -> MissionPage {
+    let answer = try await send(.get, "spaces/\(space)/missions", query: Self.query(place))
+    let (records, next) = try read { () throws(MalformedMessage) in
       try MissionRecord.list(decoding: answer.body)
     }
+    return MissionPage(records: records, next: next)
+  }
+
+  private static func query(_ place: MissionID?) -> [QueryItem] {
+    place.map { [QueryItem("after", $0.value)] } ?? []
   }
 
   func show(_ id: MissionID) async throws -> (MissionRecord, [UInt8]) {
@@ -64,11 +70,12 @@ struct RemoteMissions: MissionTarget {
     _ = try await send(.delete, "spaces/\(space)/missions/\(id)")
   }
 
-  func bundles() async throws -> [BundleEntry] {
-    let answer = try await send(.get, "spaces/\(space)/bundles")
-    return try read { () throws(MalformedMessage) in
+  func bundles(after place: MissionID?) async throws -> ([BundleEntry], next: MissionID?) {
+    let answer = try await send(.get, "spaces/\(space)/bundles", query: Self.query(place))
+    let (entries, next) = try read { () throws(MalformedMessage) in
       try BundleEntry.list(decoding: answer.body)
     }
+    return (entries, next)
   }
 
   func bundle(_ name: BundleName) async throws -> BundleOverview {

@@ -6,17 +6,16 @@ extension SyncService {
   /// Failures that an answer names of each version.
   private static let failuresShown = 20
 
-  func bundles(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+  func bundles(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let (place, limit) = try Self.missionPlace(context.request.query)
     let space = try await find(name)
-    return .json(BundleEntry.encodedList(try await entries(in: space)))
-  }
-
-  /// Returns the published versions, by bundle and version.
-  private func entries(in space: SpaceSummary) async throws(Problem) -> [BundleEntry] {
     let store = parts.store
-    return try await ask { () async throws(StoreError) in
-      try await store.bundleEntries(in: space.id)
+    let (entries, next) = try await ask { () async throws(StoreError) in
+      try await store.bundleEntries(in: space.id, after: place, limit: limit)
     }
+    return .json(BundleEntry.encodedList(entries, next: next))
   }
 
   func bundle(_ context: RequestContext, _ name: SpaceName) async throws(Problem) -> HTTPResponse {
@@ -88,9 +87,38 @@ extension SyncService {
 }
 
 extension SyncStore {
-  /// Returns the published versions of all bundles, by bundle and version.
-  package func bundleEntries(in space: Int64) async throws(StoreError) -> [BundleEntry] {
-    try await missions(in: space).compactMap { BundleEntry($0) }.sorted { $0.id < $1.id }
+  /// Returns published versions in the order of their missions' names, those of a page by bundle and
+  /// version.
+  ///
+  /// - Parameters:
+  ///   - mission: The place of the list after which the page begins; `nil` for its start.
+  ///   - bundle: The only bundle to list; `nil` for all of them.
+  /// - Returns: The versions, and the place at which the list continues; `nil` at its end.
+  package func bundleEntries(
+    in space: Int64, after mission: MissionID?, of bundle: BundleName? = nil, limit: Int
+  ) async throws(StoreError) -> ([BundleEntry], next: MissionID?) {
+    let prefix = BundleID.missions(of: bundle)
+    let page = try await missions(
+      in: space, after: mission.map { max($0, prefix) } ?? prefix, limit: limit)
+    let entries = page.records.filter { $0.id.value.begins(with: prefix.value) }
+    let isLast = page.records.last.map { !$0.id.value.begins(with: prefix.value) } ?? false
+    return (
+      entries.compactMap { BundleEntry($0) }.sorted { $0.id < $1.id }, isLast ? nil : page.next
+    )
+  }
+
+  /// Returns the published versions of all bundles or of one, by bundle and version.
+  package func bundleEntries(
+    in space: Int64, of bundle: BundleName? = nil
+  ) async throws(StoreError) -> [BundleEntry] {
+    var (entries, place) = ([BundleEntry](), MissionID?.none)
+    repeat {
+      let (page, next) = try await bundleEntries(
+        in: space, after: place, of: bundle, limit: MissionPage.countMax)
+      entries += page
+      place = next
+    } while place != nil
+    return entries.sorted { $0.id < $1.id }
   }
 
   /// Returns a bundle with the reports about its versions; `nil` if no version is published.
@@ -99,7 +127,7 @@ extension SyncStore {
   package func bundleOverview(
     of name: BundleName, in space: Int64, latest: Int
   ) async throws(StoreError) -> BundleOverview? {
-    let entries = try await bundleEntries(in: space).filter { $0.id.name == name }
+    let entries = try await bundleEntries(in: space, of: name)
     guard !entries.isEmpty else { return nil }
     let tallies = try await bundleTallies(of: entries.map(\.id), in: space, latest: latest)
     return BundleOverview(

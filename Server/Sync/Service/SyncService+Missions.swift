@@ -4,13 +4,32 @@ import FerryProtocol
 
 // The requests about a space's missions.
 extension SyncService {
-  func missions(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+  func missions(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
+    let (place, limit) = try Self.missionPlace(context.request.query)
     let space = try await find(name)
     let store = parts.store
-    let records = try await ask { () async throws(StoreError) in
-      try await store.missions(in: space.id)
+    let page = try await ask { () async throws(StoreError) in
+      try await store.missions(in: space.id, after: place, limit: limit)
     }
-    return .json(MissionRecord.encodedList(records))
+    return .json(MissionRecord.encodedList(page.records, next: page.next))
+  }
+
+  /// Reads the place and the length of a part of a list of missions or bundles.
+  static func missionPlace(
+    _ query: [String: String]
+  ) throws(Problem) -> (after: MissionID?, limit: Int) {
+    let most = MissionPage.countMax
+    let limit =
+      if let text = query["limit"] {
+        Int(clamping: try InspectionQuery.number(text, "limit", in: 1...Int64(most)))
+      } else { most }
+    guard let text = query["after"] else { return (nil, limit) }
+    guard let place = MissionID(text) else {
+      throw Problem(.malformedMessage, "after is a list's next place")
+    }
+    return (place, limit)
   }
 
   func mission(

@@ -193,14 +193,14 @@ package final class SyncService: Sendable {
     case .rejections: return try await rejections(context, name)
     case .activity: return try await activity(context, name)
     case .device: return try await nameDevice(&context, name, admission.principal)
-    case .missions: return try await missions(name)
+    case .missions: return try await missions(context, name)
     case .mission:
       switch context.request.method {
       case "PUT": return try await publishMission(context, name)
       case "DELETE": return try await retractMission(context, name)
       default: return try await mission(context, name)
       }
-    case .bundles: return try await bundles(name)
+    case .bundles: return try await bundles(context, name)
     case .bundle:
       return context.request.method == "POST"
         ? try await changeBundle(context, name) : try await bundle(context, name)

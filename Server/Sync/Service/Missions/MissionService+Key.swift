@@ -80,9 +80,8 @@ extension MissionService {
   private func anySigner() async throws(MissionFailure) -> String? {
     try await MissionFailure.asking { () async throws(StoreError) in
       for space in try await self.store.spaces() {
-        if let record = try await self.store.missions(in: space.id).first {
-          return Self.text(record.signer)
-        }
+        let page = try await self.store.missions(in: space.id, after: nil, limit: 1)
+        if let record = page.records.first { return Self.text(record.signer) }
       }
       return nil
     }

@@ -191,7 +191,7 @@ enum AccessQueries {
   static let list = PlainStatement(
     "tokens_list",
     """
-    SELECT \(columns) FROM access_tokens WHERE created_at > $1 OR created_at = $1 AND id > $2
+    SELECT \(columns) FROM access_tokens WHERE (created_at, id) > ($1, $2)
     ORDER BY created_at, id LIMIT $3
     """)
   /// SQLite has no `FOR UPDATE`.

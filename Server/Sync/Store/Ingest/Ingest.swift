@@ -19,6 +19,7 @@ package struct Ingest {
   private let check: OperationCheck
   var claims: ClaimLedger
   private var tables: TableLedger
+  private var columns: ColumnLedger
   var usage: UsageLedger
   /// The refusals of the current run.
   var refusals: [Refusal] = []
@@ -86,6 +87,7 @@ package struct Ingest {
     check = OperationCheck(schema: context.schema)
     claims = ClaimLedger(context)
     tables = TableLedger(context)
+    columns = ColumnLedger(context)
     usage = UsageLedger(context)
     effects = IngestEffects(space: context.space)
     effects.chains = plan.chains
@@ -108,6 +110,7 @@ package struct Ingest {
       throw IngestRestart(refused: effects.refused, claims: effects.missingClaims)
     }
     effects.claims = claims.rows
+    effects.columns = columns.rows
     effects.records.reserveCapacity(records.count)
     for index in records.indices where records[index].hasRow {
       effects.records.append(IngestEffects.RecordRow(records[index]))
@@ -215,13 +218,14 @@ package struct Ingest {
     // The state of a record that an insert creates has the columns of that insert, and no others.
     let creates = isFirst && operation.kind == .insert && operation.isPlain
     let created = isFirst ? nil : records[index].state.soleInsert
-    let columns = created == nil ? [] : records[index].state.columns
+    let former = created == nil ? [] : records[index].state.columns
     let columnBytes = operation.kind == .delete ? 0 : operation.columnBytes
     let rules = context.schema?.rules(for: operation.key.table) ?? .standard
     let outcome = records[index].state.merge(
       operation, stamp: Stamp(time: time, device: device), sequence: sequence, rules: rules)
-    if isFirst, !records[index].state.isEmpty, let refusal = tables.add(operation) {
-      refusals.append(refusal)
+    if !records[index].state.isEmpty {
+      if isFirst, let refusal = tables.add(operation) { refusals.append(refusal) }
+      if let refusal = columns.add(operation, for: batch) { refusals.append(refusal) }
     }
     // A delete can always be applied.
     if operation.kind != .delete {
@@ -232,16 +236,16 @@ package struct Ingest {
     known[operation.id] = KnownOperation(
       sequence: sequence, device: device, outcome: quotable(outcome), historyHash: historyHash)
     // An operation that changes nothing leaves the columns to the next one.
-    let former =
+    let formerColumns =
       created != nil && records[index].state.soleInsert != created
-      ? columns.encodedColumns() : nil
+      ? former.encodedColumns() : nil
     let isKeptByRecord = creates && (rules.isPlain || records[index].state.soleInsert != nil)
     effects.operations.append(
       IngestEffects.OperationRow(
         id: operation.id, sequence: sequence, historyHash: historyHash, device: device,
         key: operation.key, kind: operation.kind, time: time, base: operation.base,
         data: operation.kind == .delete || isKeptByRecord ? nil : operation.encodedColumns(),
-        former: former,
+        former: formerColumns,
         times: operation.columnTimes.isEmpty ? nil : operation.encodedTimes(clampedTo: time),
         outcome: outcome == .applied ? nil : outcome.encoded(), marks: operation.encodedMarks(),
         omittedBytes: isKeptByRecord ? columnBytes : 0))

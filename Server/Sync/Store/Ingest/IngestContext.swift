@@ -38,6 +38,8 @@ package struct IngestContext: Sendable {
   package internal(set) var isSliced = false
   /// The tables of the space that have records; loaded if the batch writes to others.
   package var tables: Set<Name>?
+  /// The columns that the batch writes and that their tables lack.
+  package var newColumns: [Name: NewColumns] = [:]
   /// The schema of the space; `nil` if it has none.
   package var schema: SpaceSchema?
   /// The record that holds each unique key, `nil` if none does; a key that was not asked for is

@@ -61,6 +61,14 @@ package struct IngestEffects: Sendable, Equatable {
     package let record: Name?
   }
 
+  /// A column that a table has from now on.
+  package struct ColumnRow: Sendable, Equatable {
+    package let table: Name
+    package let name: Name
+    /// Whether the schema names it. Then it does not count.
+    package let isDeclared: Bool
+  }
+
   /// A packet to keep until the packet before it arrives.
   package struct BufferedRow: Sendable, Equatable {
     package let packet: BufferedPacket
@@ -84,6 +92,8 @@ package struct IngestEffects: Sendable, Equatable {
   package var unbuffered: [BufferedKey] = []
   /// Unique keys that changed hands.
   package var claims: [ClaimRow] = []
+  /// Columns that their tables had not before.
+  package var columns: [ColumnRow] = []
   package var results: [IngestResult] = []
   /// Packets that hold operations which can never be applied. If there are any, nothing else of
   /// these effects counts: the batch is planned again without them.

@@ -19,6 +19,8 @@ struct IngestLookUps {
   private(set) var records: [RecordKey] = []
   /// The tables in which the packets may create records.
   let tables: Set<Name>
+  /// The columns that the packets write, by their tables.
+  let columns: [Name: Set<Name>]
 
   /// The difference between an identifier's time and its insert's up to which the record is taken
   /// for new, in milliseconds.
@@ -33,6 +35,7 @@ struct IngestLookUps {
   ) {
     self.isThorough = isThorough
     tables = packets.writtenTables
+    columns = packets.writtenColumns
     let count = packets.reduce(0) { $0 + $1.operations.count + 1 }
     var wanted = Set<RecordKey>()
     if isThorough {

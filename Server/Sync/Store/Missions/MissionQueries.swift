@@ -2,17 +2,25 @@ import FerryProtocol
 
 // Published missions and their content in both stores.
 extension PlainStore {
-  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+  package func missions(
+    in space: Int64, after mission: MissionID?, limit: Int
+  ) async throws(StoreError) -> MissionPage {
     try await plain(.reading) { connection in
-      try connection.rows(
-        MissionQueries.list, [.integer(space), .text(MissionRecord.table.text)]
-      ) { row -> MissionRecord? in
-        guard let id = MissionID(try row.recordName(0).name.text) else { return nil }
+      let rows = try connection.rows(
+        MissionQueries.list,
+        [
+          .integer(space), .text(MissionRecord.table.text), .record(Name(mission?.value ?? "")),
+          .integer(Int64(limit)),
+        ]
+      ) { row -> (MissionID?, MissionRecord?) in
+        guard let id = MissionID(try row.recordName(0).name.text) else { return (nil, nil) }
         let state = try row.bytes(1).withUnsafeBytes {
           try RecordState(stored: $0, limits: .stored)
         }
-        return MissionRecord(id, stored: state)
-      }.compactMap { $0 }.sorted { $0.id < $1.id }
+        return (id, MissionRecord(id, stored: state))
+      }
+      return MissionPage(
+        records: rows.compactMap(\.1), next: rows.count < limit ? nil : rows.last?.0)
     }
   }
 
@@ -42,7 +50,10 @@ extension PlainStore {
 private enum MissionQueries {
   static let list = PlainStatement(
     "missions",
-    "SELECT record, state FROM records WHERE space = $1 AND tbl = $2 AND NOT dead")
+    """
+    SELECT record, state FROM records
+    WHERE space = $1 AND tbl = $2 AND record > $3 AND NOT dead ORDER BY record LIMIT $4
+    """)
   static let unpublished = PlainStatement(
     "mission_blobs_unpublished",
     """

@@ -27,6 +27,33 @@ package struct StoredMission: Sendable, Equatable {
   }
 }
 
+/// A part of the list of a space's missions.
+package struct MissionPage: Sendable, Equatable {
+  /// Records of a page at most.
+  package static let countMax = 1_000
+
+  package let records: [MissionRecord]
+  /// The place at which the list continues; `nil` at its end.
+  package let next: MissionID?
+
+  package init(records: [MissionRecord] = [], next: MissionID? = nil) {
+    (self.records, self.next) = (records, next)
+  }
+}
+
+extension PublishedMissionStore {
+  /// Returns all missions in force, by the bytes of their names.
+  package func missions(in space: Int64) async throws(StoreError) -> [MissionRecord] {
+    var (records, place) = ([MissionRecord](), MissionID?.none)
+    repeat {
+      let page = try await missions(in: space, after: place, limit: MissionPage.countMax)
+      records += page.records
+      place = page.next
+    } while place != nil
+    return records.sorted { $0.id < $1.id }
+  }
+}
+
 /// The part of a store that knows the published missions, and the content that each space may read.
 /// The content itself is elsewhere.
 ///
@@ -37,8 +64,14 @@ package protocol PublishedMissionStore: Sendable {
   /// Returns a mission; `nil` if no such mission was ever published.
   func mission(_ id: MissionID, in space: Int64) async throws(StoreError) -> StoredMission?
 
-  /// Returns the missions in force, by their names.
-  func missions(in space: Int64) async throws(StoreError) -> [MissionRecord]
+  /// Returns missions in force in the order of their names, UUIDs last.
+  ///
+  /// - Parameters:
+  ///   - mission: The place of the list after which the page begins; `nil` for its start.
+  ///   - limit: The records that are read.
+  func missions(
+    in space: Int64, after mission: MissionID?, limit: Int
+  ) async throws(StoreError) -> MissionPage
 
   /// Puts a mission in force as an operation of the server's, and lets the space read its content.
   /// Returns the record in force; an equal record changes nothing. Any version but the next one is

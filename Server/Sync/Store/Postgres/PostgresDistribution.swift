@@ -12,7 +12,8 @@ enum PostgresDistribution {
     var columns = ["spaces": "id"]
     for table in [
       "operations", "records", "head_times", "timelines", "devices", "buffered", "usage",
-      "notices", "unique_keys", "record_digests", "leaf_digests", "digest_states", "missions",
+      "notices", "unique_keys", "table_columns", "record_digests", "leaf_digests", "digest_states",
+      "missions",
       "mission_blobs",
     ] + StoreAdditions.all.map(\.name) {
       columns[table] = "space"

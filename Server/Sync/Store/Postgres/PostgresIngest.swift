@@ -242,6 +242,9 @@ struct PostgresIngest {
       for table in lookUps.tables.sorted() { tables.append(utf8: table.utf8) }
       pipeline.add(Self.present, [.int8(space), .array(tables)])
     }
+    if !lookUps.columns.isEmpty {
+      PostgresColumns.addLookUp(of: lookUps.columns, in: space, to: &pipeline)
+    }
   }
 
   private func add(_ keys: [RecordKey], room: Int, to pipeline: inout PostgresPipeline) {
@@ -287,9 +290,13 @@ struct PostgresIngest {
     if !lookUps.records.isEmpty {
       for row in results.removeFirst() { try take(record: row, into: &context) }
     }
-    guard !lookUps.tables.isEmpty, results.removeFirst().count < lookUps.tables.count,
-      context.tables == nil
-    else { return }
+    let present = lookUps.tables.isEmpty ? nil : results.removeFirst().count
+    if !lookUps.columns.isEmpty {
+      try PostgresColumns.load(
+        lookUps.columns, besides: results.removeFirst(), in: space, into: &context,
+        on: connection)
+    }
+    guard let present, present < lookUps.tables.count, context.tables == nil else { return }
     let names = try connection.query(
       Self.tables, [.int8(space), .int8(Int64(context.tablesLoadedMax))])
     context.tables = Set(try names.map { try $0.name(0) })

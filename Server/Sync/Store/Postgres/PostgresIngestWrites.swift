@@ -29,6 +29,7 @@ struct PostgresIngestWrites {
     if !effects.chains.isEmpty { addChains(effects.chains, to: &pipeline) }
     addBuffered(effects, to: &pipeline)
     if !effects.claims.isEmpty { PostgresClaims.add(effects.claims, in: space, to: &pipeline) }
+    PostgresColumns.add(effects.columns, in: space, to: &pipeline)
     var state: PostgresParameters = [
       .int8(space), .int8(effects.space.head),
       .int8(Int64(bitPattern: effects.space.clock.rawValue)),

@@ -144,6 +144,14 @@ enum PostgresStoreSchema {
       record text COLLATE "C" NOT NULL,
       PRIMARY KEY(space, tbl, key_columns, value)
     );
+    -- The columns that records of a table ever had. The schema has named the declared ones.
+    CREATE TABLE table_columns(
+      space bigint NOT NULL,
+      tbl text COLLATE "C" NOT NULL,
+      name text COLLATE "C" NOT NULL,
+      declared boolean NOT NULL,
+      PRIMARY KEY(space, tbl, name)
+    );
     CREATE TABLE record_digests(
       space bigint NOT NULL,
       tbl text COLLATE "C" NOT NULL,
@@ -195,6 +203,7 @@ enum PostgresStoreSchema {
       used_at bigint,
       account text
     );
+    CREATE INDEX access_tokens_by_age ON access_tokens(created_at, id);
     CREATE INDEX access_tokens_by_account ON access_tokens(account) WHERE account IS NOT NULL;
     CREATE TABLE token_secrets(
       hash bytea PRIMARY KEY,

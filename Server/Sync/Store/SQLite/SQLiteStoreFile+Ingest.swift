@@ -153,6 +153,7 @@ extension SQLiteStoreFile {
     _ packets: [Packet], in space: Int64, into context: inout IngestContext
   ) throws {
     try loadTables(of: packets, in: space, into: &context)
+    try loadColumns(of: packets, in: space, into: &context)
     var (room, quotes) = (context.roomForStates(of: []), limits.pageBytes)
     for packet in packets {
       for operation in packet.operations {
@@ -187,6 +188,23 @@ extension SQLiteStoreFile {
         SELECT name FROM found WHERE name IS NOT NULL LIMIT ?2
         """, space, context.tablesLoadedMax
       ) { $0.name(0) })
+  }
+
+  /// Loads the columns that the packets write and their tables lack.
+  private func loadColumns(
+    of packets: [Packet], in space: Int64, into context: inout IngestContext
+  ) throws {
+    let find = try connection.statement(
+      "SELECT 1 FROM table_columns WHERE space = ? AND tbl = ? AND name = ?")
+    for (table, columns) in packets.writtenColumns {
+      let new = try columns.filter { try find.first(space, table, $0) { _ in true } == nil }
+      if new.isEmpty { continue }
+      let count = try connection.first(
+        "SELECT count(*) FROM table_columns WHERE space = ? AND tbl = ? AND NOT declared", space,
+        table
+      ) { Int($0.int64(0)) }
+      context.addNewColumns(new, of: table, besides: count ?? 0)
+    }
   }
 
   /// Returns the user of a device, its progress and its name; `nil` if no packet of it was taken.

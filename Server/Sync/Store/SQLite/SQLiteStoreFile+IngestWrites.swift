@@ -17,6 +17,7 @@ extension SQLiteStoreFile {
     try saveUsage(effects, in: space)
     try saveBuffer(effects, in: space, now: now)
     try saveClaims(effects.claims, in: space)
+    try saveColumns(effects.columns, in: space)
     try saveTimeline(effects.space, in: space)
     try connection.run(
       """
@@ -83,6 +84,15 @@ extension SQLiteStoreFile {
       try upsert.run(
         space, device.value, chain.tail.value, chain.recentBytes, chain.operations, now)
     }
+  }
+
+  func saveColumns(_ rows: some Sequence<IngestEffects.ColumnRow>, in space: Int64) throws {
+    let insert = try connection.statement(
+      """
+      INSERT INTO table_columns(space, tbl, name, declared) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO NOTHING
+      """)
+    for row in rows { try insert.run(space, row.table, row.name, row.isDeclared) }
   }
 
   private func saveBuffer(_ effects: IngestEffects, in space: Int64, now: Int64) throws {

@@ -120,6 +120,10 @@ struct PreparedIngest {
       try rows.save(effects.claims)
       effects.claims = []
     }
+    if effects.columns.count > file.slice.rows {
+      try rows.save(effects.columns)
+      effects.columns = []
+    }
     (effects.operations, effects.records, effects.notices) = ([], [], [])
   }
 

@@ -157,6 +157,14 @@ enum SQLiteStoreSchema {
       record TEXT,
       PRIMARY KEY(space, number)
     ) WITHOUT ROWID;
+    -- The columns that records of a table ever had. The schema has named the declared ones.
+    CREATE TABLE table_columns(
+      space INTEGER NOT NULL,
+      tbl TEXT NOT NULL,
+      name TEXT NOT NULL,
+      declared INTEGER NOT NULL,
+      PRIMARY KEY(space, tbl, name)
+    ) WITHOUT ROWID;
     CREATE TABLE record_digests(
       space INTEGER NOT NULL,
       tbl TEXT NOT NULL,
@@ -216,6 +224,7 @@ enum SQLiteStoreSchema {
       used_at INTEGER,
       account TEXT
     ) WITHOUT ROWID;
+    CREATE INDEX access_tokens_by_age ON access_tokens(created_at, id);
     CREATE INDEX access_tokens_by_account ON access_tokens(account) WHERE account IS NOT NULL;
     CREATE TABLE token_secrets(
       hash BLOB PRIMARY KEY,

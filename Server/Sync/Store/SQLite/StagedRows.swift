@@ -90,6 +90,16 @@ final class StagedRows: IngestSlices {
     }
   }
 
+  /// Writes columns of tables. They may remain without the packet: it has written them, and would
+  /// write them again.
+  func save(_ columns: [IngestEffects.ColumnRow]) throws {
+    for start in stride(from: 0, to: columns.count, by: file.slice.rows) {
+      try write {
+        try file.saveColumns(columns[start...].prefix(file.slice.rows), in: space)
+      }
+    }
+  }
+
   private func write(_ part: inout SlicedRows) throws {
     try write {
       try file.saveOperations(part.operations, in: space)
@@ -187,7 +197,7 @@ extension WriteSlice {
   func admits(_ effects: IngestEffects) -> Bool {
     let count =
       effects.operations.count + effects.records.count + effects.notices.count
-      + effects.claims.count
+      + effects.claims.count + effects.columns.count
     guard count <= rows else { return false }
     let sizes =
       effects.operations.reduce(0) { $0 + $1.byteCount }

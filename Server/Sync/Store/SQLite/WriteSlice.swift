@@ -18,6 +18,9 @@ package struct WriteSlice: Sendable, Equatable {
     (self.rows, self.bytes, self.matches, self.merged) = (rows, bytes, matches, merged)
   }
 
+  /// Columns that each operation of a transaction may write, on average.
+  private static let columnsPerRow = 50
+
   /// The largest transaction of a server. One row may have as many bytes as it.
   package static let standard = WriteSlice(rows: 2_000, bytes: 8 << 20, matches: 200)
 
@@ -26,6 +29,8 @@ package struct WriteSlice: Sendable, Equatable {
     found.count <= matches
       && packets.reduce(0) { $0 + $1.packet.operations.count } <= rows
       && packets.reduce(0) { $0 + $1.byteCount } <= bytes
+      && packets.reduce(0) { $0 + $1.packet.operations.reduce(0) { $0 + $1.columns.count } }
+        <= rows * Self.columnsPerRow
   }
 
   /// Returns whether the merges of these packets can be made in one transaction.
