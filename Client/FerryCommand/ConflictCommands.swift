@@ -46,19 +46,22 @@ extension FerryCommand {
           kept.holder.map { "record \($0)" } ?? who(conflict.winner, kept.isWinnersOwn, names),
         ].map { ($0, .null) }
       }, asJSON: false)
-    try notice(try await replica.status())
+    try await notice(replica)
     return .done
   }
 
   /// Names the place of values that no conflict lists.
-  private static func notice(_ status: ReplicaStatus) throws {
+  private static func notice(_ replica: Replica) async throws {
+    let status = try await replica.status()
     guard status.quarantined > 0 else { return }
-    try TextOutput.standardError.lines([
-      "ferry: in quarantine: \(status.quarantined.counted("operation"))",
-      "  why: the server can never apply them, for example because another record has a unique value",
-      "  next: `ferry quarantine list` names records and columns, `ferry quarantine show ENTRY` "
-        + "the rows that went along",
-    ])
+    try await TextOutput.standardError.lines(
+      [
+        "ferry: in quarantine: \(status.quarantined.counted("operation"))",
+        "  why: the server can never apply them, for example because another record has a unique value",
+      ] + quarantineReasons(replica) + [
+        "  next: `ferry quarantine list` names records and columns, `ferry quarantine show ENTRY` "
+          + "the rows that went along"
+      ])
   }
 
   private static func who(_ stamp: Stamp, _ isOwn: Bool, _ names: DeviceNames) -> String {

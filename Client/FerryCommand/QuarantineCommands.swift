@@ -40,6 +40,21 @@ extension FerryCommand {
     return .done
   }
 
+  /// Entries that other commands name.
+  private static let reasonsShown = 3
+
+  /// Returns lines with the records and reasons of the oldest entries.
+  static func quarantineReasons(_ replica: Replica) async throws -> [String] {
+    try await replica.quarantine(limit: reasonsShown).map { entry in
+      let others = entry.operations.count - entry.refused.count
+      let along = others > 0 ? "; \(others.counted("more operation")) went along" : ""
+      return
+        "  entry \(entry.number): table \(entry.subject.table), record \(entry.subject.record): "
+        .escapedForTerminal.truncated(toWidth: 160)
+        + entry.detail.escapedForTerminal.truncated(toWidth: 200) + along
+    }
+  }
+
   private static let quarantineShow = CommandSpec(
     "show", summary: "Show an entry with all its operations and values.", arguments: [entry]
   ) { arguments in

@@ -199,11 +199,14 @@ extension FerryCommand {
       try tell(waiting.lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {
-      try tell([
-        "ferry: in quarantine: \(status.quarantined.counted("operation"))",
-        "  why: the server can never apply it unchanged; all other changes are synced",
-        "  next: `ferry quarantine list` shows the reason; retry, edit or discard the entries",
-      ])
+      let reasons = try await FerryCommand.quarantineReasons(replica)
+      try tell(
+        [
+          "ferry: in quarantine: \(status.quarantined.counted("operation"))",
+          "  why: the server can never apply it unchanged; all other changes are synced",
+        ] + reasons + [
+          "  next: `ferry quarantine list` lists all reasons; retry, edit or discard the entries"
+        ])
     }
     if status.questions > 0 {
       try tell([

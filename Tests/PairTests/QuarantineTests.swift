@@ -38,6 +38,11 @@ struct QuarantineTests {
     let report = try await two.exchange(exits: 4)
     #expect(report.pushed == 30)
     #expect(report.quarantined == 1)
+    for (command, status) in [("sync", 4), ("conflicts", 0)] as [(String, Int32)] {
+      let named = try await two.ferry(command, exits: status).error
+      #expect(
+        named.contains("entry 1: table notes, record b: record a has the same body"), "\(named)")
+    }
     try await one.exchange()
     try await expectEqual([one, two])
     #expect(try await one.count() == 31)

@@ -90,7 +90,7 @@ struct ValueTests {
       #expect(!finished.error.contains("ADD COLUMN"))
       #expect(try await device.ferry("to-apply").output.contains(waiting))
     }
-    // The device with v changes to V, as the documentation shows: it has all values, and sends its own.
+    // The device with v changes to V as in the documentation: it has all values, and sends its own.
     _ = try await one.ferry(
       "sql",
       """
