@@ -53,7 +53,7 @@ extension StoreContract {
           "0199c82c-0000-7000-8000-0000000000a1",
         ]
         for name in names.reversed() {
-          // A withdrawn version was retracted from the list, and is in no part.
+          // A retracted mission is in no part.
           try await space.publish(name, 1, blobs: [1])
           try await space.publish("gone-\(name)", 1, blobs: [1])
           _ = try await space.retract("gone-\(name)")

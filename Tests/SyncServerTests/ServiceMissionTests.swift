@@ -81,7 +81,7 @@ struct ServiceMissionTests {
       #expect(answer.problem?.code == .notFound, "\(method) \(target)")
     }
     let listed = await fixture.send("GET", "/v1/spaces/notes/missions")
-    #expect(listed.text == #"{"missions":[]}"#)
+    #expect(listed.text == #"{"missions":[],"next":null}"#)
   }
 
   @Test("an item names only content that its own space has")

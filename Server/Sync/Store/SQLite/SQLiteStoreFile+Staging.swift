@@ -47,7 +47,7 @@ extension SQLiteStoreFile {
   private func leaveLog(to isSlicing: Bool) {
     guard isSlicing != leavesLog, !leavesSyncing else { return }
     // If this fails, the log is copied more often or later.
-    try? connection.execute("PRAGMA wal_autocheckpoint=\(isSlicing ? Self.logMax : 1_000)")
+    try? connection.execute(single: "PRAGMA wal_autocheckpoint=\(isSlicing ? Self.logMax : 1_000)")
     leavesLog = isSlicing
   }
 
