@@ -150,17 +150,18 @@ extension ReplicaFixture {
     serverTime: Int64 = 0
   ) throws -> AppliedPull {
     let page = PageMaker().page(
-      changes, head: head, tail: try tail ?? confirmedTail(), serverTime: serverTime)
+      changes, head: head, tail: try tail ?? confirmedTail(at: head), serverTime: serverTime)
     return try file.apply(last: page.body, page.head)
   }
 
-  /// Returns the confirmed tail that a server without losses reports for this device.
-  private func confirmedTail() throws -> OperationID? {
+  /// Returns the confirmed tail that a server without losses reports for this device at a head.
+  private func confirmedTail(at head: SequenceNumber?) throws -> OperationID? {
     try file.connection.first(
       """
-      SELECT tail, number FROM ferry_packets WHERE state = 'acknowledged'
+      SELECT tail, number FROM ferry_packets
+      WHERE state = 'acknowledged' AND (last IS NULL OR last <= ?)
       ORDER BY number DESC LIMIT 1
-      """
+      """, head ?? .max
     ) { $0.uniqueID(0).map { OperationID($0) } } ?? nil
   }
 
