@@ -195,7 +195,7 @@ struct MirrorAdoptionFaultTests {
     let stage = company.stage
     let made = try await company.adopt(
       "--table", "seats", "--table", "guests", "--table", "empty")
-    #expect(made.output.contains("adopted    seats: 2500 rows"))
+    #expect(made.output.contains("adopted    seats: 2,500 rows"))
     #expect(made.output.contains("adopted    empty: 0 rows"))
     try await company.join()
     try await company.expectEqual(

@@ -294,6 +294,8 @@ struct MirrorFaultTests {
         ["a", 3], ["c", 4],
       ])
     try await carry(stage, "UPDATE app.tasks SET title = 'two' WHERE id = 'b'")
+    // The mirror sends all of an unsent row: it may have ended before.
+    try await carry(stage, "SELECT 1")
     try await Self.expectEqual(stage)
   }
 

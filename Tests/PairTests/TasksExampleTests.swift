@@ -32,7 +32,7 @@ struct TasksExampleTests {
       lines.suffix(4) == [
         "there is no task 7; type help for the commands",
         "there is no command dance; type help for the commands",
-        "a name is missing; type help for the commands", "this replica has no server yet",
+        "a name is missing; type help for the commands", "No server has been chosen yet.",
       ])
     // A server that is named later gets everything.
     let server = try await Server.start()

@@ -9,6 +9,7 @@ import Testing
 struct MergeWorkTests {
   private var space = IngestSpace()
   private var one = PacketMaker(1)
+  private var two = PacketMaker(2)
 
   init() throws {
     space.schema = try SpaceSchema(
@@ -23,7 +24,7 @@ struct MergeWorkTests {
     var context = IngestContext(space: space.state, now: 0, limits: .standard)
     (context.schema, context.records) = (space.schema, space.records)
     var work = try #require(MergeWork(context))
-    work.add(one.packet(operations))
+    work.add(two.packet(operations))
     return work.bytes
   }
 

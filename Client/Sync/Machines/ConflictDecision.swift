@@ -50,7 +50,8 @@ enum ConflictDecision: Equatable {
     }
   }
 
-  /// Returns the column of a conflict for which an answer with values has none: it answers nothing.
+  /// Returns the column of a conflict for which an answer with values has none. Unless it brings the record
+  /// back, it answers nothing.
   static func lacking(_ answer: ConflictAnswer, of kept: KeptConflict) -> Name? {
     guard kept.holder == nil, case .set(let columns) = answer, let asked = kept.conflict.column,
       !columns.contains(where: { $0.name == asked })

@@ -118,12 +118,13 @@ extension ReplicaFile {
     }
     var answer = answer
     if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
-    if let column = ConflictDecision.lacking(answer, of: kept) {
+    let facts = try conflictFacts(kept, names)
+    if facts.exists, let column = ConflictDecision.lacking(answer, of: kept) {
       throw ReplicaError.notFound(
         "the answer has no value for column \(column), which conflict \(number) is about: add one with "
           + "--set")
     }
-    let decision = ConflictDecision(answer, to: kept, try conflictFacts(kept, names))
+    let decision = ConflictDecision(answer, to: kept, facts)
     switch decision {
     case .write(let columns): try write(columns, to: kept.key)
     case .adopt(let columns):

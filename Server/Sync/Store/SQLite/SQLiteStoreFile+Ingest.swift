@@ -134,7 +134,8 @@ extension SQLiteStoreFile {
     if incoming.contains(where: \.needsOpenServer) {
       context.hasHadTokens = try hasEverHadTokens()
     }
-    for device in Set(packets.map(\.device)) {
+    // In one order: the packets that wait are compared with those of another frame.
+    for device in Set(packets.map(\.device)).sorted() {
       let known = try self.device(device, in: space)
       (context.owners[device], context.chains[device]) = (known?.owner, known?.chain)
       context.buffered += try bufferedPackets(of: device, in: space)
