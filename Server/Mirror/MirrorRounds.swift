@@ -328,7 +328,8 @@ package final class MirrorRounds: Sendable {
       return Mirror.Status(
         name: name, space: space, applied: try row?.int8(0) ?? 0, head: head,
         captured: try row?.int8(1) ?? 0, deferred: try ledger.deferred(connection) + waiting,
-        waiting: waiting.count, adopted: try ledger.adopted(connection), unsent: unsent.rows, unsentCount: unsent.count,
+        waiting: waiting.count, adopted: try ledger.adopted(connection), unsent: unsent.rows,
+        unsentCount: unsent.count,
         stops: try ledger.stops(connection), fault: try row?.text(2) ?? "",
         role: try connection.role())
     }
