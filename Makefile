@@ -59,6 +59,15 @@ test: ## All tests, with a PostgreSQL of their own
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter PairTests --skip '$(MISSIONS)'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter SimulationTests --skip '$(PLANTED)'
 
+# Not optimised, and in a folder of its own: a changed file compiles alone.
+.PHONY: quick
+quick: ## The tests of one AREA: sync, server, missions, …; ONLY=Outbox for some of them
+	@test -n "$(AREA)" || { echo "name an area: make quick AREA=sync"; exit 64; }
+	@Scripts/install-dependencies.sh build test
+	FERRY_OPTIMISED=0 FERRY_AREA=$(AREA) $(SWIFT_BUILD) --build-tests --scratch-path .build/quick/$(AREA) -debug-info-format none
+	@FERRY_OPTIMISED=0 FERRY_AREA=$(AREA) Scripts/run-tests.sh $(SWIFT) test --skip-build --scratch-path .build/quick/$(AREA) \
+	  $(if $(ONLY),--filter '$(ONLY)')
+
 .PHONY: sim
 sim: planted worlds ## Planted mistakes that have to be found, and SEEDS worlds of each kind
 
@@ -163,7 +172,9 @@ patches: ## ferry-patch, which runs signed patches of an app's behaviour in Java
 	@$(PATCH_HOST) probe >/dev/null && echo "$(PATCH_HOST) is built, and confines itself on this system"
 
 .PHONY: serve
-serve: build ## A server on http://127.0.0.1:8080 with the embedded store
+serve: ## A server on http://127.0.0.1:8080 with the embedded store
+	@Scripts/install-dependencies.sh build
+	@$(SWIFT_BUILD) -c release --product ferryd
 	@$(RELEASE)/ferryd serve
 
 .PHONY: bench

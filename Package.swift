@@ -306,10 +306,6 @@ let package = Package(
     .target(
       name: "FerryTestSupport", dependencies: ["FerryLaboratory"], path: "Tests/TestSupport",
       swiftSettings: strict),
-    .target(
-      name: "FerryStoreContracts",
-      dependencies: complete(["FerrySyncServer", "FerryTestSupport", "FerryProtocol"]),
-      path: "Tests/StoreContracts", swiftSettings: strict),
     tests(
       "ProtocolTests",
       needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryTestSupport"]),
@@ -391,7 +387,7 @@ let package = Package(
     tests(
       "SyncServerTests",
       needs: [
-        "FerrySyncServer", "FerryStoreContracts", "FerryMissionServer", "FerryPostgres",
+        "FerrySyncServer", "FerryMissionServer", "FerryPostgres",
         "FerryCryptography", "FerryTestSupport", "FerryDaemon", "FerryHTTPServer", "FerryProtocol",
         "FerrySQLite", "FerryExecutors", "FerrySimulatedDisk",
       ], resources: [.copy("Resources")]),
@@ -422,3 +418,31 @@ let package = Package(
       ]),
   ]
 )
+
+// `make quick AREA=sync` compiles the tests of one area and what they need, and nothing else.
+let areas = [
+  "protocol": ["ProtocolTests"],
+  "sync": ["PersistenceTests", "SyncClientTests"],
+  "server": ["PostgresTests", "SyncServerTests"],
+  "missions": ["FileStoreTests", "MissionTests", "MissionServerTests"],
+  "network": ["NetworkingTests", "CachingTests", "HTTPServerTests"],
+  "mirror": ["MirrorTests"],
+  "shell": ["ShellTests"],
+]
+if let area = Context.environment["FERRY_AREA"] {
+  guard let tests = areas[area] else {
+    fatalError("there is no area \(area); the areas are \(areas.keys.sorted())")
+  }
+  var (needed, left): (Set<String>, [String]) = ([], tests)
+  while let name = left.popLast() {
+    guard needed.insert(name).inserted else { continue }
+    for dependency in package.targets.first(where: { $0.name == name })?.dependencies ?? [] {
+      switch dependency {
+      case .targetItem(let name, _), .byNameItem(let name, _): left.append(name)
+      default: break
+      }
+    }
+  }
+  package.targets.removeAll { !needed.contains($0.name) }
+  package.products = []
+}

@@ -11,7 +11,7 @@ set -euo pipefail
 
 for name in $(compgen -e); do
   case ${name,,} in
-    ferry_test_* | ferry_optimised) ;;
+    ferry_test_* | ferry_optimised | ferry_area) ;;
     ferry_* | pg* | otel_* | aws_* | weed_* | lc_* | xdg_* | lang | language | tz | columns | lines | \
       no_color | curl_home | sqlite_tmpdir | http_proxy | https_proxy | ftp_proxy | all_proxy | \
       no_proxy) unset "$name" ;;

@@ -1,12 +1,15 @@
-// The C library of the system. All that differs between Glibc, Musl and Darwin is in this file.
+// The C library of the system. All that differs between Glibc, Musl, Bionic and Darwin is in this file.
 #if canImport(Glibc)
   @_exported public import Glibc
 #elseif canImport(Musl)
   @_exported public import Musl
+#elseif canImport(Android)
+  // Written after the names of the SDK for Android; nobody has compiled it.
+  @_exported public import Android
 #elseif canImport(Darwin)
   @_exported public import Darwin
 #else
-  #error("Ferry knows the C libraries Glibc, Musl and Darwin")
+  #error("Ferry knows the C libraries Glibc, Musl, Bionic and Darwin")
 #endif
 
 /// Calls of the C library that systems name or declare differently.

@@ -147,7 +147,7 @@ struct SpecificationTests {
 
   private static func invariants() throws -> [Invariant] {
     try text().split(separator: "\n").filter { $0.hasPrefix("- **I-") }.map { line in
-      let parts = line.wholeMatch(of: /- \*\*I-(\d+)\*\* (.+?) — `(\w+)\/([\w+]+): "(.+)"`/)
+      let parts = line.wholeMatch(of: /- \*\*I-(\d+)\*\* (.+?) — `(\w+)\/([\w+\/]+): "(.+)"`/)
       let found = try #require(parts, "\(line)")
       return Invariant(
         number: Int(found.1) ?? 0, sentence: String(found.2),

@@ -1,6 +1,5 @@
 import FerryPostgres
 import FerryProtocol
-import FerryStoreContracts
 import FerryTestSupport
 import Foundation
 import Testing

@@ -1,7 +1,6 @@
 import FerryPostgres
 import FerryProtocol
 import FerrySQLite
-import FerryStoreContracts
 import FerrySyncServer
 import FerryTestSupport
 import Testing

@@ -1,5 +1,4 @@
 import FerryPostgres
-import FerryStoreContracts
 import FerryTestSupport
 import Foundation
 import Testing

@@ -1,6 +1,5 @@
 import FerryHTTPServer
 import FerryProtocol
-import FerryStoreContracts
 import FerryTestSupport
 import Testing
 

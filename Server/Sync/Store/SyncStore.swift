@@ -173,7 +173,7 @@ package enum StoreError: Error, Sendable, Equatable {
 }
 
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
-/// suite in Tests/StoreContracts.
+/// suite in Tests/SyncServerTests/Contracts.
 package protocol SyncStore:
   RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
   InspectionStore, HeadFeed
