@@ -194,14 +194,14 @@ format: ## Format all sources
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format --in-place
 
 # Documents and doc comments whose prose `make lint` checks.
-PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Examples Server Ground Proving Tests
+PROSE := README.md ARCHITECTURE.md DECISIONS.md SIMULATION.md CONTRIBUTING.md Documentation Protocol Client Examples Server Sources Tests
 
 .PHONY: lint
 lint: ## Check the format of all sources, the prose of the documents, quoting, and the manifest
 	@Scripts/install-dependencies.sh lint
 	python3 -B -m unittest discover -s Scripts
 	Scripts/check-prose.py $(PROSE)
-	Scripts/check-waits.py Tests Proving/Laboratory
-	Scripts/check-text.py Client Server Ground Protocol Proving Examples Scripts
+	Scripts/check-waits.py Tests Sources/Proving/Laboratory
+	Scripts/check-text.py Client Server Sources Protocol Examples Scripts
 	$(SWIFT) package dump-package | Scripts/check-manifest.py
 	git ls-files -co --exclude-standard '*.swift' | xargs $(SWIFT) format lint --strict

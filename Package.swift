@@ -121,33 +121,33 @@ let package = Package(
   ],
   targets: [
     // C libraries: a module map and a shim, each imported by one wrapper.
-    system("CFerrySQLite", "Ground/CSQLite", "sqlite3", apt: "libsqlite3-dev"),
-    system("CFerryPostgres", "Ground/CPostgres", "libpq", apt: "libpq-dev"),
-    system("CFerryCurl", "Ground/CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
-    system("CFerryMicroHTTPD", "Ground/CMicroHTTPD", "libmicrohttpd", apt: "libmicrohttpd-dev"),
-    system("CFerryZstd", "Ground/CZstd", "libzstd", apt: "libzstd-dev"),
-    system("CFerryZlib", "Ground/CZlib", "zlib", apt: "zlib1g-dev"),
-    system("CFerryOpenSSL", "Ground/COpenSSL", "libcrypto", apt: "libssl-dev"),
-    system("CFerryLineEditor", "Ground/CLineEditor", "libedit", apt: "libedit-dev"),
+    system("CFerrySQLite", "Sources/CSQLite", "sqlite3", apt: "libsqlite3-dev"),
+    system("CFerryPostgres", "Sources/CPostgres", "libpq", apt: "libpq-dev"),
+    system("CFerryCurl", "Sources/CCurl", "libcurl", apt: "libcurl4-openssl-dev"),
+    system("CFerryMicroHTTPD", "Sources/CMicroHTTPD", "libmicrohttpd", apt: "libmicrohttpd-dev"),
+    system("CFerryZstd", "Sources/CZstd", "libzstd", apt: "libzstd-dev"),
+    system("CFerryZlib", "Sources/CZlib", "zlib", apt: "zlib1g-dev"),
+    system("CFerryOpenSSL", "Sources/COpenSSL", "libcrypto", apt: "libssl-dev"),
+    system("CFerryLineEditor", "Sources/CLineEditor", "libedit", apt: "libedit-dev"),
 
     // Protocol: all that client and server share.
     library("FerryProtocol", "Protocol/FerryProtocol", needs: ["FerryPlatform"]),
 
-    // Ground: wrappers without a rule of Ferry's in them.
-    library("FerryPlatform", "Ground/Platform"),
-    library("FerryExecutors", "Ground/Executors"),
-    library("FerrySQLite", "Ground/SQLite", needs: ["CFerrySQLite", "FerryPlatform"]),
-    library("FerryTracing", "Ground/Tracing", needs: ["FerryProtocol", "FerryPlatform"]),
-    library("FerryStoredValues", "Ground/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
+    // Sources: wrappers without a rule of Ferry's in them.
+    library("FerryPlatform", "Sources/Platform"),
+    library("FerryExecutors", "Sources/Executors"),
+    library("FerrySQLite", "Sources/SQLite", needs: ["CFerrySQLite", "FerryPlatform"]),
+    library("FerryTracing", "Sources/Tracing", needs: ["FerryProtocol", "FerryPlatform"]),
+    library("FerryStoredValues", "Sources/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
     library(
-      "FerryCompression", "Ground/Compression",
+      "FerryCompression", "Sources/Compression",
       needs: [optional("CFerryZstd"), "CFerryZlib", "FerryPlatform"]),
     library(
-      "FerryCryptography", "Ground/Cryptography",
+      "FerryCryptography", "Sources/Cryptography",
       needs: [.target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))]),
-    library("FerryCommandLine", "Ground/CommandLine", needs: ["FerryPlatform"]),
+    library("FerryCommandLine", "Sources/CommandLine", needs: ["FerryPlatform"]),
     library(
-      "FerryLineEditor", "Ground/LineEditor",
+      "FerryLineEditor", "Sources/LineEditor",
       needs: ["CFerryLineEditor", "FerryExecutors", "FerryPlatform"]),
 
     // Client.
@@ -265,22 +265,22 @@ let package = Package(
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
-    library("FerryLaboratory", "Proving/Laboratory", needs: ["FerryPostgres", "FerryProtocol"]),
+    library("FerryLaboratory", "Sources/Proving/Laboratory", needs: ["FerryPostgres", "FerryProtocol"]),
     command(
-      "FerryBench", "Proving/FerryBench",
+      "FerryBench", "Sources/Proving/FerryBench",
       needs: [
         "Ferry", "FerryPersistence", "FerrySyncClient", "FerryProtocol", "FerryNetworking",
         "FerryPostgres", "CFerrySQLite", "FerrySQLite", "FerryCommandLine", "FerryHTTPServer",
         "FerryLaboratory",
       ]),
 
-    // Proving: the workload and the oracles, and the two instruments that use them.
+    // Sources/Proving: the workload and the oracles, and the two instruments that use them.
     library(
-      "FerryConformance", "Proving/Conformance",
+      "FerryConformance", "Sources/Proving/Conformance",
       needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres"]),
-    library("FerrySimulatedDisk", "Proving/SimulatedDisk", needs: ["CFerrySQLite"]),
+    library("FerrySimulatedDisk", "Sources/Proving/SimulatedDisk", needs: ["CFerrySQLite"]),
     library(
-      "FerrySimulation", "Proving/Simulation",
+      "FerrySimulation", "Sources/Proving/Simulation",
       needs: [
         "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
         "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
@@ -289,14 +289,14 @@ let package = Package(
         "FerryShell", "FerryMirror",
       ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
     command(
-      "FerrySim", "Proving/FerrySim",
+      "FerrySim", "Sources/Proving/FerrySim",
       needs: [
         "FerrySimulation", "FerryCommandLine", "FerryLaboratory", "FerryConformance",
         "FerryProtocol", "FerrySyncServer", "FerryHTTPServer", "FerryTracing", "FerryNetworking",
         "FerryTableImport", "FerryCompression", "FerryCryptography",
       ]),
     command(
-      "FerryChaos", "Proving/FerryChaos",
+      "FerryChaos", "Sources/Proving/FerryChaos",
       needs: [
         "FerryConformance", "FerryProtocol", "FerryLaboratory", "FerryPostgres", "FerrySQLite",
         "FerryCommandLine",

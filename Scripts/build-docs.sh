@@ -13,7 +13,7 @@ tools=$(dirname "$(readlink -f "$(command -v swift)")")
 graphs=$(mktemp -d)
 trap 'rm -rf "$graphs"' EXIT
 maps=()
-for map in Ground/C*/module.modulemap; do maps+=(-Xcc "-fmodule-map-file=$map"); done
+for map in Sources/C*/module.modulemap; do maps+=(-Xcc "-fmodule-map-file=$map"); done
 target=$(swift -print-target-info | sed -n 's/^ *"unversionedTriple": "\(.*\)",$/\1/p')
 "$tools/swift-symbolgraph-extract" -module-name Ferry -I "$modules" "${maps[@]}" \
   -target "$target" -minimum-access-level public -output-dir "$graphs" \

@@ -89,7 +89,7 @@ def program(code):
 
 def compile_block(name, code, build):
     """Returns the compiler's errors for a block."""
-    maps = [f"-fmodule-map-file={path}" for path in sorted(ROOT.glob("Ground/C*/module.modulemap"))]
+    maps = [f"-fmodule-map-file={path}" for path in sorted(ROOT.glob("Sources/C*/module.modulemap"))]
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "example.swift")
         path.write_text(program(code), encoding="utf-8")

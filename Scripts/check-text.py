@@ -4,8 +4,8 @@
 Swift's String compares by canonical equivalence, and a quote behind U+0600 is one Character with it. SQL, paths,
 headers and shells are read by bytes. So names and texts get into SQL by `quoted(…)` alone
 (Protocol/FerryProtocol/Identifiers/SQLQuoting.swift) and into shell commands by `shellQuoted` and
-`SuggestedCommand` (Ground/Platform/ShellQuoting.swift). Texts are cut by the functions of
-Ground/Platform/ByteText.swift or over `utf8`.
+`SuggestedCommand` (Sources/Platform/ShellQuoting.swift). Texts are cut by the functions of
+Sources/Platform/ByteText.swift or over `utf8`.
 
     Scripts/check-text.py Client Server …
 
@@ -19,22 +19,22 @@ import sys
 
 # Folders whose SQL or texts are the program's own, with the reason.
 OWN_SQL = {
-    "Proving/Conformance/Workload": "the workload writes SQL of identifiers that it makes itself",
-    "Proving/Conformance/Evidence": "the oracles read tables of the workload",
-    "Proving/Simulation": "the simulation writes SQL of identifiers that it makes itself",
-    "Proving/FerryChaos": "the user of the shop writes SQL of keys that it makes itself",
-    "Proving/FerryBench": "the benchmarks write SQL of their own tables",
+    "Sources/Proving/Conformance/Workload": "the workload writes SQL of identifiers that it makes itself",
+    "Sources/Proving/Conformance/Evidence": "the oracles read tables of the workload",
+    "Sources/Proving/Simulation": "the simulation writes SQL of identifiers that it makes itself",
+    "Sources/Proving/FerryChaos": "the user of the shop writes SQL of keys that it makes itself",
+    "Sources/Proving/FerryBench": "the benchmarks write SQL of their own tables",
     "Tests": "tests write their own SQL",
 }
 # Folders whose texts are the project's own: figures, reports and samples of programs that no user runs.
 OWN_TEXT = {
-    "Proving": "the instruments read output of their own programs",
+    "Sources/Proving": "the instruments read output of their own programs",
     "Examples": "samples read their own command line",
     "Tests": "tests compare texts that they make",
 }
 # The only files that double quotes.
 QUOTING = {
-    "Protocol/FerryProtocol/Identifiers/SQLQuoting.swift", "Ground/Platform/ShellQuoting.swift",
+    "Protocol/FerryProtocol/Identifiers/SQLQuoting.swift", "Sources/Platform/ShellQuoting.swift",
 }
 
 SQL = re.compile(

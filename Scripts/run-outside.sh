@@ -14,7 +14,7 @@ finish() {
 trap finish EXIT
 
 maps=() libraries=()
-for map in Ground/C*/module.modulemap; do
+for map in Sources/C*/module.modulemap; do
   maps+=(-Xcc "-fmodule-map-file=$map")
 done
 for name in sqlite3 libcurl libzstd zlib libcrypto; do

@@ -6,7 +6,7 @@
 # The files of tests are in memory, if there is room: their databases otherwise wait for the disk.
 # TMPDIR names another place.
 # The user's own settings would change results. FERRY_TEST_… are settings of the tests.
-# Proving/Laboratory/ChildEnvironment.swift does the same for the programs that tests start.
+# Sources/Proving/Laboratory/ChildEnvironment.swift does the same for the programs that tests start.
 set -euo pipefail
 
 for name in $(compgen -e); do

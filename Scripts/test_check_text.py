@@ -44,7 +44,7 @@ class FormerMistakes(unittest.TestCase):
         source = """
     "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\\\''") + "'"
 """
-        self.assertEqual(lines(source, "Ground/CommandLine/BuiltInCommands.swift"), [2])
+        self.assertEqual(lines(source, "Sources/CommandLine/BuiltInCommands.swift"), [2])
 
 
 class SQL(unittest.TestCase):
@@ -88,7 +88,7 @@ class Characters(unittest.TestCase):
             "lowercased()", 'range(of: "x")', "trimmingCharacters(in: .whitespaces)",
         ]:
             self.assertEqual(lines(f"let parts = text.{call}"), [1], call)
-            self.assertEqual(lines(f"let parts = text.{call}", "Proving/Else.swift"), [], call)
+            self.assertEqual(lines(f"let parts = text.{call}", "Sources/Proving/Else.swift"), [], call)
 
     def test_closures_over_characters_and_classes_of_all_scripts_are_found(self):
         for code in [
