@@ -283,15 +283,6 @@ struct PacketMaker {
 }
 
 extension IngestResult {
-  var receipt: PacketReceipt? {
-    if case .accepted(let receipt, _) = self { receipt } else { nil }
-  }
-  var released: [PacketReceipt] {
-    if case .accepted(_, let released) = self { released } else { [] }
-  }
-  var problem: Problem? {
-    if case .refused(let problem) = self { problem } else { nil }
-  }
   var code: ProblemCode? { problem?.code }
   /// The problem's refusals of single operations.
   var refusals: [Refusal] { problem?.refusals ?? [] }
