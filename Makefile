@@ -144,10 +144,11 @@ uninstall: ## Remove them again
 	@Scripts/install.sh uninstall '$(PROGRAMS)' '$(PREFIX)' '$(DESTDIR)'
 
 .PHONY: docs
-docs: ## The library's documentation in .build/docs; links that lead nowhere and examples that do not compile fail
-	@Scripts/install-dependencies.sh build
+docs: ## The library's documentation in .build/docs; links that lead nowhere, and examples that do not compile or run, fail
+	@Scripts/install-dependencies.sh build test
 	$(SWIFT_BUILD) --build-tests $(TEST_BUILD)
 	@Scripts/check-examples.py .build/debug
+	@Scripts/run-console.py .build/debug
 	@Scripts/build-docs.sh .build/debug/Modules .build/docs
 	@echo "The documentation is in .build/docs. To read it: python3 -m http.server -d .build/docs 8000,"
 	@echo "then open http://127.0.0.1:8000/documentation/ferry"

@@ -3,9 +3,9 @@
 
 A Swift block is compiled by itself against the built modules, as a user of the library writes it. Values that
 a block takes for granted, such as `replica`, are parameters below. Each command of a console block has to exist,
-with its options. A line above a block may have one of these comments:
+with its options, also if run-console.py cannot run it. A line above a block may have one of these comments:
 
-    <!-- not compiled: REASON -->    the block is left out; `not run` for console blocks
+    <!-- not compiled: REASON -->    the block is left out
     <!-- given: DECLARATIONS -->     what a Swift block takes for granted besides
     <!-- continued -->               the block continues the one before it
 
@@ -23,7 +23,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
-REASON = re.compile(r"<!-- not (?:compiled|run): [^>]{10,} -->\s*\Z")
+REASON = re.compile(r"<!-- not compiled: [^>]{10,} -->\s*\Z")
 GIVEN = re.compile(r"<!-- given: ((?:(?!-->).)+) -->\s*\Z", re.S)
 CONTINUED = re.compile(r"<!-- continued -->\s*\Z")
 DECLARATION = re.compile(
@@ -57,7 +57,7 @@ def blocks(text, language):
         before = text[:match.start()]
         if match[1] != language or REASON.search(before):
             continue
-        given = GIVEN.search(before)
+        given = GIVEN.search(before) if language == "swift" else None
         code = (given[1].strip() + "\n" if given else "") + match[2]
         if found and CONTINUED.search(before):
             found[-1] = (found[-1][0], found[-1][1] + code)
