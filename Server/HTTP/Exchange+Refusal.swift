@@ -66,16 +66,43 @@ extension Exchange {
   /// Returns the request's header fields, in order. Bytes that are not UTF-8 are replaced.
   func receivedHeaders() -> HTTPHeaders {
     var headers = HTTPHeaders()
-    withUnsafeMutablePointer(to: &headers) { headers in
-      _ = MHD_get_connection_values_n(
-        connection, .HEADER_KIND,
-        { headers, _, name, nameSize, value, valueSize in
-          let headers = headers?.assumingMemoryBound(to: HTTPHeaders.self)
-          headers?.pointee.append(text(name, nameSize), text(value, valueSize))
-          return .YES
-        }, headers)
+    forEachHeader { name, value in
+      headers.append(
+        String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self))
     }
     return headers
+  }
+
+  /// Returns whether the request line and the header fields are all that the client sent.
+  func isHeadWhole(
+    _ line: (method: UnsafePointer<CChar>, version: UnsafePointer<CChar>)
+  ) -> Bool {
+    var layout = HeadLayout(
+      line: UInt(bitPattern: line.method), version: UInt(bitPattern: line.version),
+      versionCount: strlen(line.version))
+    forEachHeader { name, value in
+      layout.append(
+        name: UInt(bitPattern: name.baseAddress), nameCount: name.count,
+        value: UInt(bitPattern: value.baseAddress), valueCount: value.count)
+    }
+    return layout.fills(ferry_mhd_header_size(connection))
+  }
+
+  private typealias Visit = (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Void
+
+  /// Visits the names and the values of the header fields, in order, where they were read to.
+  private func forEachHeader(_ visit: Visit) {
+    withoutActuallyEscaping(visit) { visit in
+      withUnsafePointer(to: visit) { visit in
+        _ = MHD_get_connection_values_n(
+          connection, .HEADER_KIND,
+          { visit, _, name, nameSize, value, valueSize in
+            visit?.assumingMemoryBound(to: Visit.self).pointee(
+              bytes(name, nameSize), bytes(value, valueSize))
+            return .YES
+          }, UnsafeMutableRawPointer(mutating: visit))
+      }
+    }
   }
 }
 
@@ -99,7 +126,6 @@ struct RequestLineTarget {
   }
 }
 
-private func text(_ start: UnsafePointer<CChar>?, _ count: Int) -> String {
-  String(
-    decoding: UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count), as: UTF8.self)
+private func bytes(_ start: UnsafePointer<CChar>?, _ count: Int) -> UnsafeRawBufferPointer {
+  UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
 }

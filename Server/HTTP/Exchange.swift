@@ -87,6 +87,7 @@ final class Exchange: @unchecked Sendable {
     switch phase {
     case .headers:
       method = String(cString: line.method)
+      guard isHeadWhole(line) else { return refuse(.malformedHeader) }
       return arrive(version: line.version)
     case .deciding(let intake):
       // Resumed without a decision: the server is closing.

@@ -25,6 +25,9 @@ struct MalformedRequestTests {
     "POST /a HTTP/1.1\r\nHost: t\r\n\(headers)\r\n\(content)"
   }
 
+  /// Would be served as a request of its own by a server that does not see a length before it.
+  static let hidden = "GET /hidden HTTP/1.1\r\nHost: t\r\n\r\n"
+
   static let cases: [Case] = [
     Case("no Host", "GET / HTTP/1.1\r\n\r\n"),
     Case("no Host but content", "POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\na"),
@@ -39,6 +42,16 @@ struct MalformedRequestTests {
       "a length beyond all numbers", post("Content-Length: 99999999999999999999999\r\n"),
       allowed: [413]),
     Case("a length with a space before the colon", post("Content-Length : 5\r\n", "abcde")),
+    Case("a length on a folded line", post("Content-Length:\r\n \(hidden.utf8.count)\r\n", hidden)),
+    Case(
+      "a length that is continued", post("Content-Length: 0\r\n\t\(hidden.utf8.count)\r\n", hidden)),
+    Case("a length after a NUL", post("Content-Length: 0\0\(hidden.utf8.count)\r\n", hidden)),
+    Case(
+      "a coding that ends with a NUL",
+      post("Transfer-Encoding: chunked\0x\r\n", "0\r\n\r\n\(hidden)")),
+    Case("a folded line of another header", post("X: a\r\n b\r\n")),
+    Case("a NUL in the authorization", post("Authorization: Bearer a\0b\r\n")),
+    Case("a line that ends with LF alone", post("X: a\n")),
     Case("a NUL in the path", "GET /a\0b HTTP/1.1\r\nHost: t\r\n\r\n"),
     Case("a NUL at the path's end", "GET /a\0 HTTP/1.1\r\nHost: t\r\n\r\n"),
     Case("an encoded NUL in the path", "GET /a%00b HTTP/1.1\r\nHost: t\r\n\r\n"),
