@@ -87,7 +87,7 @@ planted: ## Simulated worlds with known mistakes, which have to be found
 
 # The same worlds each time, then as many that no commit before has seen; outside of git, the day's.
 .PHONY: worlds
-worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some with mirrors
+worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some with mirrors, lies or attacks
 	@Scripts/install-dependencies.sh build test
 	@$(BUILD) --product ferry-sim
 	@new=$$((0x$$(git rev-parse --verify --quiet --short=8 HEAD 2>/dev/null || date +%Y%m%d))); \
@@ -95,8 +95,11 @@ worlds: ## SEEDS simulated worlds that stay the same, as many new ones, and some
 	  echo "Worlds from seed $$first on"; \
 	  .build/$(CONFIGURATION)/ferry-sim swarm --first $$first --seeds $(SEEDS) --jobs $(JOBS) || exit 1; \
 	done
-	@echo "Worlds with mirrors in a PostgreSQL"
-	@.build/$(CONFIGURATION)/ferry-sim swarm --mirrors 2 --first 1 --seeds $$(($(SEEDS) / 4)) --jobs $(JOBS)
+	@for kind in "--mirrors 2 --seeds $$((($(SEEDS) + 3) / 4))" "--lies 8 --seeds $$((($(SEEDS) + 3) / 4))" \
+	    "--strangers 2 --seeds $$((($(SEEDS) + 9) / 10))"; do \
+	  echo "Worlds with $$kind"; \
+	  .build/$(CONFIGURATION)/ferry-sim swarm $$kind --first 1 --jobs $(JOBS) || exit 1; \
+	done
 
 # ONLY=memory, or ONLY=memory.slow_readers, runs a part; ATTACK=--list lists the promises.
 .PHONY: attack

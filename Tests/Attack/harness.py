@@ -20,6 +20,8 @@ import time
 MIB = 1 << 20
 # Ends a hang; it decides nothing else.
 HANG_LIMIT = 240
+# Milliseconds that a busy machine may take from anybody.
+PAUSE = 250
 ATTACKS = {}
 fork = multiprocessing.get_context("fork")
 
@@ -269,6 +271,12 @@ class Device:
                 file.write(token)
             extra = ["--token", token]
         self.ferry("init", "--server", server.url, "--space", space, *extra)
+        return self
+
+    def notes(self):
+        """Creates and tracks a table of notes."""
+        self.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
+        self.ferry("track", "notes")
         return self
 
     def sql(self, text):
@@ -531,6 +539,43 @@ def measure(function, seconds, least=20):
 def percentile(times, part):
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))] if ordered else float("inf")
+
+
+def beside(run, name, honest, *attackers):
+    """Measures an honest call alone, then beside attackers, each in a process of its own, until all of them end. An
+    attacker is an iterator in which each step is one request: it yields a status. No call of the neighbour may wait for
+    a third of the longest request, unless that is as short as 100 of its own calls or PAUSE. Returns all statuses."""
+    alone = percentile(measure(honest, 1)[0], 0.5)
+    seen, times, failures = fork.SimpleQueue(), [], 0
+
+    def work(_, number):
+        began = time.monotonic()
+        for status in attackers[number]:
+            seen.put((status, (time.monotonic() - began) * 1000))
+            began = time.monotonic()
+
+    with Load(work, processes=len(attackers)) as load:
+        end = time.monotonic() + HANG_LIMIT
+        while any(child.is_alive() for child in load.children) and time.monotonic() < end:
+            began = time.monotonic()
+            failures += honest() is False
+            times.append((time.monotonic() - began) * 1000)
+    requests = []
+    while not seen.empty():
+        requests.append(seen.get())
+    worst, longest = max(times, default=0), max((t for _, t in requests), default=0)
+    statuses = [status for status, _ in requests]
+    run.series[f"{name}, beside"] = times
+    run.figure(f"{name}: answers", " ".join(f"{s}×{statuses.count(s)}" for s in sorted(set(statuses))))
+    run.figure(f"{name}: longest request", longest, "ms")
+    run.figure(f"{name}: push alone p50", alone, "ms")
+    run.figure(f"{name}: push beside p50", percentile(times, 0.5), "ms")
+    run.figure(f"{name}: push beside, worst", worst, "ms")
+    run.check(requests, f"{name}: no request ended")
+    run.check(failures == 0, f"{name}: {failures} of {len(times)} pushes failed")
+    run.check(worst <= max(longest / 3, 100 * alone, PAUSE), f"{name}: a push waited for {worst:.0f} ms of "
+                                                             f"{longest:.0f}; alone {alone:.1f}")
+    return statuses
 
 
 def wait_until(condition, reason, process=None, limit=HANG_LIMIT):

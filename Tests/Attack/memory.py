@@ -48,11 +48,11 @@ def judge(run, server):
         run.check(status == 200, f"{server.store}: /healthz answers {status} afterwards")
 
 
-def large_record(writer, table, record):
-    """One record of 8 MB, in one packet."""
+def large_record(writer, table, record, data=None):
+    """One record of 8 MB with this data as well, in one packet."""
     text = "x" * 1_000_000
     writer.push([
-        writer.operation(table, record, {f"c{n}": text for n in range(4)}),
+        writer.operation(table, record, {**{f"c{n}": text for n in range(4)}, **(data or {})}),
         writer.operation(table, record, {f"c{n}": text for n in range(4, 8)}, "update")])
 
 
@@ -126,6 +126,33 @@ def waits(function, count):
     return times
 
 
+def unread(run, server, requests, honest):
+    """Sends requests in turn over 150 connections that read nearly nothing, for eight seconds. An honest path is served
+    beside them."""
+    sockets = []
+    for number in range(150):
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with contextlib.suppress(OSError):
+            reader.connect(("127.0.0.1", server.port))
+            reader.sendall(requests[number % len(requests)])
+        sockets.append(reader)
+    served = tried = 0
+    end = time.monotonic() + 8
+    while (time.monotonic() < end or tried < 10) and server.is_alive:
+        tried += 1
+        with contextlib.suppress(OSError, Failed):
+            served += server.client(honest[1]).send("GET", honest[0])[0] == 200
+        for reader in sockets[: tried % 40]:
+            with contextlib.suppress(OSError):
+                reader.recv(1000, socket.MSG_DONTWAIT)
+        time.sleep(0.05)
+    for reader in sockets:
+        reader.close()
+    run.figure(f"{server.store} honest pulls served", 100.0 * served / max(1, tried), "%")
+    run.check(served * 2 >= tried, f"{server.store}: {served} of {tried} honest pulls were served")
+
+
 @attack
 def slow_readers(run):
     """150 connections that ask for pages of 8 MB and do not read them leave a node of 1 GiB alive and serving."""
@@ -136,28 +163,9 @@ def slow_readers(run):
             for number in range(12):
                 large_record(writer, "t", f"r{number}")
             Writer(server.client(), "honest", run.rng).fill("t", 100)
-            sockets = []
-            for _ in range(150):
-                reader = socket.socket()
-                reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                reader.connect(("127.0.0.1", server.port))
-                reader.sendall(b"GET /v1/spaces/large/changes HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-                sockets.append(reader)
-            served = tried = 0
-            end = time.monotonic() + 8
-            while time.monotonic() < end and server.is_alive:
-                tried += 1
-                with contextlib.suppress(OSError, Failed):
-                    status, _ = server.client().send("GET", "/v1/spaces/honest/changes?limit=50")
-                    served += status == 200
-                for reader in sockets[: tried % 40]:
-                    with contextlib.suppress(OSError):
-                        reader.recv(1000, socket.MSG_DONTWAIT)
-                time.sleep(0.05)
-            for reader in sockets:
-                reader.close()
-            run.figure(f"{store} honest pulls served", 100.0 * served / max(1, tried), "%")
-            run.check(served * 2 >= tried, f"{store}: {served} of {tried} honest pulls were served")
+            unread(run, server,
+                   [b"GET /v1/spaces/large/changes HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"],
+                   ("/v1/spaces/honest/changes?limit=50", None))
 
 
 @attack

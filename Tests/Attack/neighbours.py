@@ -8,7 +8,7 @@ import selectors
 import socket
 import time
 
-from harness import Load, Writer, attack, percentile, status_of
+from harness import Load, Writer, attack, beside, status_of
 
 
 def get(path, token, keep=True):
@@ -187,49 +187,39 @@ def large_batch(run):
         for first in range(0, 100):
             evil.push([evil.operation("t", f"r{first * 1000 + i}", {"n": 1}) for i in range(1000)])
         honest = push(server, None, "honest", run.rng)
-        alone, _, _ = run.neighbour(f"{store} push alone", honest, 1.5)
 
-        def attacker(stopping, _):
-            client = server.client()
-            writer = Writer(client, "attacked", run.rng)
-            writer.device, writer.tail, writer.counter = evil.device, evil.tail, evil.counter
+        def batches():
             for number in range(2):
-                if not stopping.is_set():
-                    with contextlib.suppress(OSError):
-                        writer.offer([writer.operation("t", kind="batch", where=["always"],
-                                                       data={"n": number})])
+                yield evil.offer([evil.operation("t", kind="batch", where=["always"],
+                                                 data={"n": number})])[0]
 
-        began = time.monotonic()
-        with Load(attacker) as load:
-            times, failures = [], 0
-            while load.children[0].is_alive() and time.monotonic() - began < 60:
-                start = time.monotonic()
-                failures += not honest()
-                times.append((time.monotonic() - start) * 1000)
-        whole = (time.monotonic() - began) * 1000
-        run.series[f"{store} push beside a batch"] = times
-        run.figure(f"{store} two batches", whole, "ms")
-        run.figure(f"{store} push beside p50", percentile(times, 0.5), "ms")
-        run.figure(f"{store} push beside p99", percentile(times, 0.99), "ms")
-        worst = max(times, default=whole)
-        run.figure(f"{store} push beside, worst", worst, "ms")
-        run.check(failures == 0, f"{store}: {failures} pushes failed")
-        run.check(worst <= max(whole / 8, 100 * alone),
-                  f"{store}: a push waited for {worst:.0f} ms of {whole:.0f}; alone {alone:.1f}")
+        beside(run, f"{store} batches", honest, batches())
         run.alive(server)
+
+
+def team(run):
+    """A server, a member with a synced row, and a writer that speaks by itself."""
+    server = run.server("embedded")
+    server.space("team")
+    member = run.device("member").init(server, "team").notes()
+    member.sql("INSERT INTO notes VALUES('a', 'b')")
+    member.ferry("sync")
+    return server, member, Writer(server.client(), "team", run.rng)
+
+
+def short(run, member, command, codes):
+    """A member's command ends with one of the codes, and fills no terminal."""
+    done = member.ferry(command, expect=None)
+    size = len(done.stdout) + len(done.stderr)
+    run.figure(f"output of {command}", size, "bytes")
+    run.check(size < 64 << 10, f"{command} prints less than 64 KiB")
+    run.check(done.returncode in codes, f"{command} ends with {done.returncode}: {done.stderr[:200]}")
 
 
 @attack
 def many_tables(run):
     """A writer that makes 200,000 tables neither breaks a member's verify nor fills a member's terminal."""
-    server = run.server("embedded")
-    server.space("team")
-    member = run.device("member").init(server, "team")
-    member.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
-    member.ferry("track", "notes")
-    member.sql("INSERT INTO notes VALUES('a', 'b')")
-    member.ferry("sync")
-    evil = Writer(server.client(), "team", run.rng)
+    server, member, evil = team(run)
     made = refused = 0
     for number in range(200):
         status, _ = evil.offer([
@@ -240,13 +230,8 @@ def many_tables(run):
     run.figure("tables made", made)
     # The writer's own honest work, below the limit, still arrives.
     Writer(server.client(), "team", run.rng).insert("notes", "c", body="d")
-    shown = member.ferry("sync", expect=(0, 4))
-    run.figure("output of sync", len(shown.stdout) + len(shown.stderr), "bytes")
-    run.check(len(shown.stdout) + len(shown.stderr) < 64 << 10, "sync prints less than 64 KiB")
-    checked = member.ferry("verify", expect=None)
-    run.check(checked.returncode == 0, f"verify ends with {checked.returncode}: "
-                                       f"{checked.stderr[:200]}")
-    run.check(len(checked.stdout) + len(checked.stderr) < 64 << 10, "verify prints less than 64 KiB")
+    short(run, member, "sync", (0, 4))
+    short(run, member, "verify", (0,))
     tables = server.client().send("GET", "/v1/spaces/team/tables")
     run.check(tables[0] == 200 and len(tables[1]) < 31 << 20, "the list of tables has its limit")
     run.alive(server)
@@ -255,14 +240,7 @@ def many_tables(run):
 @attack
 def many_columns(run):
     """A writer that gives a table 100,000 columns is refused, and the members' work in the table goes on."""
-    server = run.server("embedded")
-    server.space("team")
-    member = run.device("member").init(server, "team")
-    member.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
-    member.ferry("track", "notes")
-    member.sql("INSERT INTO notes VALUES('a', 'b')")
-    member.ferry("sync")
-    evil = Writer(server.client(), "team", run.rng)
+    server, member, evil = team(run)
     made = 0
     for number in range(1000):
         columns = {f"{number * 100 + i:06}" + "c" * 100: 1 for i in range(100)}
@@ -275,15 +253,10 @@ def many_columns(run):
     run.check(made <= 2_000, f"{made} columns were made")
     # Known columns go on, and so does the writer's own honest work.
     member.sql("UPDATE notes SET body = 'c'")
-    shown = member.ferry("sync", expect=(0, 4))
-    run.figure("output of sync", len(shown.stdout) + len(shown.stderr), "bytes")
-    run.check(len(shown.stdout) + len(shown.stderr) < 64 << 10, "sync prints less than 64 KiB")
+    short(run, member, "sync", (0, 4))
     run.check(member.sql("SELECT id FROM notes WHERE body = 'c'"), "the edit stays")
     Writer(server.client(), "team", run.rng).insert("notes", "d", body="e")
-    checked = member.ferry("verify", expect=None)
-    run.check(checked.returncode in (0, 4), f"verify ends with {checked.returncode}: "
-                                            f"{checked.stderr[:200]}")
-    run.check(len(checked.stdout) + len(checked.stderr) < 64 << 10, "verify prints less than 64 KiB")
+    short(run, member, "verify", (0, 4))
     run.alive(server)
 
 

@@ -1,13 +1,16 @@
 """Proxies that lie, cut, trickle or smuggle give nobody another's rights, and take no connections from others."""
 
 import contextlib
+import gzip
+import json
 import os
 import socket
+import subprocess
 import threading
 import time
 import zlib
 
-from harness import Writer, attack, changes, exchange, status_of
+from harness import Writer, attack, changes, exchange, free_port, status_of, wait_until
 
 
 @attack
@@ -131,6 +134,9 @@ AMBIGUOUS = {
     "coding in quotes": b'Transfer-Encoding: "chunked"', "NUL in a name": b"Content-Length\0: %d",
     "bare line feed": b"X: y\nContent-Length: %d", "bare return": b"X: y\rContent-Length: %d",
     "long length": b"Content-Length: 99999999999999999999999",
+    "length in a folded line": b"Content-Length:\r\n %d", "length that is folded": b"Content-Length: 0\r\n %d",
+    "length that a tab folds": b"Content-Length: 0\r\n\t%d", "NUL in a length": b"Content-Length: 0\0%d",
+    "NUL in a coding": b"Transfer-Encoding: chunked\0x",
 }
 
 
@@ -142,14 +148,15 @@ def smuggling(run):
     token = server.token("team", "writer")
     for name, field in AMBIGUOUS.items():
         line = field % len(SMUGGLED) if b"%d" in field else field
-        answer = exchange(server.port, (
-            b"POST /v1/spaces/team/packets HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
-            + token.encode() + b"\r\nContent-Type: application/json\r\n" + line
-            + b"\r\n\r\n0\r\n\r\n" + SMUGGLED), timeout=3)
-        answers = answer.count(b"HTTP/1.1 ")
-        status = status_of(answer)
-        run.check(answers <= 1, f"{name}: {answers} answers to one request")
-        run.check(status is None or 400 <= status < 600 and status != 500, f"{name}: {status}")
+        for end in (b"", b"0\r\n\r\n"):
+            answer = exchange(server.port, (
+                b"POST /v1/spaces/team/packets HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer "
+                + token.encode() + b"\r\nContent-Type: application/json\r\n" + line
+                + b"\r\n\r\n" + end + SMUGGLED), timeout=2)
+            answers = answer.count(b"HTTP/1.1 ")
+            status = status_of(answer)
+            run.check(answers <= 1, f"{name}: {answers} answers to one request")
+            run.check(status is None or 400 <= status < 600 and status != 500, f"{name}: {status}")
     chunks = {
         "size of 2^64": b"10000000000000000\r\n", "signed size": b"-1\r\n", "no size": b"\r\n",
         "size with 0x": b"0x5\r\n", "long extension": b"1;" + b"x" * 100_000 + b"\r\na\r\n",
@@ -165,6 +172,153 @@ def smuggling(run):
         run.check(status is None or status != 500 and status >= 400, f"{name}: {status}")
     status, _ = server.client(token).send("GET", "/v1/spaces/team")
     run.check(status == 200, "honest requests are served afterwards")
+    run.alive(server)
+
+
+@attack
+def doubtful_heads(run):
+    """A head with NUL, or with two tokens, hosts or codings, gives nobody the rights of its token."""
+    server = run.server("embedded")
+    server.space("team")
+    token = server.token("team", "admin").encode()
+    right = {"Host": b"127.0.0.1", "Authorization": b"Bearer " + token}
+    cases = {
+        "NUL behind the token": [("Host", b"127.0.0.1"), ("Authorization", b"Bearer " + token + b"\0x")],
+        "NUL behind the host": [("Host", b"127.0.0.1\0.evil.example"), *list(right.items())[1:]],
+        "two tokens": [*right.items(), ("Authorization", b"Bearer ferry_" + b"x" * 43)],
+        "two tokens, the right one last": [
+            ("Host", b"127.0.0.1"), ("Authorization", b"Bearer ferry_" + b"x" * 43),
+            ("Authorization", right["Authorization"])],
+        "two hosts": [*right.items(), ("Host", b"evil.example")],
+        "another host in the target": [*right.items(), ("Target", b"http://evil.example")],
+    }
+    for name, fields in cases.items():
+        target = dict(fields).get("Target", b"") + b"/v1/spaces/team"
+        head = b"".join(f"{field}: ".encode() + text + b"\r\n" for field, text in fields
+                        if field != "Target")
+        answer = exchange(server.port, b"GET " + target + b" HTTP/1.1\r\n" + head
+                          + b"Connection: close\r\n\r\n", timeout=5)
+        run.check((status_of(answer) or 400) in (400, 401, 403), f"{name}: {status_of(answer)}")
+    writer = Writer(server.client(token.decode()), "team", run.rng)
+    body = json.dumps(writer.packet([writer.operation("t", "r", {"n": 1})])).encode()
+    packed = gzip.compress(body)
+    codings = {
+        "bytes behind the end": ("gzip", packed + b"x"), "no end": ("gzip", packed[:-4]),
+        "a false checksum": ("gzip", packed[:-8] + bytes(4) + packed[-4:]),
+        "nothing": ("gzip", b""), "two codings": ("gzip, gzip", gzip.compress(packed)),
+        "an unknown coding": ("deflate", packed), "noise": ("zstd", packed),
+        "a long frame to skip": ("zstd", b"\x50\x2a\x4d\x18\xff\xff\xff\x7f" + body),
+    }
+    for name, (coding, content) in codings.items():
+        status, _ = writer.client.send("POST", "/v1/spaces/team/packets", content,
+                                       {"Content-Encoding": coding})
+        run.check(status in (400, 413, 415), f"{name}: {status}")
+    run.check(not changes(server.client(token.decode()), "team"), "nothing of it is applied")
+    members = gzip.compress(b"") * 100_000 + packed
+    status, _ = writer.client.send("POST", "/v1/spaces/team/packets", members, {"Content-Encoding": "gzip"})
+    run.check(status in (200, 400, 413), f"a body of 100,000 members: {status}")
+    run.alive(server)
+
+
+class Shipped:
+    """A real proxy in front of a server, with the settings that Ferry ships or documents."""
+
+    def __init__(self, run, program, server):
+        self.run, self.port, folder = run, free_port(), run.folder(program)
+        here = os.path.join(os.path.dirname(__file__), "../..")
+        if program == "haproxy":
+            with open(f"{here}/Server/proxy/haproxy.cfg") as file:
+                text = file.read()
+            text = text.replace("bind :8080", f"bind 127.0.0.1:{self.port}").replace(
+                "ferryd-1:8080", f"127.0.0.1:{server.port}").replace(
+                "  server ferryd-2 ferryd-2:8080\n", "").replace('"${FERRY_OUTER_PROXY}"', "127.9.9.9")
+            command = ["haproxy", "-db", "-f", f"{folder}/settings"]
+        else:
+            with open(f"{here}/Documentation/server.md") as file:
+                row = next(line for line in file if line.startswith("| nginx |"))
+            inner, beside = (part.replace(":8080", f":{server.port}") for part in row.split("`")[1::2])
+            places = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in (
+                "client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+            text = (f"daemon off; pid {folder}/pid; error_log {folder}/errors; events {{}}\n"
+                    f"http {{ access_log off; {places} server {{ listen 127.0.0.1:{self.port};\n"
+                    f"location / {{ {inner} }}\n{beside} }} }}\n")
+            command = ["nginx", "-c", f"{folder}/settings", "-e", f"{folder}/errors"]
+        with open(f"{folder}/settings", "w") as file:
+            file.write(text)
+        with open(f"{folder}/log", "wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        run.closing.callback(self.close)
+        wait_until(lambda: self.is_alive and status_of(
+            self.ask(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")) == 200,
+            f"an answer through {program}", self)
+
+    @property
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def ask(self, data):
+        """Sends from an address of its own, so that the proxy's is another one."""
+        answer = b""
+        with contextlib.suppress(OSError), socket.create_connection(
+                ("127.0.0.1", self.port), 5, source_address=("127.0.0.2", 0)) as connection:
+            connection.settimeout(1)
+            connection.sendall(data)
+            while len(answer) < 1 << 16:
+                part = connection.recv(65536)
+                if not part:
+                    break
+                answer += part
+        return answer
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+METRICS = [b"/metrics", b"/metrics?x", b"/metrics/", b"//metrics", b"/./metrics", b"/%6detrics",
+           b"/x/../metrics", b"/%2fmetrics", b"/metrics%00", b"/metrics%3f", b"/metrics;", b"/metrics#a",
+           b"http://127.0.0.1/metrics", b"http:///metrics", b"/healthz/../metrics", b"/%2e/metrics"]
+FORWARDED = [b"X-Forwarded-For: 9.9.9.9\r\nx-forwarded-for: 8.8.8.8", b"X_Forwarded_For: 7.7.7.7",
+             b"Forwarded: for=5.5.5.5", b"Connection: X-Forwarded-For, keep-alive",
+             b"Connection: close, X-Forwarded-For\r\nX-Forwarded-For: 6.6.6.6"]
+
+
+@attack
+def shipped_proxies(run):
+    """Through HAProxy and nginx as Ferry ships and documents them, no stranger reads metrics, smuggles or forges an address."""
+    server = run.server("embedded", "--trusted-proxy", "127.0.0.1", starts=False)
+    server.space("team")
+    token = server.token("team", "writer")
+    server.start()
+    smuggled = b"GET /v1/spaces/smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for program in ("haproxy", "nginx"):
+        proxy = Shipped(run, program, server)
+        for target in METRICS:
+            answer = proxy.ask(b"GET " + target + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                               b"Connection: close\r\n\r\n")
+            run.check(b"ferry_" not in answer, f"{program}: {target!r} shows the metrics")
+        answer = proxy.ask(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade, "
+                           b"HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
+        run.check(b"ferry_" not in answer, f"{program}: an upgrade shows the metrics")
+        for name, field in AMBIGUOUS.items():
+            # These have one reading in RFC 9112 §6.3, by which the rest is the next request.
+            if name in ("length and chunks", "chunks and length", "coding with a tab",
+                        "coding in a folded line", "list of lengths"):
+                continue
+            line = field % len(smuggled) if b"%d" in field else field
+            answer = proxy.ask(b"POST /v1/spaces/team/packets HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                               b"Authorization: Bearer " + token.encode() + b"\r\nContent-Type: "
+                               b"application/json\r\n" + line + b"\r\n\r\n" + smuggled)
+            run.check(answer.count(b"HTTP/1.1 ") <= 1, f"{program}: {name}: several answers")
+        run.check("/v1/spaces/smuggled" not in server.log, f"{program}: a smuggled request is served")
+        addresses = set()
+        for number, lie in enumerate(FORWARDED):
+            path = f"/v1/spaces/{program}{number}".encode()
+            proxy.ask(b"GET " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lie + b"\r\n\r\n")
+            addresses |= {json.loads(line).get("remote") for line in server.log.splitlines()
+                          if path.decode() in line}
+        run.check(addresses == {"127.0.0.2"}, f"{program}: requests of {addresses}")
+    run.figure("targets", len(METRICS))
     run.alive(server)
 
 
@@ -263,9 +417,7 @@ def spoiled_answers(run):
     for number, (name, spoil) in enumerate(SPOILS.items()):
         space = f"s{number}"
         server.space(space)
-        device = run.device().init(server, space)
-        device.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
-        device.ferry("track", "notes")
+        device = run.device().init(server, space).notes()
         former = []
 
         def replay(answer, count):

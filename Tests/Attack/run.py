@@ -17,7 +17,7 @@ import traceback
 import harness
 import plot
 
-TOPICS = ("names", "memory", "neighbours", "proxies", "servers", "poison", "shell")
+TOPICS = ("names", "memory", "neighbours", "writers", "answers", "proxies", "servers", "poison", "shell", "rights")
 
 
 def main():

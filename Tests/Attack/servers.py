@@ -190,8 +190,7 @@ def hostile(run, name, rule, server, counts):
     try:
         device = run.device("d")
         device.ferry("init", "--offline", "--server", evil.url, "--space", space_name)
-        device.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
-        device.ferry("track", "notes")
+        device.notes()
         device.sql("INSERT INTO notes VALUES('a', 'kept')")
         began = time.monotonic()
         done = device.ferry("sync", expect=None, timeout=150, peak=True)

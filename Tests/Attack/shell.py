@@ -103,9 +103,7 @@ def escapes(run):
     """Control characters of records, names and problems reach no terminal, neither from ferry nor from ferryd."""
     server = run.server("embedded")
     server.space("team")
-    device = run.device("reader").init(server, "team")
-    device.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
-    device.ferry("track", "notes")
+    device = run.device("reader").init(server, "team").notes()
     writer = Writer(server.client(), "team", run.rng)
     for number, escape in enumerate(ESCAPES):
         writer.offer([writer.operation("notes", f"n{number}{escape}".replace("\0", ""),
@@ -127,6 +125,42 @@ def escapes(run):
     run.figure("commands", len(outputs))
 
 
+# They reverse a line, or nobody sees them.
+INVISIBLE = ["\u202e", "\u2066", "\u200f", "\u061c", "\u200b", "\u00ad", "\u2063", "\u3164", "\u115f", "\u180e",
+             "\ufff9", "\ufeff", "\u2028", "\U000e0041\U000e0042"]
+
+
+@attack
+def invisible(run):
+    """Characters that reverse a line or are invisible reach no terminal, and are in no name of a token or a device."""
+    server = run.server("embedded")
+    server.space("team")
+    admin = server.client(server.token("team", "admin"))
+    device = run.device("reader").init(server, "team", admin.token).notes()
+    writer = Writer(admin, "team", run.rng)
+    for number, text in enumerate(INVISIBLE):
+        name, manifest = f"a{text}b", {"name": f"a{text}b", "spaces": {"team": "reader"}}
+        status, _ = admin.send("POST", "/v1/tokens", manifest)
+        run.check(status == 400, f"a token named {name!a} got {status}")
+        status, _ = admin.send("PUT", f"/v1/spaces/team/devices/{writer.device}", {"name": name})
+        run.check(status == 400, f"a device named {name!a} got {status}")
+        writer.insert("notes", f"n{number}{text}", body=name)
+        writer.offer([writer.operation(f"t{number}{text}", name, {name: 1})])
+    commands = [["sync"], ["status"], ["log"], ["to-apply"], ["history", "notes", "n0\u202e"], ["verify"],
+                ["sql", "SELECT * FROM notes"], ["schema"], ["sql", "SELECT * FROM notes", "--json"]]
+    outputs = {" ".join(c)[:30]: device.ferry(*c, expect=None).raw.decode() for c in commands}
+    for command in (["token", "list"], ["audit"], ["space", "show", "team"], ["space", "usage", "team"]):
+        done = subprocess.run([run.ferryd, *command, *server.place], capture_output=True)
+        outputs["ferryd " + " ".join(command)] = (done.stdout + done.stderr).decode()
+    for command, output in outputs.items():
+        found = {mark for text in INVISIBLE for mark in text if mark in output}
+        if "--json" in command or "SELECT" in command and output.startswith("{"):
+            found &= {"\u202e", "\u2066", "\u2028"}
+        run.check(not found, f"{command!a} prints {sorted(found)!a}")
+    run.check("n0" in outputs["sql SELECT * FROM notes"], "the rows are there")
+    run.figure("commands", len(outputs))
+
+
 @attack
 def file_modes(run):
     """The files of a replica, a server, a token and a backup can be read by their owner only."""
@@ -136,8 +170,7 @@ def file_modes(run):
     token = server.token("team", "writer")
     device = run.device("member").init(server, "team", token)
     os.remove(f"{device.folder}/token")
-    device.sql("CREATE TABLE notes(id TEXT PRIMARY KEY, body TEXT)")
-    device.ferry("track", "notes")
+    device.notes()
     device.sql("INSERT INTO notes VALUES('a', 'b')")
     device.ferry("sync")
     backup = f"{run.folder('backup')}/copy"
