@@ -100,6 +100,7 @@ struct IngestSpace {
       holderLookUps += 1
       for claim in claims { context.holders.updateValue(holders[claim], forKey: claim) }
     case .matches(let matcher): match(matcher, &context)
+    case .nothing: break
     }
   }
 

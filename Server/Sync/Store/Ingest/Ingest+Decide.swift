@@ -9,6 +9,9 @@ package enum IngestNeed: Sendable, Equatable {
   case holders([UniqueClaim])
   /// The stored records that the matcher asks for, shown one by one; then it finishes.
   case matches(BatchMatcher)
+  /// No data: the decision begins from the start, without a packet that is refused or with keys that
+  /// were looked up.
+  case nothing
 }
 
 extension Ingest {
@@ -51,13 +54,13 @@ extension Ingest {
         if !claims.isEmpty { try context.lookUp(claims, load) }
       }
       let effects = try apply(plan, to: packets, in: context, slices: slices)
-      if !effects.missingClaims.isEmpty {
-        try context.lookUp(effects.missingClaims, load)
-      } else if !effects.refused.isEmpty {
+      if effects.missingClaims.isEmpty && effects.refused.isEmpty { return effects }
+      if effects.missingClaims.isEmpty {
         context.refused.merge(effects.refused) { first, _ in first }
       } else {
-        return effects
+        try context.lookUp(effects.missingClaims, load)
       }
+      try load(.nothing, &context)
     }
   }
 }

@@ -93,7 +93,7 @@ package struct SchemaAudit: Sendable {
   }
 
   private static func fault(in column: Column, of state: RecordState) -> String? {
-    let value = state.columns.first { $0.name == column.name }?.value ?? .null
+    let value = state.value(of: column.name) ?? .null
     if value == .null {
       return column.isRequired ? "column \(column.name) is required and has no value" : nil
     }

@@ -65,8 +65,14 @@ extension RecordState {
   func claims(in table: Name, _ keys: [[Name]]) -> [UniqueClaim] {
     if !isAlive { return [] }
     return keys.compactMap { key in
-      UniqueClaim(table: table, key: key) { name in columns.first { $0.name == name }?.value }
+      UniqueClaim(table: table, key: key) { value(of: $0) }
     }
+  }
+
+  /// Returns the value of a column; `nil` if the record has no such column.
+  func value(of column: Name) -> Value? {
+    let place = columns.partitioningIndex { $0.name >= column }
+    return place < columns.count && columns[place].name == column ? columns[place].value : nil
   }
 }
 

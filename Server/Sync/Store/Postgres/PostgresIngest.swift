@@ -92,6 +92,7 @@ struct PostgresIngest {
         }
       case .matches(let matcher):
         try match(matcher, matches, packets.count, &context, on: connection)
+      case .nothing: break
       }
     }
   }

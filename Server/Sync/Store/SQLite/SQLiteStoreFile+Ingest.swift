@@ -27,7 +27,7 @@ extension SQLiteStoreFile {
       return try change(space) {
         var context = try context(for: packets, in: space, now: now, room)
         let before = context.space.head
-        if context.isSliced || !slice.admits(packets, in: context) { throw TooLargeForSlice() }
+        try bound(packets, in: context)
         let effects = try decide(packets, in: &context, of: space, matches)
         try save(effects, in: space, now: now)
         return .done(before: before, effects.batch)
@@ -45,13 +45,25 @@ extension SQLiteStoreFile {
     _ packets: [IncomingPacket], in context: inout IngestContext, of space: Int64,
     _ matches: BatchMatches
   ) throws -> IngestEffects {
-    try Ingest.decide(packets, in: &context) { need, context in
+    var rounds = 1
+    return try Ingest.decide(packets, in: &context) { need, context in
       if case .bodies(let keys) = need, !slice.admits(keys, of: context.buffered) {
         throw TooLargeForSlice()
       }
+      if case .nothing = need { rounds += 1 }
       try load(need, of: packets.count, in: space, matches, into: &context)
-      if context.isSliced || !slice.admits(context.bodies.values) { throw TooLargeForSlice() }
+      try bound(packets, in: context, rounds: rounds)
     }
+  }
+
+  /// Throws if a decision about packets, and about the buffered ones that are loaded, takes more than
+  /// a slice.
+  private func bound(
+    _ packets: [IncomingPacket], in context: IngestContext, rounds: Int = 1
+  ) throws {
+    guard !context.isSliced, slice.admits(context.bodies.values),
+      slice.admits(packets, in: context, rounds: rounds)
+    else { throw TooLargeForSlice() }
   }
 
   // MARK: Loading
@@ -72,6 +84,7 @@ extension SQLiteStoreFile {
         if let record = try holder(of: claim, in: space) { context.holders[claim] = record }
       }
     case .matches(let matcher): try match(matcher, matches, of: count, in: space, &context)
+    case .nothing: break
     }
   }
 

@@ -11,7 +11,8 @@ package struct WriteSlice: Sendable, Equatable {
   package var bytes: Int
   /// Records that batches match, up to which the writer decides about them: some 10 ms.
   package var matches: Int
-  /// Bytes that merges of sets and texts, and unique keys, read for a transaction: some 50 ms.
+  /// Bytes that merges of sets and texts, and unique keys, read for a transaction: some 50 ms. See
+  /// ``IngestWork``.
   package var merged: Int
 
   package init(rows: Int, bytes: Int, matches: Int, merged: Int = 1 << 20) {
@@ -20,6 +21,11 @@ package struct WriteSlice: Sendable, Equatable {
 
   /// Columns that each operation of a transaction may write, on average.
   private static let columnsPerRow = 50
+
+  /// Times that a transaction decides about as many operations as it may write.
+  private static let decisionsPerRow = 8
+  /// Times that a transaction encodes as many states as it may load: as they were, and as they grow.
+  private static let encodingsPerByte = 2
 
   /// The largest transaction of a server. One row may have as many bytes as it.
   package static let standard = WriteSlice(rows: 2_000, bytes: 8 << 20, matches: 200)
@@ -33,11 +39,16 @@ package struct WriteSlice: Sendable, Equatable {
         <= rows * Self.columnsPerRow
   }
 
-  /// Returns whether the merges of these packets can be made in one transaction.
-  func admits(_ packets: [IncomingPacket], in context: IngestContext) -> Bool {
-    guard var work = MergeWork(context) else { return true }
+  /// Returns whether these packets, and the buffered ones that they release, can be decided in one
+  /// transaction. The context has all that they need.
+  ///
+  /// - Parameter rounds: Decisions so far: one begins from the start when it refuses a packet.
+  func admits(_ packets: [IncomingPacket], in context: IngestContext, rounds: Int) -> Bool {
+    var work = IngestWork(context, upTo: merged)
     for packet in packets { work.add(packet.packet) }
-    return work.bytes <= merged
+    for (_, body) in context.bodies.sorted(by: { $0.key < $1.key }) { work.add(body) }
+    return work.operations * rounds <= rows * Self.decisionsPerRow
+      && work.read * rounds <= merged && work.encoded * rounds <= bytes * Self.encodingsPerByte
   }
 
   /// Returns whether buffered packets can be decided together with the packet that releases them.
