@@ -4,12 +4,9 @@ extension SQLiteStore {
   package func checkSchema(
     _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let random = makeRandom()
-    return try await write { file in
-      try file.applySchema(
-        document, to: space, now: now, keepsRecords: keepsRecords, onlyChecks: true,
-        random: random)
-    }
+    let work = SchemaWork(
+      document, now: now, keepsRecords: keepsRecords, onlyChecks: true, random: makeRandom())
+    return try await run(work, in: space)
   }
 }
 

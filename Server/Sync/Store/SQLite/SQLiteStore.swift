@@ -185,10 +185,35 @@ package final class SQLiteStore: SyncStore {
   package func applySchema(
     _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool, by mark: AuditMark?
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    try await change(space) { file, random in
-      try file.applySchema(
-        document, to: space, now: now, keepsRecords: keepsRecords, random: random, by: mark)
+    let work = SchemaWork(
+      document, now: now, keepsRecords: keepsRecords, random: makeRandom(), by: mark)
+    return try await run(work, in: space)
+  }
+
+  /// Checks a schema beside the writer, in slices between which large packets of other spaces go, and
+  /// puts it in force unless it only checks. Packets of the same space wait.
+  ///
+  /// - Parameter function: The caller, whose name the spans of traces have.
+  func run(
+    _ work: SchemaWork, in space: Int64, for function: String = #function
+  ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
+    let (head, answer) = try await spaceTurns.take(space) {
+      () async throws(StoreError) -> (SequenceNumber?, Result<SpaceSchema, Problem>) in
+      var work = work
+      while true {
+        let step = try await stage(for: function) { [work] file in
+          var work = work
+          let before = try file.head(of: space)
+          let answer = try file.step(&work, in: space)
+          let head = try file.head(of: space)
+          return (work, answer, head > before ? head : nil)
+        }
+        if let answer = step.1 { return (step.2, answer) }
+        work = step.0
+      }
     }
+    if let head { moves.tell(HeadMove(space: space, head: head)) }
+    return answer
   }
 
   package func changes(

@@ -75,7 +75,7 @@ extension SQLiteStoreFile {
   }
 
   /// Runs a transaction that is on the disk when it ends, with all before it.
-  fileprivate func synced(_ body: () throws -> Void) throws {
+  func synced(_ body: () throws -> Void) throws {
     guard leavesSyncing else { return try body() }
     try connection.execute("PRAGMA synchronous=FULL")
     // If this fails, later slices are synced, too.

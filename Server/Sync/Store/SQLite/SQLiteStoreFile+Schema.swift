@@ -2,79 +2,281 @@ import FerryProtocol
 import FerrySQLite
 import FerryStoredValues
 
+/// A schema on its way into a space of the embedded store, whose spaces share one writer.
+///
+/// The records that exist are checked in slices, each in a snapshot of its own. The new keys that they
+/// claim are written in slices, too: nobody reads keys that the schema in force does not declare. A
+/// last short transaction puts the schema in force if the space is as it was.
+struct SchemaWork: Sendable {
+  let document: SpaceSchema
+  let now: Int64
+  /// Whether records may go on breaking types and required columns.
+  let keepsRecords: Bool
+  /// Whether nothing is changed in the end.
+  let onlyChecks: Bool
+  /// For the identifier of the operation that reports the schema.
+  let random: UInt64
+  let mark: AuditMark?
+  private(set) var attempts = 0
+  fileprivate var check: Check?
+
+  init(
+    _ document: SpaceSchema, now: Int64, keepsRecords: Bool = false, onlyChecks: Bool = false,
+    random: UInt64, by mark: AuditMark? = nil
+  ) {
+    (self.document, self.now, self.random, self.mark) = (document, now, random, mark)
+    (self.keepsRecords, self.onlyChecks) = (keepsRecords, onlyChecks)
+  }
+
+  /// Attempts before the space counts as busy: other processes change it.
+  private static let attemptsMax = 4
+
+  /// Begins from the start.
+  fileprivate mutating func restart() throws {
+    check = nil
+    attempts += 1
+    if attempts < Self.attemptsMax { return }
+    throw StoreError.busy("the space changes faster than the server can check its records")
+  }
+
+  /// A check of existing records.
+  fileprivate struct Check {
+    /// The space before the schema.
+    let before: SpaceState
+    let current: SpaceSchema
+    let change: SchemaChange.Decision
+    var audit: SchemaAudit
+    /// The tables that are left, the next one last.
+    var tables: [SchemaAudit.Table]
+    /// The last record of that table that was checked.
+    var last: Name = ""
+    /// Whether some claims are written.
+    var hasClaims = false
+
+    /// The state of the space's rows that nobody reads.
+    var staging: StagingState? { hasClaims ? .written : nil }
+  }
+}
+
 extension SQLiteStoreFile {
   /// Returns the schema of a space; ``SpaceSchema/empty`` if it has none.
   package func schema(of space: Int64) throws -> SpaceSchema {
     try SpaceSchema(stored: record(SchemaChange.key, in: space)) ?? .empty
   }
 
-  /// Puts a schema in force in one durable transaction.
+  /// Puts a schema in force, durably.
   ///
-  /// - Parameters:
-  ///   - keepsRecords: Whether records may go on breaking types and required columns.
-  ///   - onlyChecks: Whether everything is rolled back at the end.
-  ///   - random: For the identifier of the operation that reports it.
+  /// - Parameter random: For the identifier of the operation that reports it.
   package func applySchema(
-    _ document: SpaceSchema, to space: Int64, now: Int64, keepsRecords: Bool = false,
-    onlyChecks: Bool = false, random: UInt64, by mark: AuditMark? = nil
+    _ document: SpaceSchema, to space: Int64, now: Int64, random: UInt64
   ) throws -> Result<SpaceSchema, Problem> {
-    do {
-      return try change(space) {
-        let record = try record(SchemaChange.key, in: space)
-        let current = try SpaceSchema(stored: record) ?? .empty
-        let decision = try SchemaChange.decide(
-          document, current: current, record: record, in: spaceState(space), now: now,
-          random: random)
-        guard case .success(let change) = decision else { return decision.map(\.schema) }
-        if change.effects.isEmpty { return .success(change.schema) }
-        for (table, keys) in SchemaChange.keysAdded(from: change.schema, to: current) {
-          try forget(keys, of: table, in: space)
-        }
-        var audit = SchemaAudit(from: current, to: change.schema, keepsRecords: keepsRecords)
-        for table in audit.tables { try look(at: table, &audit, in: space) }
-        if let problem = audit.problem { throw SchemaRefused(problem: problem) }
-        if onlyChecks { throw SchemaFits(schema: change.schema) }
-        try save(change.effects, in: space, now: now)
-        try saveVersion(change.effects.space, of: space)
-        try append(mark, .schemaApplied, of: space, "version \(change.schema.version)")
-        return .success(change.schema)
-      }
-    } catch let refused as SchemaRefused {
-      return .failure(refused.problem)
-    } catch let fitting as SchemaFits {
-      return .success(fitting.schema)
+    var work = SchemaWork(document, now: now, random: random)
+    while true {
+      if let answer = try step(&work, in: space) { return answer }
     }
   }
 
-  private func saveVersion(_ state: SpaceState, of space: Int64) throws {
+  /// Takes the next step of a schema: begins, checks a slice of the records, or ends. Returns the
+  /// schema in force in the end. No transaction is larger than a slice.
+  func step(
+    _ work: inout SchemaWork, in space: Int64
+  ) throws -> Result<SpaceSchema, Problem>? {
+    writing.beginSlices()
+    defer { writing.endSlices() }
+    do {
+      guard var check = work.check else { return try begin(&work, in: space) }
+      if check.tables.isEmpty { return try finish(work, check, in: space) }
+      work.check = nil
+      try advance(&check, in: space)
+      work.check = check
+    } catch is StagedRows.Lost {
+      // Another process has changed the space.
+      try work.restart()
+    } catch is SpaceUnsettled {
+      // Another process has written a large packet to it.
+      try work.restart()
+    } catch {
+      // If this fails, the next packet of the space does it.
+      try? settle(space)
+      throw error
+    }
+    return nil
+  }
+
+  // MARK: Steps
+
+  private func begin(
+    _ work: inout SchemaWork, in space: Int64
+  ) throws -> Result<SpaceSchema, Problem>? {
+    try settle(space)
+    let (before, record) = try connection.transaction(.deferred) {
+      (try spaceState(space), try self.record(SchemaChange.key, in: space))
+    }
+    let current = try SpaceSchema(stored: record) ?? .empty
+    let decision = SchemaChange.decide(
+      work.document, current: current, record: record, in: before, now: work.now,
+      random: work.random)
+    guard case .success(let change) = decision, !change.effects.isEmpty else {
+      return decision.map(\.schema)
+    }
+    let audit = SchemaAudit(from: current, to: change.schema, keepsRecords: work.keepsRecords)
+    work.check = SchemaWork.Check(
+      before: before, current: current, change: change, audit: audit,
+      tables: audit.tables.reversed())
+    return nil
+  }
+
+  /// Checks a slice of the records, and writes their claims.
+  private func advance(_ check: inout SchemaWork.Check, in space: Int64) throws {
+    let claims = try connection.transaction(.deferred) {
+      try requireBasis(of: check, in: space)
+      return try look(&check, in: space)
+    }
+    if claims.isEmpty { return }
+    try exclusively {
+      try connection.transaction {
+        try requireBasis(of: check, in: space)
+        if !check.hasClaims { try saveStaging(.written, of: space) }
+        try saveClaims(claims, in: space)
+      }
+    }
+    check.hasClaims = true
+    try checkpoint()
+  }
+
+  private func finish(
+    _ work: SchemaWork, _ check: SchemaWork.Check, in space: Int64
+  ) throws -> Result<SpaceSchema, Problem> {
+    let (schema, problem) = (check.change.schema, check.audit.problem)
+    if problem == nil && !work.onlyChecks {
+      try exclusively {
+        try synced { try change(space) { try enforce(work, check, in: space) } }
+      }
+    }
+    // Removes the claims of a schema that is not in force, or those of the former one.
+    try settle(space)
+    return problem.map { .failure($0) } ?? .success(schema)
+  }
+
+  /// Puts the schema in force.
+  private func enforce(
+    _ work: SchemaWork, _ check: SchemaWork.Check, in space: Int64
+  ) throws {
+    try requireBasis(of: check, in: space)
+    let (schema, effects) = (check.change.schema, check.change.effects)
+    try save(effects, in: space, now: work.now)
     try connection.run(
       "UPDATE spaces SET schema_version = ?, minimum_protocol = ? WHERE id = ?",
-      state.schemaVersion, state.minimumProtocol, space)
+      effects.space.schemaVersion, effects.space.minimumProtocol, space)
+    try append(work.mark, .schemaApplied, of: space, "version \(schema.version)")
+    let gone = SchemaChange.keysAdded(from: schema, to: check.current)
+    try saveStaging(gone.isEmpty ? nil : .removed, of: space)
+  }
+
+  /// Throws if the space is not as it was when its records began to be checked.
+  private func requireBasis(of check: SchemaWork.Check, in space: Int64) throws {
+    let (before, now) = (check.before, try spaceState(space, staging: check.staging))
+    let isSame =
+      before.epoch == now.epoch && before.head == now.head
+      && before.historyHash == now.historyHash && before.schemaVersion == now.schemaVersion
+    guard isSame else { throw StagedRows.Lost() }
+  }
+
+  private func saveStaging(_ state: StagingState?, of space: Int64) throws {
+    try connection.run("UPDATE spaces SET staging = ? WHERE id = ?", state?.rawValue, space)
   }
 
   // MARK: Existing records
 
-  private func forget(_ keys: [[Name]], of table: Name, in space: Int64) throws {
-    let remove = try connection.statement(
-      "DELETE FROM unique_keys WHERE space = ? AND tbl = ? AND key_columns = ?")
-    for key in keys { try remove.run(space, table, SQLiteText(UniqueClaim.stored(columns: key))) }
+  /// Checks records in the order of their tables, as many as a slice has. Returns the new keys that
+  /// they claim.
+  private func look(
+    _ check: inout SchemaWork.Check, in space: Int64
+  ) throws -> [IngestEffects.ClaimRow] {
+    let rows = try connection.statement(
+      "SELECT record, state FROM records WHERE space = ? AND tbl = ? AND record > ? ORDER BY record"
+    )
+    defer { rows.reset() }
+    var claims: [UniqueClaim: IngestEffects.ClaimRow] = [:]
+    var (count, bytes) = (0, 0)
+    while let table = check.tables.last {
+      rows.reset()
+      rows.bind(space, table.name, StoredRecordName(check.last))
+      // A table without records costs a look-up, too.
+      count += 1
+      while count <= slice.rows, bytes <= slice.bytes, claims.count <= slice.rows,
+        try rows.step()
+      {
+        let record = rows.recordName(0).name
+        let size = rows.blobBytes(1).count
+        let state = try RecordState(stored: rows.blobBytes(1), limits: .stored)
+        for claim in try check.audit.look(
+          at: record, state, of: table,
+          holder: { try claims[$0]?.record ?? holder(of: $0, in: space) })
+        {
+          claims[claim.claim] = claim
+        }
+        check.last = record
+        // Each key reads its columns.
+        (count, bytes) = (count + 1, bytes + size * (1 + table.keys.count))
+      }
+      if count > slice.rows || bytes > slice.bytes || claims.count > slice.rows { break }
+      check.tables.removeLast()
+      check.last = ""
+    }
+    return claims.values.sorted { $0.claim < $1.claim }
   }
 
-  /// Checks all records of a table, in their order, and lets those that exist claim new keys.
-  private func look(
-    at table: SchemaAudit.Table, _ audit: inout SchemaAudit, in space: Int64
-  ) throws {
-    let rows = try connection.statement(
-      "SELECT record, state FROM records WHERE space = ? AND tbl = ? ORDER BY record")
-    defer { rows.reset() }
-    rows.bind(space, table.name)
-    while try rows.step() {
-      let state = try RecordState(stored: rows.blobBytes(1), limits: .stored)
-      let claims = try audit.look(at: rows.recordName(0).name, state, of: table) {
-        try holder(of: $0, in: space)
-      }
-      try saveClaims(claims, in: space)
+  /// Removes the claims of keys that the schema in force does not declare, in slices. Nobody has
+  /// written others while the space's rows are being removed.
+  func removeUndeclaredClaims(of space: Int64) throws {
+    let (version, keys) = try connection.transaction(.deferred) {
+      (try spaceVersion(space), try undeclaredKeys(of: space))
     }
+    for key in keys {
+      var count = 0
+      repeat {
+        count = try exclusively {
+          try connection.run(
+            """
+            DELETE FROM unique_keys WHERE space = ?1 AND tbl = ?2 AND key_columns = ?3
+              AND value IN (SELECT value FROM unique_keys
+                WHERE space = ?1 AND tbl = ?2 AND key_columns = ?3 LIMIT ?4)
+              AND EXISTS (SELECT 1 FROM spaces
+                WHERE id = ?1 AND staging = ?5 AND schema_version = ?6)
+            """, space, key.table, SQLiteText(key.columns), slice.rows,
+            StagingState.removed.rawValue, version)
+        }
+      } while count > 0
+    }
+  }
+
+  private func spaceVersion(_ space: Int64) throws -> Int64 {
+    try connection.first("SELECT schema_version FROM spaces WHERE id = ?", space) { $0.int64(0) }
+      ?? 0
+  }
+
+  /// Returns the keys with claims that the schema in force does not declare. One look-up for each key,
+  /// whatever the number of records.
+  private func undeclaredKeys(of space: Int64) throws -> [(table: Name, columns: [UInt8])] {
+    let declared = try schema(of: space).tables.mapValues { rules in
+      Set(rules.unique.map { UniqueClaim.stored(columns: $0) })
+    }
+    let next = try connection.statement(
+      """
+      SELECT tbl, key_columns FROM unique_keys WHERE space = ? AND (tbl, key_columns) > (?, ?)
+      ORDER BY tbl, key_columns LIMIT 1
+      """)
+    var undeclared: [(table: Name, columns: [UInt8])] = []
+    var place: (table: Name, columns: [UInt8])? = ("", [])
+    while let last = place {
+      place = try next.first(space, last.table, SQLiteText(last.columns)) {
+        ($0.name(0), Array($0.textBytes(1)))
+      }
+      guard let key = place, declared[key.table]?.contains(key.columns) != true else { continue }
+      undeclared.append(key)
+    }
+    return undeclared
   }
 
   /// Returns the record that holds a unique key; `nil` when none does.

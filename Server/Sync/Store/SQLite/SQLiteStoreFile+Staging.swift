@@ -7,10 +7,12 @@ import FerryStoredValues
 /// A large packet is written in slices. Its rows get the sequences that follow the head, so no reader
 /// sees them. The last transaction moves the head over all of them. From then on a record that was
 /// there before has two rows, until the replaced one is removed, in slices again.
+///
+/// The claims of a new schema's keys are written in slices, too, before it is in force.
 enum StagingState: Int64, Sendable {
-  /// A large packet is being written.
+  /// A large packet is being written, or the claims of a schema.
   case written = 1
-  /// The rows are being removed.
+  /// The rows are being removed, and the claims of keys that the schema in force does not declare.
   case removed = 2
 
   /// Returns the place of a row until it is copied over the record's present one. It is behind every
@@ -24,7 +26,7 @@ enum StagingState: Int64, Sendable {
   static func isAside(_ sequence: SequenceNumber) -> Bool { sequence > Limits.sequenceMax }
 }
 
-/// An error: a large packet is being written to the space, or its last steps are missing.
+/// An error: a large packet or a schema is being written to the space, or its last steps are missing.
 struct SpaceUnsettled: Error {}
 
 extension SQLiteStoreFile {
@@ -75,6 +77,7 @@ extension SQLiteStoreFile {
         "UPDATE spaces SET staging = ? WHERE id = ? AND staging IS NOT NULL",
         StagingState.removed.rawValue, space)
     }
+    try removeUndeclaredClaims(of: space)
     while try removeStaged(of: space) {}
     while try applyClaims(of: space) {}
     var after: SequenceNumber?
