@@ -56,6 +56,23 @@ struct TokenRequestTests {
     }
   }
 
+  @Test("a page of tokens ends when their patterns are many, and the next one continues")
+  func largePages() async throws {
+    let root = try await token(["*": .admin])
+    let roles = Dictionary(uniqueKeysWithValues: (0..<100).map { ("s\($0)", Role.reader) })
+    for _ in 0..<60 { _ = try await token(roles) }
+    var (pages, next) = ([Int](), String?.some(""))
+    while let place = next {
+      let query = place.isEmpty ? "" : "?after=\(place)"
+      let answer = try object(await fixture.send("GET", "/v1/tokens\(query)", token: root))
+      let tokens = try #require(answer["tokens"] as? [[String: Any]])
+      pages.append(tokens.reduce(0) { $0 + (($1["spaces"] as? [String: Any])?.count ?? 0) })
+      next = answer["next"] as? String
+    }
+    #expect(pages.count == 2 && pages[0] <= 5_100)
+    #expect(pages.reduce(0, +) == 6_001)
+  }
+
   @Test("an admin of the server creates, lists, rotates and revokes tokens")
   func life() async throws {
     let root = try await token(["*": .admin])

@@ -5,8 +5,6 @@ import FerryProtocol
 struct PostgresSchemaChange {
   /// Records that are looked at in one round trip.
   private static let chunk: Int64 = 500
-  /// Bytes of their states, above which no further one comes along.
-  private static let chunkBytes: Int64 = 8 << 20
 
   let space: Int64
   let now: Int64
@@ -17,6 +15,8 @@ struct PostgresSchemaChange {
   var onlyChecks = false
   /// For the audit log.
   var mark: AuditMark?
+  /// Bytes of states that are looked at in one round trip, above which no further record comes along.
+  var chunkBytes: Int64 = 8 << 20
 
   private static let read = PostgresStatement(
     "schema",
@@ -128,16 +128,7 @@ struct PostgresSchemaChange {
     at table: SchemaAudit.Table, after record: Name, _ audit: inout SchemaAudit,
     on connection: PostgresConnection
   ) throws -> Name? {
-    var parameters: PostgresParameters = [.int8(space), .text(table.name.text)]
-    parameters.append(record: record)
-    parameters.append(Self.chunk)
-    parameters.append(Self.chunkBytes)
-    let records = try connection.query(Self.list, parameters).map { row in
-      (
-        id: try row.recordName(0).name,
-        state: try row.bytes(1) { try RecordState(stored: $0, limits: .stored) }
-      )
-    }
+    let records = try records(of: table.name, after: record, on: connection)
     var holders = try PostgresClaims.holders(
       records.flatMap { $0.state.claims(in: table.name, table.keys) }, in: space, on: connection)
     var rows: [IngestEffects.ClaimRow] = []
@@ -151,5 +142,21 @@ struct PostgresSchemaChange {
       _ = try connection.pipeline { PostgresClaims.add(rows, in: space, to: &$0) }
     }
     return records.last?.id
+  }
+
+  /// Loads the next records of a table: at least one if there is one, and bounded bytes.
+  func records(
+    of table: Name, after record: Name, on connection: PostgresConnection
+  ) throws -> [(id: Name, state: RecordState)] {
+    var parameters: PostgresParameters = [.int8(space), .text(table.text)]
+    parameters.append(record: record)
+    parameters.append(Self.chunk)
+    parameters.append(chunkBytes)
+    return try connection.query(Self.list, parameters).map { row in
+      (
+        id: try row.recordName(0).name,
+        state: try row.bytes(1) { try RecordState(stored: $0, limits: .stored) }
+      )
+    }
   }
 }

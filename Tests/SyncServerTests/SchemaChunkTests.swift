@@ -1,0 +1,42 @@
+import FerryPostgres
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncServer
+
+/// The records that the check of a schema loads at once from PostgreSQL.
+@Suite("Records of a schema check in PostgreSQL", .hangLimit)
+struct SchemaChunkTests {
+  @Test("records are loaded by their bytes, and a single one however large it is")
+  func bytes() async throws {
+    let url = try PostgresCluster.shared().createDatabase()
+    let store = try await PostgresStore(url: url)
+    let space = try await store.createSpace(try #require(SpaceName("large"))).id
+    let now: Int64 = 1_800_000_000_000
+    var maker = PacketMaker(1)
+    let text = Value.text(String(repeating: "x", count: 4_000))
+    let inserts = (0..<10).map { maker.operation(.insert, "r\($0)", [Column("v", text)]) }
+    let packet = IncomingPacket(maker.packet(inserts), byteCount: 100)
+    #expect(try await store.ingest([packet], into: space, now: now).head == 10)
+    await store.close()
+    let connection = try PostgresConnection(url: url)
+    var change = PostgresSchemaChange(
+      space: space, now: now, keepsRecords: false, timelines: OwnTimelines())
+    #expect(change.chunkBytes <= 8 << 20)
+    func counts() throws -> [Int] {
+      var (counts, last) = ([Int](), Name(""))
+      while true {
+        let records = try change.records(of: "t", after: last, on: connection)
+        guard let end = records.last else { return counts }
+        counts.append(records.count)
+        last = end.id
+      }
+    }
+    #expect(try counts() == [10])
+    change.chunkBytes = 10_000
+    #expect(try counts() == [3, 3, 3, 1])
+    change.chunkBytes = 1
+    #expect(try counts() == [Int](repeating: 1, count: 10))
+  }
+}
