@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import gzip
+import hashlib
 import http.server
 import json
 import os
@@ -341,57 +342,98 @@ def key_servers(run):
     run.figure("cases", len(cases))
 
 
-@attack
-def object_stores(run):
-    """A hostile S3 store leaves the server alive and small; content that is not the named one is never delivered."""
-    state = {"mode": None}
-    modes = ("endless", "short", "other bytes", "bomb", "redirect", "xml", "status", "head")
+class HostileStore:
+    """An S3 store that keeps objects, and answers their readers by its mode."""
 
-    def rule(handler):
-        mode = state["mode"]
-        if mode is None and "list-type" in handler.path:
+    def __init__(self):
+        self.mode, self.objects = None, {}
+
+    def __call__(self, handler):
+        place = handler.path.split("?")[0]
+        if handler.command == "PUT":
+            self.objects[place] = handler.content
+            return 200, b"", "application/xml", [("ETag", '"x"')]
+        if "list-type" in handler.path:
             return 200, (b'<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>'
                          b"</ListBucketResult>"), "application/xml"
-        if mode is None or handler.command != "GET":
-            return 404 if handler.command in ("GET", "HEAD") else 200, b"", "application/xml", [
-                ("ETag", '"x"')]
-        if mode == "endless":
-            return endless(handler, "application/octet-stream", b"x" * MIB)
-        if mode == "redirect":
+        content = self.objects.get(place)
+        if content is None or handler.command not in ("GET", "HEAD"):
+            return 404 if content is None else 200, b"", "application/xml"
+        if handler.command == "HEAD":
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(content)))
+            handler.send_header("ETag", '"x"')
+            handler.end_headers()
+            return None
+        return self.read(handler, content)
+
+    def read(self, handler, content):
+        kind = "application/octet-stream"
+        if self.mode == "endless":
+            return endless(handler, kind, b"x" * MIB)
+        if self.mode == "redirect":
             return 307, b"", "text/plain", [("Location", "http://169.254.169.254/x")]
-        if mode == "xml":
+        if self.mode == "xml":
             return 200, b"<!DOCTYPE a [<!ENTITY b 'x'>]>" + b"<a>" * 500_000, "application/xml"
-        if mode == "bomb":
-            return 200, BOMB[0], "application/octet-stream", [("Content-Encoding", "gzip")]
-        if mode == "status":
+        if self.mode == "bomb":
+            return 200, BOMB[0], kind, [("Content-Encoding", "gzip")]
+        if self.mode == "status":
             return 999, b""
-        if mode == "head":
+        if self.mode == "head":
             for number in range(50_000):
                 handler.wfile.write(b"X-%d: %s\r\n" % (number, b"y" * 1000))
             return None
-        return 200, b"y" * (3 if mode == "short" else 1000), "application/octet-stream"
+        if self.mode == "stalled":
+            handler.send_response(200)
+            handler.send_header("Content-Length", str(len(content)))
+            handler.end_headers()
+            handler.wfile.write(content[:1000])
+            return handler.connection.recv(1) and None
+        content = {"short": content[:3], "other bytes": content[:-1] + b"?"}.get(self.mode, content)
+        return 200, content, kind
 
+
+@attack
+def object_stores(run):
+    """A hostile S3 store leaves the server alive and small; content that is not the named one is never delivered."""
     BOMB[:] = BOMB or [bomb()]
-    evil = Evil(rule)
+    store = HostileStore()
+    evil = Evil(store)
     server = run.server(
         "embedded", "--content", "s3://bucket/prefix", "--content-endpoint", evil.url,
         environment={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
                      "AWS_REGION": "eu-central-1"})
     server.space("team")
-    base = server.peak()
-    digest = "ab" * 32
+    client, content = server.client(), run.rng.randbytes(MIB)
+    digest = hashlib.sha256(content).hexdigest()
+    status, answer = client.send("PUT", f"/v1/spaces/team/blobs/{digest}", content,
+                                 {"Content-Type": "application/octet-stream"})
+    run.check(status == 201, f"content is stored: {status} {answer[:200]!r}")
+    status, answer = client.send("PUT", "/v1/spaces/team/missions/m", {"items": [
+        {"path": "f", "sha256": digest, "size": len(content)}]})
+    run.check(status == 200, f"a mission is published: {status} {answer[:200]!r}")
+    run.check(client.send("GET", f"/v1/blobs/{digest}") == (200, content), "its content is delivered")
+    base, delivered = server.peak(), 0
+    modes = ("endless", "short", "other bytes", "bomb", "redirect", "xml", "status", "head", "stalled")
     for mode in modes:
-        state["mode"] = mode
-        for path in (f"/v1/blobs/{digest}", f"/v1/spaces/team/blobs/{digest}"):
-            answer = exchange(server.port, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: "
-                                           "close\r\n\r\n".encode(), timeout=5)
-            run.check(status_of(answer) in (None, 200, 400, 403, 404, 405, 422, 500, 502, 503),
-                      f"{mode}: {status_of(answer)}")
+        store.mode = mode
+        answer = exchange(server.port, f"GET /v1/blobs/{digest} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                                       "Connection: close\r\n\r\n".encode(), timeout=5, read=4 * MIB)
+        run.check(status_of(answer) in (None, 200, 404, 500, 502, 503), f"{mode}: {status_of(answer)}")
+        body = answer.partition(b"\r\n\r\n")[2]
+        whole = status_of(answer) == 200 and len(body) >= len(content)
+        delivered += whole
+        run.check(not whole or body == content, f"{mode}: other content is delivered")
         if not run.alive(server, mode):
             break
     if server.is_alive:
+        store.mode = None
+        run.check(client.send("GET", f"/v1/blobs/{digest}") == (200, content),
+                  "the content is delivered again when the store is honest")
         run.figure("growth", (server.peak() - base) / MIB, "MiB")
         run.check(server.peak() - base < 256 * MIB, "answers of the store take little memory")
-        run.check(server.client().send("GET", "/healthz")[0] == 200, "/healthz answers")
+        run.check(client.send("GET", "/healthz")[0] == 200, "/healthz answers")
+    run.figure("modes", len(modes))
+    run.figure("delivered whole", delivered)
     evil.shutdown()
     evil.server_close()
