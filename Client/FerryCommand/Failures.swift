@@ -98,6 +98,9 @@ extension ReplicaError: CommandFailureConvertible {
       CommandFailure(
         "not found", why: what, next: "list the existing entries, and name one of them",
         code: "not_found")
+    case .cannotAnswer(let why, let advice):
+      CommandFailure(
+        "this answer is not possible", why: why, next: advice, code: "cannot_answer")
     case .database(let message, let code)
     where code & 0xFF == 1 && message.utf8.starts(with: "ferry: ".utf8):
       CommandFailure(

@@ -191,7 +191,8 @@ extension ReplicaStatus {
       ("server", .string(orNull: server?.url)), ("tables", .array(tables.map { .string($0.text) })),
       ("pending", .int(pending)), ("toApply", .int(toApply)), ("conflicts", .int(conflicts)),
       ("questions", .int(questions)),
-      ("deferred", .int(deferred)), ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
+      ("deferred", .int(deferred)), ("keptLocal", .int(keptLocal)),
+      ("quarantined", .int(quarantined)), ("unsent", .int(unsent)),
       ("buffered", .int(buffered)),
       ("cursor", .string(orNull: cursor?.description)), ("head", .int(head)),
       ("lastSync", .string(orNull: lastSync.map { Presentation.time($0) })),
@@ -241,7 +242,10 @@ extension ReplicaStatus {
         "conflicts",
         conflicts.grouped + (questions > 0 ? ", \(questions.grouped) to decide" : "")
       ),
-      ("deferred", deferred.grouped), ("quarantined", quarantined.grouped),
+      (
+        "deferred",
+        deferred.grouped + (keptLocal > 0 ? ", \(keptLocal.grouped) by your answers" : "")
+      ), ("quarantined", quarantined.grouped),
       ("unsent", unsent.grouped), ("buffered", buffered.grouped),
       (
         "applied",

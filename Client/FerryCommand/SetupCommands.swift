@@ -201,7 +201,8 @@ extension FerryCommand {
   private static func verdict(
     after status: ReplicaStatus, _ arguments: ParsedArguments
   ) throws -> ExitStatus {
-    let isAny = try tellDeferred(status.deferred, in: arguments.stringIfPresent("in"))
+    let isAny = try tellDeferred(
+      status.deferred - status.keptLocal, in: arguments.stringIfPresent("in"))
     return isAny ? .needsUser : .done
   }
 

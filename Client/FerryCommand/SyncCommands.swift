@@ -222,7 +222,8 @@ extension FerryCommand {
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
       || !clashes.isEmpty
-    return try tellDeferred(status.deferred, in: space) || needsUser ? .needsUser : .done
+    return try tellDeferred(status.deferred - status.keptLocal, in: space) || needsUser
+      ? .needsUser : .done
   }
 
   /// Reports records that the tables of this file reject. Returns whether there are any.

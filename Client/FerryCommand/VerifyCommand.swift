@@ -11,7 +11,9 @@ extension FerryCommand {
       server's values, and pending changes stay. `ferry conflicts` lists the former values of the \
       rows, and `ferry resolve ID --keep local` sets one again.
 
-      Ends with status 4 if rows differ and were not repaired.
+      Records that the tables here reject are counted with their reasons, and not compared.
+
+      Ends with status 4 if rows differ and were not repaired, or if rejected records need you.
       """,
     flags: [FlagSpec("repair", help: "Set rows that differ to the server's values.")],
     examples: [ExampleSpec("Look and repair", "ferry verify --repair")]
@@ -36,7 +38,8 @@ extension FerryCommand {
     } else {
       try output.lines(report.differenceLines + report.lines)
     }
-    guard !report.isEqual else { return .done }
+    let needsUser = report.deferred > report.keptLocal
+    guard !report.isEqual else { return needsUser ? .needsUser : .done }
     try tell(report.faults)
     let count = report.differences.filter { !$0.isRepaired }.count
     guard count > 0 else { return .needsUser }
@@ -110,6 +113,12 @@ extension VerifyReport {
     if changedMeanwhile > 0 {
       lines.append("\(changedMeanwhile.counted("record")) changed during the comparison")
     }
+    if deferred > 0 {
+      lines.append(
+        "not compared: \(deferred.counted("record")) that \(deferred == 1 ? "waits" : "wait") here; "
+          + "`ferry to-apply` lists \(deferred == 1 ? "it" : "them")")
+    }
+    lines += waiting.map { "\($0.count.counted("record")): \($0.reason)".escapedForTerminal }
     lines += BoundedList.lines(untracked) { table in
       "\(table.table) is not tracked here: not compared, \(table.serverRecords.counted("record"))"
         .escapedForTerminal
@@ -134,7 +143,7 @@ extension VerifyReport {
     let repaired = differences.filter(\.isRepaired).count
     let found =
       differences.isEmpty
-      ? "equal"
+      ? deferred == 0 ? "equal" : "equal as far as compared"
       : "\(differences.count.counted("record")) \(differences.count == 1 ? "differs" : "differ")"
         + (repaired > 0 ? ", \(repaired.grouped) repaired" : "")
     return "\(rowCount.counted("row")) of \(tables.count.counted("table")) at \(cursor.applied): "
@@ -146,6 +155,14 @@ extension VerifyReport {
       ("equal", .bool(isEqual)), ("cursor", .string(cursor.description)), ("rows", .int(rowCount)),
       ("differing", .int(differences.count)),
       ("repaired", .int(differences.filter(\.isRepaired).count)), ("pending", .int(pending)),
+      ("deferred", .int(deferred)),
+      (
+        "waiting",
+        .array(
+          waiting.map {
+            .object([("reason", .string($0.reason)), ("records", .int($0.count))])
+          })
+      ),
       ("changedMeanwhile", .int(changedMeanwhile)), ("bytesSent", .int(bytesSent)),
       ("bytesReceived", .int(bytesReceived)),
       (

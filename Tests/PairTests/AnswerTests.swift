@@ -97,6 +97,22 @@ struct AnswerTests {
     #expect(rows.isEmpty == statement.hasPrefix("DELETE"))
   }
 
+  @Test(
+    "a later write by the winner leaves the question open, and the answer still has the lost value")
+  func laterWrite() async throws {
+    let pair = try await pair()
+    try await ask(pair)
+    try await pair.one.write("UPDATE boxes SET v = 'once more'")
+    try await pair.one.exchange()
+    try await pair.two.exchange(exits: 4)
+    let question = try #require(try await pair.two.open().conflicts(openOnly: true).first)
+    try await pair.two.ferry("resolve", "\(question.number)", "--keep", "local")
+    for device in [pair.two, pair.one] { try await device.exchange() }
+    for device in [pair.one, pair.two] {
+      #expect(try await rows(device, "boxes") == [["x", "two", "kept", "u"]])
+    }
+  }
+
   @Test("an edit and a delete before the sync leave no question")
   func editAndDelete() async throws {
     let pair = try await pair()

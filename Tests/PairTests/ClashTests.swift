@@ -77,6 +77,41 @@ struct ClashTests {
     }
   }
 
+  @Test(
+    "the author of a row that goes with its parent has its values, and brings both back",
+    arguments: [0, 1, 2])
+  func authorIsNotified(first: Int) async throws {
+    let test = Case(action: "CASCADE", lists: 1, items: [])
+    let pair = try await pair(test)
+    let three = try await Device.joined(
+      pair.server.url,
+      schema: """
+        CREATE TABLE lists(id TEXT PRIMARY KEY, name TEXT, weight INTEGER);
+        CREATE TABLE items(id TEXT PRIMARY KEY, list TEXT DEFAULT 'other' REFERENCES lists(id)
+          ON DELETE CASCADE, note TEXT)
+        """, tracking: ["lists", "items"])
+    try await three.exchange()
+    // All but the deleting device have the row.
+    try await pair.one.write("DELETE FROM lists WHERE id = 'l'")
+    try await pair.two.write("INSERT INTO items VALUES ('i', 'l', 'new')")
+    for device in [pair.two, three] { try await device.exchange() }
+    try await pair.one.exchange("push", exits: 4)
+    // Each of them may be the first to delete it.
+    let devices = [pair.one, pair.two, three]
+    for device in devices[first...] + devices[..<first] + devices { try await device.exchange() }
+    let author = try await pair.two.open()
+    let kept = try await author.conflicts()
+    let note = try #require(kept.first { $0.conflict.column == "note" })
+    #expect(note.conflict.lost == "new" && note.isLosersOwn)
+    try await author.resolve(note.number, .keepLocal)
+    for device in [pair.two, pair.one, three] { try await device.exchange() }
+    for device in devices {
+      #expect(try await device.rows("SELECT id, list, note FROM items") == [["i", "l", "new"]])
+      #expect(
+        try await device.rows("SELECT name, weight FROM lists WHERE id = 'l'") == [["mine", 7]])
+    }
+  }
+
   @Test("the user who is asked about a parent deletes it after all")
   func answered() async throws {
     let pair = try await pair(Case(action: "CASCADE", rule: .ask, lists: 2, items: Self.both))

@@ -149,6 +149,28 @@ struct MirrorAdoptionTests {
     #expect(try stage.rows("SELECT name::text FROM lists") == [["work"]])
   }
 
+  @Test("a program's new row is listed if a device has deleted the row to which it refers")
+  func goesWithParent() async throws {
+    let company = try await Company.make(
+      """
+      CREATE TABLE lists(id int PRIMARY KEY);
+      CREATE TABLE tasks(id int PRIMARY KEY, list int NOT NULL REFERENCES lists ON DELETE CASCADE,
+        title text);
+      INSERT INTO lists VALUES (1)
+      """)
+    let stage = company.stage
+    try await company.adopt("--table", "lists", "--table", "tasks")
+    try await company.join()
+    try await company.device.write("DELETE FROM lists")
+    try await company.device.exchange()
+    try stage.sql("INSERT INTO tasks VALUES (9, 1, 'new')")
+    #expect(try await stage.mirror(["verify", "crm"]).output == "0 rows differ\n")
+    #expect(try stage.rows("SELECT id::text FROM tasks") == [])
+    let mirror = try await Replica.open(stage.mirrors.file("crm/replica.db").path)
+    let kept = try await mirror.conflicts()
+    #expect(kept.contains { $0.conflict.column == "title" && $0.conflict.lost == "new" })
+  }
+
   @Test("a row that devices cannot hold stays in the table and is named, whatever happens")
   func unsent() async throws {
     let company = try await Company.make(

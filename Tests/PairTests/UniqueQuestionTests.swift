@@ -62,6 +62,26 @@ struct UniqueQuestionTests {
     }
   }
 
+  @Test("a record that waits by the user's answer ends no sync, and a comparison names it")
+  func keepLocal() async throws {
+    let pair = try await pair()
+    let waiting = try await pair.one.ferry("verify", exits: 4)
+    #expect(waiting.output.contains("not compared: 1 record that waits here"))
+    #expect(waiting.output.contains("1 record: UNIQUE constraint failed: tasks.code"))
+    for device in [pair.one, pair.two] {
+      try await device.ferry("resolve", "\(try await open(device).number)", "--keep", "local")
+      try await device.exchange()
+      #expect(try await device.status().deferred == 1)
+      #expect(try await device.status().keptLocal == 1)
+      let verified = try await device.ferry("verify")
+      #expect(verified.output.contains("equal as far as compared"))
+    }
+    try await pair.one.write("UPDATE tasks SET code = 'other' WHERE id = 't1'")
+    for device in [pair.one, pair.two] { try await device.exchange() }
+    #expect(try await pair.one.count("tasks") == 2)
+    #expect(try await pair.one.status().keptLocal == 0)
+  }
+
   @Test("a change of the row that has the value ends the question", arguments: [true, false])
   func changed(_ isDelete: Bool) async throws {
     let pair = try await pair()

@@ -183,40 +183,53 @@ struct ConflictDecisionTests {
     #expect(Self.decision(.keepRemote, Self.conflict(nil), isLosersOwn: false) == .delete)
   }
 
-  @Test("a later write to the column answers a question about it")
+  private static let names = OwnNames(device: own, former: [])
+
+  private static func end(
+    _ column: Name?, by state: RecordState
+  ) -> ConflictDecision.QuestionEnd? {
+    ConflictDecision.end(of: conflict(column), by: state, own: names)
+  }
+
+  @Test("an own later write to the column answers a question about it, and the winner's does not")
   func answered() {
-    func state(_ column: Name, at time: Int64) -> RecordState {
+    func state(_ column: Name, at time: Int64, by device: DeviceID) -> RecordState {
       RecordState(
         inserted: SequencedStamp(stamp: Self.stamp(0, Self.other), sequence: 1),
         columns: [
-          ColumnState(
-            name: column, value: .null, stamp: Self.stamp(time, Self.other), sequence: 2)
+          ColumnState(name: column, value: .null, stamp: Self.stamp(time, device), sequence: 2)
         ])
     }
-    let question = Self.conflict("title")
-    #expect(ConflictDecision.isAnswered(question, by: state("title", at: 3)))
-    #expect(!ConflictDecision.isAnswered(question, by: state("title", at: 2)))
-    #expect(!ConflictDecision.isAnswered(question, by: state("body", at: 3)))
-    #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: state("title", at: 3)))
+    #expect(Self.end("title", by: state("title", at: 3, by: Self.own)) == .answered)
+    #expect(Self.end("title", by: state("title", at: 1, by: Self.own)) == nil)
+    #expect(Self.end("body", by: state("title", at: 3, by: Self.own)) == nil)
+    #expect(Self.end(nil, by: state("title", at: 3, by: Self.own)) == nil)
+    // The winner does not know the value that lost. A third device may have been asked, too.
+    #expect(Self.end("title", by: state("title", at: 3, by: Self.other)) == nil)
+    #expect(Self.end("title", by: state("title", at: 3, by: Self.device(3))) == .listed)
+    #expect(Self.end("title", by: state("title", at: 1, by: Self.device(3))) == nil)
   }
 
-  @Test("a later delete answers every question about its record, and a later insert its existence")
+  @Test(
+    "a later delete ends every question about its record, and another device's leaves it listed")
   func answeredByLife() {
-    func deleted(at time: Int64) -> RecordState {
-      RecordState(deleted: SequencedStamp(stamp: Self.stamp(time, Self.other), sequence: 2))
+    func deleted(at time: Int64, by device: DeviceID) -> RecordState {
+      RecordState(deleted: SequencedStamp(stamp: Self.stamp(time, device), sequence: 2))
     }
-    func inserted(at time: Int64) -> RecordState {
-      RecordState(inserted: SequencedStamp(stamp: Self.stamp(time, Self.other), sequence: 2))
+    func inserted(at time: Int64, by device: DeviceID) -> RecordState {
+      RecordState(inserted: SequencedStamp(stamp: Self.stamp(time, device), sequence: 2))
     }
-    for question in [Self.conflict("title"), Self.conflict(nil)] {
-      #expect(ConflictDecision.isAnswered(question, by: deleted(at: 3)))
+    for column in ["title", nil] as [Name?] {
+      #expect(Self.end(column, by: deleted(at: 3, by: Self.own)) == .answered)
+      #expect(Self.end(column, by: deleted(at: 3, by: Self.other)) == .listed)
     }
-    #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: deleted(at: 1)))
+    #expect(Self.end(nil, by: deleted(at: 1, by: Self.other)) == nil)
     // An older delete ends the record, too, and with it all questions about columns.
-    #expect(ConflictDecision.isAnswered(Self.conflict("title"), by: deleted(at: 1)))
-    #expect(ConflictDecision.isAnswered(Self.conflict(nil), by: inserted(at: 3)))
-    #expect(!ConflictDecision.isAnswered(Self.conflict(nil), by: inserted(at: 1)))
-    #expect(!ConflictDecision.isAnswered(Self.conflict("title"), by: inserted(at: 3)))
+    #expect(Self.end("title", by: deleted(at: 1, by: Self.other)) == .listed)
+    #expect(Self.end(nil, by: inserted(at: 3, by: Self.own)) == .answered)
+    #expect(Self.end(nil, by: inserted(at: 3, by: Self.other)) == nil)
+    #expect(Self.end(nil, by: inserted(at: 3, by: Self.device(3))) == .listed)
+    #expect(Self.end("title", by: inserted(at: 3, by: Self.own)) == nil)
   }
 }
 

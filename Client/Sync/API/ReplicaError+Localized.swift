@@ -36,6 +36,7 @@ extension ReplicaError: LocalizedError {
     case .unsent(let space, let count):
       "\(count) change\(count == 1 ? "" : "s") of \(space) \(count == 1 ? "has" : "have") not been sent yet."
     case .notFound: "This entry does not exist any more."
+    case .cannotAnswer: "This answer is not possible."
     case .database(_, let code): DatabaseError(code: code).errorDescription
     case .invalidName: "This name cannot be used for the device."
     case .busy: "Another program is using the app's data."
@@ -66,6 +67,7 @@ extension ReplicaError: LocalizedError {
     case .cannotJoin, .cannotLeave: "Contact the app's support. Nothing was changed."
     case .unsent: "Sync first, or discard these changes."
     case .notFound: "Choose another entry."
+    case .cannotAnswer: "Choose another answer. Nothing was changed."
     case .database(_, let code): DatabaseError(code: code).recoverySuggestion
     case .suspended: "Try again when the app is active. Your changes are safe."
     case .closed: "Start the app again. Your changes are safe."

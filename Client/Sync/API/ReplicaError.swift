@@ -46,6 +46,9 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
   case unsent(space: String, Int)
   /// The named item does not exist.
   case notFound(String)
+  /// A conflict cannot be answered, or an operation undone, in this way: the reason, and a way that works.
+  /// Nothing was changed.
+  case cannotAnswer(String, advice: String)
   /// SQLite rejected a statement: its message and extended result code.
   case database(String, code: Int32)
   /// The text cannot be a device's name; has the rule that it breaks.
@@ -80,6 +83,7 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
     case .unsent(let space, let count):
       "space \(space) has \(count) operation\(count == 1 ? "" : "s") that its server does not have"
     case .notFound(let what): what
+    case .cannotAnswer(let reason, let advice): "\(reason): \(advice)"
     case .database(let message, _): message
     case .invalidBatch(let reason), .invalidName(let reason): reason
     case .busy(let message): message

@@ -93,6 +93,9 @@ public struct ReplicaStatus: Sendable, Equatable {
   public var questions: Int
   /// Deferred records, which the local schema rejects; see `ferry to-apply`.
   public var deferred: Int
+  /// Those of the deferred records that wait because you keep another row with their unique value; see
+  /// ``ConflictAnswer/keepLocal``.
+  public var keptLocal = 0
   /// Operations that the server rejected, with those that depend on them; see
   /// ``Replica/quarantine(limit:)``.
   public var quarantined: Int

@@ -18,6 +18,12 @@ public struct VerifyReport: Sendable, Equatable {
   public var pending = 0
   /// Records that others changed during the comparison: not compared.
   public var changedMeanwhile = 0
+  /// Records that the tables here reject, and that are not compared.
+  public var deferred = 0
+  /// Those of the deferred records that wait because the user keeps another row with their unique value.
+  public var keptLocal = 0
+  /// The most frequent reasons of deferred records.
+  public var waiting: [WaitingRecords] = []
   /// Bytes of requests, before compression.
   public var bytesSent = 0
   /// Bytes of answers, after decompression.
@@ -31,6 +37,17 @@ public struct VerifyReport: Sendable, Equatable {
 
   /// The number of rows read here.
   public var rowCount: Int { tables.reduce(0) { $0 + $1.rows } }
+}
+
+/// Records that the tables of a replica reject for the same reason.
+public struct WaitingRecords: Sendable, Equatable {
+  /// The reason, for people to read.
+  public var reason: String
+  /// The number of records.
+  public var count: Int
+
+  /// Creates a group of records.
+  public init(reason: String, count: Int) { (self.reason, self.count) = (reason, count) }
 }
 
 /// The comparison of one table.

@@ -339,6 +339,7 @@ extension SyncEngine {
     report.unreconciled = try await thread.run {
       try $0.currentUnrecordedTables().map(\.table)
     }
+    try await countWaiting(&report)
     // A sync records what a migration has changed: a repair would take it away.
     let toRepair = report.differences.filter { !report.unreconciled.contains($0.key.table) }
     if repairing && !toRepair.isEmpty {
@@ -350,6 +351,18 @@ extension SyncEngine {
       try file.connection.transaction { try file.note("verify", report.summary) }
     }
     return report
+  }
+
+  /// The most reasons that a report names.
+  private static let reasonsMax = 20
+
+  private func countWaiting(_ report: inout VerifyReport) async throws {
+    (report.deferred, report.keptLocal, report.waiting) = try await thread.run {
+      (
+        try $0.kept.refusedCount(), try $0.kept.keptLocalCount(),
+        try $0.kept.reasons(limit: Self.reasonsMax)
+      )
+    }
   }
 
   /// Returns a verifier at the cursor; the caller has pulled.

@@ -84,24 +84,45 @@ enum ConflictDecision: Equatable {
       let chosen = isInRow ? [] : [Column(column, conflict.lost)]
       return .restore(facts.whole(of: kept, with: chosen))
     }
-    let isOfFormer = facts.former?.deleted == conflict.winner
+    let isOfFormer =
+      facts.former.map { former in
+        // A row that went with its parent was deleted by the conflict's operation.
+        former.deleted == conflict.winner
+          || former.deleted != conflict.loser
+            && former.deleted.time == kept.operation.value.timestamp
+      } ?? false
     return isOfFormer || !facts.together(with: conflict).isEmpty
       ? .restore(facts.whole(of: kept, with: [])) : .leave
   }
 
   // MARK: Questions
 
-  /// Whether a change of a record answers a question about it: the author of the change had seen
-  /// both sides. A record that is gone has no columns to ask about.
-  static func isAnswered(_ question: Conflict, by state: RecordState) -> Bool {
+  /// The end of an open question.
+  enum QuestionEnd: Equatable {
+    /// This device's user has written since.
+    case answered
+    /// The record is gone, or a third device has written. The value that lost stays listed, and can be
+    /// chosen.
+    case listed
+  }
+
+  /// Returns the effect of a pulled change on a question; `nil` if it stays open. The device that won does
+  /// not know the value that lost, so a later write of it is no answer.
+  static func end(
+    of question: Conflict, by state: RecordState, own: OwnNames
+  ) -> QuestionEnd? {
     let newest = max(question.loser, question.winner)
     if let deleted = state.deleted?.stamp, !state.isAlive {
-      return question.column != nil || deleted > newest
+      guard question.column != nil || deleted > newest else { return nil }
+      return own.wrote(deleted) ? .answered : .listed
     }
-    guard let name = question.column else {
-      return (state.inserted?.stamp).map { $0 > newest } ?? false
-    }
-    return state.columns.contains { $0.name == name && $0.stamp > newest }
+    let write =
+      question.column.map { name in state.columns.first { $0.name == name }?.stamp }
+      ?? state.inserted?.stamp
+    guard let write, write > newest else { return nil }
+    if own.wrote(write) { return .answered }
+    // Another device that was asked as well may have answered.
+    return write.device == question.winner.device ? nil : .listed
   }
 
   /// Whether an own operation answers a question: a later delete, a later write of the column, or any

@@ -61,31 +61,59 @@ extension ReplicaFile {
         + "deleted on another device")
   }
 
-  /// Keeps rows as conflicts that are deleted with a parent, if this device has written to them and the
-  /// server has not confirmed it.
+  /// Keeps rows as conflicts that went with a deleted one. The author of that delete had not seen them:
+  /// otherwise the list would delete them as well, before their parent.
   ///
-  /// - Parameter number: the operations after this number are the deletes.
-  func keepLost(after number: Int64, winner: Stamp) throws {
-    let lost = try connection.rows(
-      """
-      SELECT gone.tbl, gone.record, gone.data, own.id
-      FROM ferry_operations AS gone, ferry_operations AS own
-      WHERE gone.seq > ?1 AND gone.kind = 'delete' AND own.seq = (SELECT max(seq) FROM ferry_pending
-        WHERE record = gone.record AND tbl = gone.tbl AND seq <= ?1)
-      """, number
-    ) { row in
-      (
-        key: RecordKey(table: row.name(0), record: row.name(1)), data: Array(row.textBytes(2)),
-        own: row.uniqueID(3)
-      )
-    }
-    for (key, data, own) in lost {
-      guard let own else { continue }
-      let columns = try decode(data, depth: limits.depth) { (reader) throws(MalformedMessage) in
-        try reader.columns(limits: limits)
+  /// The deletes count as made by a device that has seen no write of these rows. So the server
+  /// notifies the authors of the rows, too.
+  ///
+  /// - Parameters:
+  ///   - number: the operations after this number are the deletes.
+  ///   - winner: the delete of the parent; `nil` if that is this device's own.
+  /// - Returns: Whether there are such rows.
+  func keepLost(after number: Int64, winner: Stamp?) throws -> Bool {
+    let gone = try connection.rows(
+      "SELECT seq, id, tbl, record FROM ferry_operations WHERE seq > ?1 AND kind = 'delete' ORDER BY seq",
+      number
+    ) { ($0.int64(0), $0.uniqueID(1), RecordKey(table: $0.name(2), record: $0.name(3))) }
+    if gone.isEmpty { return false }
+    let (schema, device) = (try spaceSchema(), try identity().device)
+    let newest = try newestOperation()?.1
+    for (order, id, key) in gone {
+      guard let id, let winner = winner ?? newest else { continue }
+      // Edits would win against such a delete, and the row would have no parent.
+      if schema.rules(for: key.table).deletes == .deleteWins {
+        try connection.run("UPDATE ferry_operations SET base = 0 WHERE seq = ?", order)
       }
-      let loser = Stamp(time: own.timestamp, device: try identity().device)
-      try keepLost(key, columns, of: OperationID(own), loser: loser, winner: winner)
+      if try conflicts.has(anyOf: OperationID(id), on: key) { continue }
+      // The times of confirmed writes are not known here.
+      let own = try newestPending(of: key, through: number)?.timestamp
+      let loser = Stamp(time: own ?? winner.time, device: device)
+      try keepLost(
+        key, try deletedColumns(order), of: OperationID(id), loser: loser, winner: winner)
+    }
+    return true
+  }
+
+  /// Returns the identifier of the newest pending operation on a record up to a place.
+  private func newestPending(of key: RecordKey, through number: Int64) throws -> UniqueID? {
+    let id = try connection.first(
+      """
+      SELECT id FROM ferry_pending WHERE record = ? AND tbl = ? AND seq <= ?
+      ORDER BY seq DESC LIMIT 1
+      """, key.record, key.table, number
+    ) { $0.uniqueID(0) }
+    return id ?? nil
+  }
+
+  /// Returns the row that an own delete removed.
+  private func deletedColumns(_ order: Int64) throws -> [Column] {
+    let data = try connection.first("SELECT data FROM ferry_operations WHERE seq = ?", order) {
+      Array($0.textBytes(0))
+    }
+    guard let data, !data.isEmpty else { return [] }
+    return try decode(data, depth: limits.depth) { (reader) throws(MalformedMessage) in
+      try reader.columns(limits: limits)
     }
   }
 

@@ -259,9 +259,14 @@ struct ApplyPass {
       if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
       let forgotten = try forgotten(change, plan)
       try file.keepFormerRow(change, plan.table, hasOwnWrites: !pending.isEmpty)
-      try takingAlong(change) {
+      // Rows that go along come back with it.
+      let former = isSettlingHeld ? try file.referringRow(change.key) : nil
+      let isAlone = try !takingAlong(change) {
         try plan.deleteChildren(change.key.record)
         try plan.delete(change.key.record)
+      }
+      if !isAlone, let former, let stamp = change.state.deleted?.stamp {
+        try file.keepFormerRow(former, of: change.key, deletedBy: stamp)
       }
       if let forgotten { try file.keepLost(forgotten, of: change.key, true) }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
@@ -320,24 +325,30 @@ struct ApplyPass {
   /// Deletes a record that goes with a deleted one.
   mutating func deleteOrphan(_ change: Change) throws {
     guard let plan = try plan(for: change.key.table) else { return }
-    try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
+    _ = try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
     noteWrite(to: plan.table.name)
     (hasPending, applied) = (true, applied + 1)
     refused.remove(change.key)
   }
 
-  /// Deletes a record, with the rows that go with it.
-  private mutating func takingAlong(_ change: Change, _ delete: () throws -> Void) throws {
+  /// Deletes a record, with the rows that go with it. Returns whether there are any.
+  private mutating func takingAlong(
+    _ change: Change, _ delete: () throws -> Void
+  ) throws -> Bool {
     // The delete of a row that goes with it is later than all writes seen on that row.
     file.capture.observe(newestTime)
     // Only while it is not changed here: otherwise it would be copied.
     file.capture.seen = seen
     defer { file.capture.seen = nil }
-    let last = hasPending ? try file.lastOperation() : nil
+    // Rows of other spaces may go along.
+    let ledgers = try file.spaces.all.map { ($0, try $0.lastOperation()) }
     try delete()
-    if let last, let winner = change.state.deleted?.stamp {
-      try file.keepLost(after: last, winner: winner)
+    let winner = change.state.isAlive ? nil : change.state.deleted?.stamp
+    var isAny = false
+    for (ledger, last) in ledgers where try ledger.keepLost(after: last, winner: winner) {
+      isAny = true
     }
+    return isAny
   }
 
   /// Returns the values of a record that rows of other tables may follow, for each of the plan's

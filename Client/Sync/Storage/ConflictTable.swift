@@ -32,6 +32,24 @@ struct ConflictTable {
       "SELECT 1 FROM ferry_conflicts WHERE record = ? AND tbl = ? LIMIT 1", key.record, key.table)
   }
 
+  /// Whether an operation has a conflict about a record.
+  func has(anyOf operation: OperationID, on key: RecordKey) throws -> Bool {
+    try connection.exists(
+      "SELECT 1 FROM ferry_conflicts WHERE operation = ? AND record = ? AND tbl = ? LIMIT 1",
+      operation, key.record, key.table)
+  }
+
+  /// Whether a value is listed as lost by an operation by any author.
+  func has(_ conflict: Conflict, of operation: OperationID, on key: RecordKey) throws -> Bool {
+    var lost = JSONWriter()
+    lost.value(conflict.lost)
+    return try connection.exists(
+      """
+      SELECT 1 FROM ferry_conflicts
+      WHERE operation = ? AND record = ? AND tbl = ? AND col IS ? AND lost = ? LIMIT 1
+      """, operation, key.record, key.table, conflict.column, SQLiteText(lost.finish()))
+  }
+
   // MARK: Reading
 
   /// Returns conflicts of some tables, newest first. Conflicts of other tables do not count for the
@@ -111,7 +129,7 @@ struct ConflictTable {
 
   // MARK: Writing
 
-  /// Stores a conflict; ignores one that is known already.
+  /// Stores a conflict; ignores one that is known already. Opens a question about a unique value again.
   ///
   /// - Parameters:
   ///   - now: the wall clock in milliseconds.
@@ -127,16 +145,25 @@ struct ConflictTable {
       INSERT INTO ferry_conflicts(at, operation, tbl, record, col, lost, loser_time, loser,
         winner_time, winner, sequence, question, holder)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO NOTHING
+      ON CONFLICT(operation, record, tbl, ifnull(col, ''), loser, loser_time)
+        DO UPDATE SET resolved = NULL, holder = excluded.holder
+        WHERE holder IS NULL AND excluded.holder IS NOT NULL
       """, now, operation, key.table, key.record, conflict.column, SQLiteText(lost.finish()),
       conflict.loser.time.rawValue, conflict.loser.device, conflict.winner.time.rawValue,
       conflict.winner.device, sequence, conflict.isQuestion, holder)
   }
 
-  /// Closes one question.
+  /// Closes one question without an answer of the user. It opens again if a record waits again for a
+  /// unique value.
   func settle(_ question: KeptConflict, now: Int64) throws {
     try connection.run(
-      "UPDATE ferry_conflicts SET resolved = ? WHERE seq = ?", now, question.number)
+      "UPDATE ferry_conflicts SET resolved = ?, holder = NULL WHERE seq = ?", now, question.number)
+  }
+
+  /// Makes a question an ordinary conflict.
+  func withdraw(_ question: KeptConflict) throws {
+    try connection.run(
+      "UPDATE ferry_conflicts SET question = 0 WHERE seq = ?", question.number)
   }
 
   /// Marks a conflict as answered by the user.

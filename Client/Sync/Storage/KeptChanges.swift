@@ -70,6 +70,33 @@ struct KeptChanges {
       "SELECT count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL")
   }
 
+  /// Returns the number of rejected records that wait because the user keeps another row with their unique
+  /// value.
+  func keptLocalCount() throws -> Int {
+    try connection.count(
+      """
+      SELECT count(*) FROM ferry_kept AS k INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL
+        AND \(Self.hasQuestion("NOT NULL")) AND NOT \(Self.hasQuestion("NULL"))
+      """)
+  }
+
+  private static func hasQuestion(_ resolved: String) -> String {
+    """
+    EXISTS (SELECT 1 FROM ferry_conflicts WHERE record = k.record AND tbl = k.tbl
+      AND question = 1 AND holder IS NOT NULL AND resolved IS \(resolved))
+    """
+  }
+
+  /// Returns the most frequent reasons for which the local schema rejects records, with their numbers.
+  func reasons(limit: Int) throws -> [WaitingRecords] {
+    try connection.rows(
+      """
+      SELECT reason, count(*) FROM ferry_kept INDEXED BY ferry_kept_refused WHERE reason IS NOT NULL
+      GROUP BY reason ORDER BY 2 DESC, 1 LIMIT ?
+      """, limit
+    ) { WaitingRecords(reason: $0.text(0), count: Int($0.int64(1))) }
+  }
+
   // MARK: Writing
 
   /// Stores a change, instead of an earlier one of the same record.

@@ -30,12 +30,15 @@ extension ReplicaFile {
 
   // MARK: Resolving
 
-  /// Closes the questions on a record that are older than a change of it: the author of the change
-  /// had seen both sides.
+  /// Ends the questions on a record that a pulled change leaves no choice about.
   func settleQuestions(by state: RecordState, on key: RecordKey) throws {
-    let questions = try conflicts.openQuestions(on: key, own: ownNames())
-    for question in questions where ConflictDecision.isAnswered(question.conflict, by: state) {
-      try conflicts.settle(question, now: wallClock())
+    let names = try ownNames()
+    for question in try conflicts.openQuestions(on: key, own: names) {
+      switch ConflictDecision.end(of: question.conflict, by: state, own: names) {
+      case .answered: try conflicts.settle(question, now: wallClock())
+      case .listed: try conflicts.withdraw(question)
+      case nil: break
+      }
     }
   }
 
@@ -62,14 +65,14 @@ extension ReplicaFile {
   func keepFormerRow(_ change: Change, _ table: TableSchema, hasOwnWrites: Bool) throws {
     guard let deleted = change.state.deleted?.stamp,
       try hasOwnWrites || conflicts.concern(change.key),
-      let columns = try row(change.key, table)
+      let former = try referringRow(change.key)
     else { return }
-    try formerRows.store(FormerRow(columns: columns, deleted: deleted), of: change.key)
+    try keepFormerRow(former, of: change.key, deletedBy: deleted)
   }
 
   /// Returns the row of a record as this device had it last: before another device deleted it, or this
   /// one.
-  private func formerRow(of key: RecordKey) throws -> FormerRow? {
+  func formerRow(of key: RecordKey) throws -> FormerRow? {
     let stored = try formerRows.row(of: key)
     guard let own = try queue.newestDelete(of: key) else { return stored }
     let deleted = Stamp(time: own.time, device: try identity().device)
@@ -120,23 +123,27 @@ extension ReplicaFile {
     if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
     let facts = try conflictFacts(kept, names)
     if facts.exists, let column = ConflictDecision.lacking(answer, of: kept) {
-      throw ReplicaError.notFound(
-        "the answer has no value for column \(column), which conflict \(number) is about: add one with "
-          + "--set")
+      throw ReplicaError.cannotAnswer(
+        "the answer has no value for column \(column), which conflict \(number) is about",
+        advice: "add one with --set")
     }
     let decision = ConflictDecision(answer, to: kept, facts)
     switch decision {
-    case .write(let columns): try write(columns, to: kept.key)
+    case .write(let columns):
+      try returnParents(of: kept.key, columns)
+      try write(columns, to: kept.key)
     case .adopt(let columns):
       try checkKnown(columns, try plainPlan(for: kept.key.table))
       try adopt(columns, by: kept.key)
     case .needsValue:
-      throw ReplicaError.notFound(
-        "two records have this value: choose another one for \(kept.key.record) with --set, or change "
+      throw ReplicaError.cannotAnswer(
+        "two records have this value",
+        advice: "choose another one for \(kept.key.record) with --set, or change "
           + "\(kept.holder ?? "the other record") here")
     case .restore(let columns):
       let plan = try plainPlan(for: kept.key.table)
       if case .set(let chosen) = answer { try checkKnown(chosen, plan) }
+      try returnParents(of: kept.key, columns)
       try plan.upsert(kept.key.record, plan.unstamped(columns), isWhole: false, kept: [])
     case .delete: try plainPlan(for: kept.key.table).delete(kept.key.record)
     case .leave: break
@@ -145,7 +152,7 @@ extension ReplicaFile {
     return decision != .leave
   }
 
-  private func plainPlan(for table: Name) throws -> ApplyPlan {
+  func plainPlan(for table: Name) throws -> ApplyPlan {
     ApplyPlan(table: try schema(of: table), rules: .standard, connection: connection)
   }
 

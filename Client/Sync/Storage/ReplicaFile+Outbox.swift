@@ -54,7 +54,11 @@ extension ReplicaFile: OutboxLedger {
     let schema = try spaceSchema()
     for (operation, outcome) in zip(try operations(of: packet), outcomes) {
       let key = operation.key
-      for conflict in outcome.conflicts { try note(conflict, of: operation.id, on: key) }
+      for conflict in outcome.conflicts
+      // A row that went with its parent is listed since then.
+      where try operation.kind != .delete || !conflicts.has(conflict, of: operation.id, on: key) {
+        try note(conflict, of: operation.id, on: key)
+      }
       guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch,
         !omitted.contains(key.table)
       else { continue }

@@ -13,7 +13,8 @@ extension ReplicaFile {
       toApply: try stagedPages.changeCount() + kept.count(),
       conflicts: try conflicts.count(),
       questions: try conflicts.openCount(),
-      deferred: try kept.refusedCount(), quarantined: try quarantine.count(),
+      deferred: try kept.refusedCount(), keptLocal: try kept.keptLocalCount(),
+      quarantined: try quarantine.count(),
       unsent: try failedUploads.count(), buffered: try packets.bufferedCount(),
       cursor: state.cursor.map { Cursor(epoch: $0.epoch, applied: $0.applied) },
       head: state.head, lastSync: state.lastSync, clockOffset: state.clockOffset,
@@ -29,7 +30,7 @@ extension ReplicaFile {
     try settleQuestionsByOwnWrites()
     if try conflicts.hasOpenQuestions() { needs.insert(.conflicts) }
     if try !quarantine.isEmpty() { needs.insert(.quarantine) }
-    if try kept.hasRefused() { needs.insert(.deferredChanges) }
+    if try kept.refusedCount() > kept.keptLocalCount() { needs.insert(.deferredChanges) }
     if try failedUploads.hasMarks() { needs.insert(.failedUploads) }
     return needs
   }

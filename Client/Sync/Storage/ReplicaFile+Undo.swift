@@ -66,9 +66,11 @@ extension ReplicaFile {
     let present = operation.columns.map(\.name).filter(plan.known.contains)
     switch UndoDecision(own, on: try row(key, plan.table, present)) {
     case .restore(let columns):
+      try returnParents(of: key, columns)
       try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
     case .delete: try plan.delete(key.record)
     case .set(let former):
+      try returnParents(of: key, former)
       _ = try plan.update(key.record, plan.unstamped(former))
       return former.count
     case .replaced:

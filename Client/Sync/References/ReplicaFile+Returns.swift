@@ -1,0 +1,77 @@
+import FerryProtocol
+import FerrySQLite
+
+/// Records that come back with a row that refers to them (SPEC.md §6, §28).
+extension ReplicaFile {
+  /// The most records that come back with one row.
+  private static let returnsMax = 100
+
+  /// A row that may come back, and the records to which it refers.
+  struct ReferringRow {
+    let columns: [Column]
+    let parents: [RecordKey]
+  }
+
+  /// Returns the row of a record; `nil` if it has none.
+  func referringRow(_ key: RecordKey) throws -> ReferringRow? {
+    guard let table = try? schema(of: key.table), let columns = try row(key, table) else {
+      return nil
+    }
+    let links = try knownParentRules().parents(of: table.local)
+    return ReferringRow(columns: columns, parents: try parents(of: key.record, by: links))
+  }
+
+  /// Stores a row for an answer that brings it back, with the rows to which it refers, directly or through
+  /// others: the same list may delete them.
+  func keepFormerRow(_ row: ReferringRow, of key: RecordKey, deletedBy stamp: Stamp) throws {
+    try formerRows.store(FormerRow(columns: row.columns, deleted: stamp), of: key)
+    var (seen, open) = (Set([key]), row.parents)
+    while let key = open.popLast(), seen.count <= Self.returnsMax {
+      guard seen.insert(key).inserted, let row = try referringRow(key) else { continue }
+      try formerRows.store(FormerRow(columns: row.columns, deleted: stamp), of: key)
+      open += row.parents
+    }
+  }
+
+  /// Inserts the missing records again to which a row is about to refer, as this device had them last.
+  ///
+  /// - Parameter columns: the new values of the row.
+  /// - Throws: ``ReplicaError/cannotAnswer(_:advice:)`` if the device does not have the values of such a
+  ///   record.
+  func returnParents(of key: RecordKey, _ columns: [Column]) throws {
+    let links = try foreignKeyLinks()
+    if !links.contains(where: { $0.child == key.table }) { return }
+    var order: [(RecordKey, [Column])] = []
+    var seen: Set<RecordKey> = [key]
+    try addParents(of: key, columns, links, &seen, to: &order)
+    for (parent, columns) in order {
+      let plan = try plainPlan(for: parent.table)
+      try plan.upsert(parent.record, plan.unstamped(columns), isWhole: false, kept: [])
+      try note(
+        "returned",
+        "\(parent.table)/\(parent.record) is here again: \(key.table)/\(key.record), which refers to it, "
+          + "comes back")
+    }
+  }
+
+  /// Adds the missing records to which a row refers, each after its own parents.
+  private func addParents(
+    of key: RecordKey, _ columns: [Column], _ links: [ForeignKeyLink], _ seen: inout Set<RecordKey>,
+    to order: inout [(RecordKey, [Column])]
+  ) throws {
+    for link in links where link.child == key.table {
+      guard let parent = link.parent(of: key.record, columns), seen.insert(parent).inserted,
+        try !plainPlan(for: parent.table).exists(parent.record)
+      else { continue }
+      guard seen.count <= Self.returnsMax, let former = try formerRow(of: parent) else {
+        throw ReplicaError.cannotAnswer(
+          "\(key.table) \(key.record) refers to \(parent.table) \(parent.record), which does not exist, and "
+            + "this device does not have its former values",
+          advice:
+            "insert \(parent.table) \(parent.record) first, or choose another record with --set")
+      }
+      try addParents(of: parent, former.columns, links, &seen, to: &order)
+      order.append((parent, former.columns))
+    }
+  }
+}
