@@ -174,6 +174,17 @@ struct RecordStateTests {
       ])
   }
 
+  @Test("a record without columns is listed as lost if the delete's author had not seen it")
+  func deleteListsUnseenInsert() {
+    for (base, isListed) in [(SequenceNumber(1), false), (0, true)] {
+      var state = RecordState([.insert(at: 1, by: 2, [])])
+      let outcome = state.merge(.delete(at: 3, by: 3, base: base), at: 3)
+      #expect(!outcome.isOverruled)
+      let lost = Conflict(column: nil, lost: .null, loser: .at(1, 2), winner: .at(3, 3))
+      #expect(outcome.conflicts == (isListed ? [lost] : []))
+    }
+  }
+
   @Test("each column of a merged operation competes with its own time")
   func columnTimes() {
     let start = Act.insert(at: 1, [Column("a", 0), Column("b", 0)])

@@ -86,6 +86,29 @@ struct SpaceSchemaTests {
     #expect(again.contains(definition))
   }
 
+  @Test("the places of a key's columns give the order of all columns")
+  func keyPlaces() throws {
+    func table(_ places: String) throws -> DeclaredTable? {
+      let definition = """
+        {"key":{"value":[{"name":"b","type":"text"},{"name":"a","type":"text"}]},\
+        "columns":[{"name":"x"},{"name":"y"}],"keyPlaces":\(places)}
+        """
+      let document =
+        #"{"version":1,"minimumProtocol":1,"tables":{"t":{"definition":\#(definition)}}}"#
+      let schema = try Self.read(document)
+      let again = String(decoding: schema.encoded(), as: UTF8.self)
+      #expect(again.contains("keyPlaces") == (places != "[0,1]"))
+      #expect(try Self.read(again) == schema)
+      return schema.tables["t"]?.definition
+    }
+    let keys = ["b", "a"]
+    #expect(try table("[3,1]")?.inOrder(keys, ["x", "y"]) == ["x", "a", "y", "b"])
+    #expect(try table("[0,1]")?.inOrder(keys, ["x", "y"]) == ["b", "a", "x", "y"])
+    for wrong in ["[1]", "[1,1]", "[0,4]", "[0,-1]", "[0,1,2]"] {
+      #expect(throws: MalformedMessage.self) { try table(wrong) }
+    }
+  }
+
   @Test("documents with the same meaning are written the same")
   func canonical() throws {
     let other = """

@@ -29,6 +29,7 @@ struct DeclaredTableReader {
     isStrict = options?.isStrict ?? false
     var declared = DeclaredTable(key: try key(), columns: try columns())
     declared.isStrict = isStrict
+    declared.keyPlaces = try keyPlaces()
     declared.isWithoutRowID = options?.isWithoutRowID ?? false
     declared.isAutoincrement = table.identity == .mapped && sql.has("AUTOINCREMENT")
     for index in try indexes() {
@@ -76,6 +77,16 @@ struct DeclaredTableReader {
       return .value(
         table.keys.map { DeclaredKeyColumn($0.local, affinity(types[$0.local] ?? "")) })
     }
+  }
+
+  /// Returns the places of the key's columns among those of the definition; none if they come first.
+  private func keyPlaces() throws -> [Int] {
+    let known = Set((table.keys.map(\.local) + table.columns.map(\.local)).map(\.folded))
+    let order = try connection.rows(
+      "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid", table.local
+    ) { $0.name(0).folded }.filter(known.contains)
+    let places = table.keys.compactMap { order.firstIndex(of: $0.local.folded) }
+    return places == Array(table.keys.indices) || places.count != table.keys.count ? [] : places
   }
 
   private func affinity(_ type: String) -> DeclaredColumn.Affinity {
@@ -217,7 +228,7 @@ extension DeclaredTable {
   func statements(
     name: Name, local: (_ table: Name, _ columns: [Name]) -> (table: Name, columns: [Name])
   ) -> [String] {
-    var parts = keyColumns + columns.map { $0.sql(isStrict) } + key.constraints
+    var parts = inOrder(keyColumns, columns.map { $0.sql(isStrict) }) + key.constraints
     parts += unique.map { "UNIQUE (\(Self.list($0)))" }
     parts += references.map { reference in
       let parent = local(reference.table, reference.to)

@@ -167,7 +167,10 @@ package struct RecordState: Sendable, Equatable {
       // Of several deletes in a row, readers may have seen the first.
       let origin = wasAlive ? sequence : deleted?.origin ?? sequence
       deleted = SequencedStamp(stamp: stamp, sequence: sequence, origin: origin)
-      if rules.deletes == .deleteWins { eraseColumns(before: stamp, operation.base, &outcome) }
+      if rules.deletes == .deleteWins {
+        listInsert(before: stamp, operation.base, wasAlive, &outcome)
+        eraseColumns(before: stamp, operation.base, &outcome)
+      }
     }
     if isAlive, let inserted {
       outcome.lose(.existence(stamp, to: inserted.stamp))
@@ -177,6 +180,17 @@ package struct RecordState: Sendable, Equatable {
   }
 
   // MARK: Parts
+
+  /// Lists the insert of a record without columns, if the delete's author had not seen it: no value shows
+  /// that the record is lost.
+  private func listInsert(
+    before stamp: Stamp, _ base: SequenceNumber, _ wasAlive: Bool, _ outcome: inout Outcome
+  ) {
+    guard wasAlive, columns.isEmpty, let inserted, inserted.stamp < stamp,
+      inserted.isUnseen(by: stamp.device, since: base)
+    else { return }
+    outcome.conflicts.append(.existence(inserted.stamp, to: stamp))
+  }
 
   /// Erases columns. The writes that the delete's author had not seen are lost: erased, or hidden
   /// with the record.

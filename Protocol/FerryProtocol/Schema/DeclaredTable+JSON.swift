@@ -25,6 +25,10 @@ extension JSONWriter {
       if table.isStrict { json.member("strict", true) }
       if table.isWithoutRowID { json.member("withoutRowID", true) }
       if table.isAutoincrement { json.member("autoincrement", true) }
+      if !table.keyPlaces.isEmpty, table.keyPlaces != Array(table.keyPlaces.indices) {
+        json.key("keyPlaces")
+        json.array(of: table.keyPlaces) { json, place in json.number(Int64(place)) }
+      }
     }
   }
 
@@ -85,7 +89,8 @@ extension JSONReader {
     var table = DeclaredTable(key: "", columns: [])
     var seen = NamesSeen(
       place: place,
-      known: "key, columns, unique, references, indexes, strict, withoutRowID, autoincrement")
+      known: "key, columns, unique, references, indexes, strict, withoutRowID, autoincrement, "
+        + "keyPlaces")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
       try seen.note(member, reader)
@@ -106,11 +111,16 @@ extension JSONReader {
       case "strict": table.isStrict = try reader.truth("\(place).strict")
       case "withoutRowID": table.isWithoutRowID = try reader.truth("\(place).withoutRowID")
       case "autoincrement": table.isAutoincrement = try reader.truth("\(place).autoincrement")
+      case "keyPlaces":
+        table.keyPlaces = try reader.list("\(place).keyPlaces", max: limits.columns) {
+          (reader) throws(MalformedMessage) in try reader.count()
+        }
       default: throw seen.unknown(member, reader)
       }
     }
     guard let key else { throw malformed("\(place): the key is missing") }
     table.key = key
+    if table.keyPlaces == Array(key.names.indices) { table.keyPlaces = [] }
     if let fault = table.fault(limits: limits) { throw malformed("\(place): \(fault)") }
     return table
   }

@@ -23,6 +23,8 @@ public struct DeclaredTable: Sendable, Equatable {
   public var isWithoutRowID = false
   /// Whether a device never uses the integer of a mapped key again (https://sqlite.org/autoinc.html).
   public var isAutoincrement = false
+  /// The places of the key's columns among all columns, from 0; empty if they come first.
+  public var keyPlaces: [Int] = []
 
   /// Creates a definition from its parts.
   public init(
@@ -173,6 +175,12 @@ extension DeclaredTable {
     if isStrict, let name = firstNumeric {
       return "column \(name) is numeric, which no strict table has; declare it as any"
     }
+    if !keyPlaces.isEmpty {
+      let all = 0..<key.names.count + columns.count
+      guard keyPlaces.count == key.names.count, Set(keyPlaces).count == keyPlaces.count,
+        keyPlaces.allSatisfy(all.contains)
+      else { return "keyPlaces has one place among all columns for each column of the key" }
+    }
     if isAutoincrement {
       guard case .mapped = key, !isWithoutRowID else {
         return "autoincrement needs a mapped key, and excludes withoutRowID"
@@ -199,6 +207,15 @@ extension DeclaredTable {
       }
     }
     return nil
+  }
+
+  /// Returns the columns of the key and the others in the order of the table, each by its part.
+  package func inOrder<Part>(_ keys: [Part], _ others: [Part]) -> [Part] {
+    if keyPlaces.isEmpty || keyPlaces.count != keys.count { return keys + others }
+    var rest = others[...]
+    return (0..<keys.count + others.count).compactMap { place in
+      keyPlaces.firstIndex(of: place).map { keys[$0] } ?? rest.popFirst()
+    }
   }
 
   private var firstNumeric: Name? {
