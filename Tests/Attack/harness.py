@@ -103,7 +103,6 @@ class Cluster:
         if not self.bin:
             raise Failed("PostgreSQL is not installed: run `apt-get install postgresql`")
         self.prefix = []
-        os.makedirs(folder)
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(folder, user.pw_uid, user.pw_gid)
@@ -611,7 +610,7 @@ class Run:
 
     def cluster(self):
         if not Run.shared_cluster:
-            Run.shared_cluster = Cluster(os.path.join(os.path.dirname(self.root), "postgres"))
+            Run.shared_cluster = Cluster(tempfile.mkdtemp(prefix="postgres-", dir=os.path.dirname(self.root)))
         return Run.shared_cluster
 
     def server(self, store="embedded", *options, memory=None, environment=None, starts=True):
