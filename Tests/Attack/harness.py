@@ -172,22 +172,28 @@ class Server:
     def start(self):
         self.log_path = f"{self.folder}/log"
         with open(self.log_path, "ab") as log:
+            # An earlier start has written to it as well.
+            former = log.tell()
             self.process = subprocess.Popen(
                 [self.run.ferryd, "serve", "--listen", f"127.0.0.1:{self.port}", *self.place,
                  *self.options],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.environment,
                 preexec_fn=self.limit.enter if self.limit else None)
         deadline = time.monotonic() + HANG_LIMIT
-        while "listening on http://" not in self.log:
+        while "listening on http://" not in self.log_after(former):
             if self.process.poll() is not None:
-                raise Failed(f"ferryd did not start: {self.log[-500:]}")
+                raise Failed(f"ferryd did not start: {self.log_after(former)[-500:]}")
             if time.monotonic() > deadline:
                 raise Failed("ferryd did not start in time")
             time.sleep(0.02)
 
     @property
     def log(self):
+        return self.log_after(0)
+
+    def log_after(self, place):
         with open(self.log_path, "rb") as file:
+            file.seek(place)
             return file.read().decode(errors="replace")
 
     @property
