@@ -6,10 +6,14 @@
 package enum HTTPFailure: Error, Sendable, Equatable {
   /// The target is not a path, its percent-encoding is not UTF-8, or it has control characters.
   case malformedTarget
+  /// The query gives a parameter more than once: proxies and servers would choose differently.
+  case repeatedParameter
   /// There is not exactly one `Host`, or the target names another authority (RFC 9112 §3.2).
   case malformedHost
   /// A header's name or value has bytes that do not belong there; the connection is closed.
   case malformedHeader
+  /// A header that may occur once occurs more often; the connection is closed.
+  case repeatedHeader
   /// The headers are larger than this server reads; the connection is closed.
   case headersTooLarge
   /// The head of a chunk is longer than this server reads; the connection is closed.
@@ -33,8 +37,8 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   /// The status that fits (RFC 9110 §15.5).
   package var status: Int {
     switch self {
-    case .malformedTarget, .malformedHost, .malformedHeader, .malformedChunk, .ambiguousLength,
-      .malformedContent, .malformedForwarding:
+    case .malformedTarget, .repeatedParameter, .malformedHost, .malformedHeader, .repeatedHeader,
+      .malformedChunk, .ambiguousLength, .malformedContent, .malformedForwarding:
       400
     case .tooManyRequests: 429
     case .headersTooLarge: 431
@@ -48,6 +52,9 @@ package enum HTTPFailure: Error, Sendable, Equatable {
   package var detail: String {
     switch self {
     case .malformedTarget: "The request target is not a well-formed path."
+    case .repeatedParameter: "The query gives a parameter more than once; give each once."
+    case .repeatedHeader:
+      "A header that may occur once, such as Authorization, occurs more often; send it once."
     case .malformedHost: "The request needs one Host header that agrees with its target."
     case .malformedHeader: "A header is not well formed."
     case .headersTooLarge: "The headers exceed this server's limit."

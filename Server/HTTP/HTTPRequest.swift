@@ -7,7 +7,7 @@ package struct HTTPRequest: Sendable {
   /// The decoded path segments: `/a/b%2Fc` gives `a` and `b/c`, `/` gives none, and a trailing
   /// slash gives an empty last one. Dot segments are left as they are.
   package var segments: [String]
-  /// Decoded query parameters; the first of a repeated name counts, `+` is a space.
+  /// Decoded query parameters; `+` is a space. No name is repeated.
   package var query: [String: String]
   package var headers: HTTPHeaders
   /// The content after `Content-Encoding` was undone.

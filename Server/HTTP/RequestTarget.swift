@@ -8,7 +8,7 @@ package struct RequestTarget: Equatable {
   /// The host of a target in the absolute form; `nil` in the other forms.
   package let authority: String?
 
-  /// Throws `malformedTarget`. Takes the origin form, the absolute form and `*`.
+  /// Throws `malformedTarget` or `repeatedParameter`. Takes the origin form, the absolute form and `*`.
   package init(parsing raw: String) throws(HTTPFailure) {
     // By bytes: a combining mark makes one character of itself and the delimiter before it.
     guard raw.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { throw .malformedTarget }
@@ -52,7 +52,7 @@ package struct RequestTarget: Equatable {
       let equals = pair.firstIndex(of: UInt8(ascii: "=")) ?? pair.endIndex
       let name = try decoded(pair[..<equals], plusIsSpace: true)
       let value = try decoded(pair[equals...].dropFirst(), plusIsSpace: true)
-      if parameters[name] == nil { parameters[name] = value }
+      guard parameters.updateValue(value, forKey: name) == nil else { throw .repeatedParameter }
     }
     return parameters
   }

@@ -33,6 +33,21 @@ struct MalformedRequestTests {
     Case("no Host but content", "POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\na"),
     Case("two Hosts", "GET / HTTP/1.1\r\nHost: t\r\nHost: u\r\n\r\n"),
     Case("the same Host twice", "GET / HTTP/1.1\r\nHost: t\r\nHost: t\r\n\r\n"),
+    Case("a parameter twice", "GET /a?limit=1&limit=2 HTTP/1.1\r\nHost: t\r\n\r\n"),
+    Case("two tokens", post("Authorization: Bearer a\r\nAuthorization: Bearer b\r\n")),
+    Case("the same token twice", post("authorization: Bearer a\r\nAUTHORIZATION: Bearer a\r\n")),
+    Case("two types", post("Content-Type: a/b\r\nContent-Type: c/d\r\n")),
+    Case(
+      "two places of content", post("Content-Range: bytes 0-0/1\r\nContent-Range: bytes 0-0/2\r\n")),
+    Case("two ranges in two lines", post("Range: bytes=0-1\r\nRange: bytes=2-3\r\n")),
+    Case("two origins", post("Origin: https://a\r\nOrigin: https://b\r\n")),
+    Case("two places of a stream", post("Last-Event-ID: 1\r\nLast-Event-ID: 2\r\n")),
+    Case(
+      "two codings", post("Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n"), allowed: [415]),
+    Case(
+      "lists in several lines",
+      post("Accept-Encoding: gzip\r\nAccept-Encoding: zstd\r\nContent-Length: 0\r\n"),
+      allowed: [200]),
     Case("a length of -1", post("Content-Length: -1\r\n")),
     Case("a length of +5", post("Content-Length: +5\r\n", "abcde")),
     Case("a length of 0x5", post("Content-Length: 0x5\r\n", "abcde")),

@@ -15,7 +15,10 @@ struct RequestTargetTests {
       ("//a", "//a", ["", "a"], [:]),
       ("/%C3%A9%20+", "/%C3%A9%20+", ["é +"], [:]),
       ("/../x", "/../x", ["..", "x"], [:]),
-      ("/a?x=1&y=a+b%26&z&x=2&&=e", "/a", ["a"], ["x": "1", "y": "a b&", "z": "", "": "e"]),
+      (
+        "/a?x=1&y=a+b%26&z&X=2&&=e", "/a", ["a"],
+        ["x": "1", "X": "2", "y": "a b&", "z": "", "": "e"]
+      ),
       ("/a?", "/a", ["a"], [:]),
       ("/a?b=c=d?e", "/a", ["a"], ["b": "c=d?e"]),
       ("*", "*", [], [:]),
@@ -43,5 +46,12 @@ struct RequestTargetTests {
     ])
   func malformed(target: String) {
     #expect(throws: HTTPFailure.malformedTarget) { try RequestTarget(parsing: target) }
+  }
+
+  @Test(
+    "a parameter that is repeated is refused, however it is written",
+    arguments: ["/a?x=1&x=2", "/a?x=1&x=1", "/a?x&y&x=", "/a?x=1&%78=2", "/a?=&=", "http://h/?b&b"])
+  func repeated(target: String) {
+    #expect(throws: HTTPFailure.repeatedParameter) { try RequestTarget(parsing: target) }
   }
 }

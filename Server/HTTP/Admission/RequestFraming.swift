@@ -19,6 +19,7 @@ struct RequestFraming: Equatable {
     var hosts = 0
     var lengths: [String] = []
     var codings: [String] = []
+    var singles = Set<Int>()
     for field in headers.fields {
       guard Self.isToken(field.name), Self.isClean(field.value) else { throw .malformedHeader }
       switch field.name.utf8.count {
@@ -29,7 +30,9 @@ struct RequestFraming: Equatable {
       case 17 where field.isNamed("Transfer-Encoding"): codings.append(field.value)
       case 6 where field.isNamed("Expect"):
         expectsContinue = expectsContinue || field.value.lowercasedASCII == "100-continue"
-      default: continue
+      default:
+        guard let single = Self.singles.firstIndex(where: field.isNamed) else { continue }
+        guard singles.insert(single).inserted else { throw .repeatedHeader }
       }
     }
     guard hosts == 1 || hosts == 0 && isFirst else { throw .malformedHost }
@@ -62,6 +65,14 @@ struct RequestFraming: Equatable {
       throw .malformedHost
     }
   }
+
+  /// The headers besides that may occur once (RFC 9110 §5.3). Of two of them, each reader could use
+  /// another one. Headers that are lists, such as `Content-Encoding`, are read with all their lines.
+  private static let singles = [
+    "Authorization", "Content-Type", "Content-Range", "Range", "If-Range", "If-Modified-Since",
+    "If-Unmodified-Since", "Origin", "Sec-Fetch-Site", "Last-Event-ID",
+    "Access-Control-Request-Method",
+  ]
 
   private static let notInHosts = Array("/?#@,\\\"<>".utf8)
 

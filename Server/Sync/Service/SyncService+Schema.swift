@@ -63,10 +63,11 @@ extension SyncService {
 
   /// Returns the client's protocol version.
   static func protocolVersion(of request: HTTPRequest) throws(Problem) -> Int {
-    guard let text = request.headers[ProtocolVersion.header] else { return 1 }
-    guard let version = Int(text), version >= 1 else {
+    let lines = request.headers.values(of: ProtocolVersion.header)
+    guard let text = lines.first else { return 1 }
+    guard lines.count == 1, let version = Int(text), version >= 1 else {
       throw Problem(
-        .malformedMessage, "\(ProtocolVersion.header) is a whole number from 1 up")
+        .malformedMessage, "\(ProtocolVersion.header) is one whole number from 1 up")
     }
     return version
   }

@@ -25,8 +25,8 @@ extension Problem {
     case .unsupportedCoding: self.init(.unsupportedCoding, failure.detail)
     case .outOfMemory: self.init(.unavailable, failure.detail)
     case .tooManyRequests: self.init(.rateLimited, failure.detail)
-    case .malformedTarget, .malformedHost, .malformedHeader, .malformedChunk, .headersTooLarge,
-      .ambiguousLength, .malformedContent, .malformedForwarding:
+    case .malformedTarget, .repeatedParameter, .malformedHost, .malformedHeader, .repeatedHeader,
+      .malformedChunk, .headersTooLarge, .ambiguousLength, .malformedContent, .malformedForwarding:
       self.init(.malformedMessage, failure.detail)
     }
   }
