@@ -73,6 +73,30 @@ struct TokenRequestTests {
     #expect(pages.reduce(0, +) == 6_001)
   }
 
+  @Test(
+    "names and owners that are unsafe to show are refused, and those of any language are taken",
+    arguments: [
+      ("Ada's phone", true), ("Ноутбук", true), ("👩‍💻", true), ("a\u{301}", true), ("", true),
+      ("a\u{202E}b", false), ("a\u{2066}b", false), ("a\u{200B}b", false), ("a\u{AD}b", false),
+      ("a\u{E0041}b", false), ("a\u{3164}b", false), ("a\u{2063}b", false),
+      ("a\u{FFF9}b", false), ("a\u{180E}b", false), ("a\u{115F}b", false), ("a\u{2028}b", false),
+      ("a\u{1D173}b", false), ("a\u{7F}b", false), ("a\nb", false), ("\u{600}\u{202E}", false),
+    ])
+  func names(name: String, isTaken: Bool) throws {
+    let pattern = try #require(SpacePattern("notes"))
+    let grants = try #require(AccessGrants([pattern: .reader]))
+    #expect((TokenRequest(name: name, grants: grants).fault == nil) == isTaken)
+    let owner = TokenRequest(owner: name, grants: grants)
+    #expect((owner.fault == nil) == (isTaken && !name.isEmpty))
+    // The rule of devices' names, of which none is empty, and that of titles are the same.
+    let device = Result { try DeviceName(checking: name) }
+    #expect(((try? device.get()) != nil) == (isTaken && !name.isEmpty))
+    let manifest = MissionManifest(
+      space: .known("notes"), id: try #require(MissionID("tour")), version: 1, title: name,
+      items: [MissionItem(path: "a", size: 1, hash: ContentHash(of: [1]))])
+    #expect((manifest.fault() == nil) == isTaken)
+  }
+
   @Test("an admin of the server creates, lists, rotates and revokes tokens")
   func life() async throws {
     let root = try await token(["*": .admin])

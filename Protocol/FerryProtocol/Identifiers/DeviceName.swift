@@ -36,10 +36,8 @@ package struct DeviceName: Hashable, Sendable, CustomStringConvertible {
     guard text.utf8.count <= 4 * most, scalars.count <= most else {
       return "a device's name has at most \(most) characters"
     }
-    if let hidden = scalars.first(where: \.isHidden) {
-      let digits = String(hidden.value, radix: 16, uppercase: true)
-      let number = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-      return "a device's name contains U+\(number), which is not a visible character"
+    if let hidden = ReadableName.hiddenScalar(in: text) {
+      return "a device's name contains \(hidden), which is not a visible character"
     }
     guard scalars.contains(where: \.isVisible) else {
       return "a device's name has at least one visible character"
@@ -58,18 +56,6 @@ package struct DeviceNameFault: Error, Sendable, Equatable {
 }
 
 extension Unicode.Scalar {
-  /// Whether the scalar is a control character, ends a line, changes the direction of text, or is an
-  /// invisible format character. Joiners are none of these: words and emoji need them.
-  fileprivate var isHidden: Bool {
-    switch value {
-    case 0x00...0x1F, 0x7F...0x9F, 0xAD, 0x034F, 0x061C, 0x115F...0x1160, 0x17B4...0x17B5, 0x180E,
-      0x200B, 0x200E...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0x3164, 0xFEFF, 0xFFA0,
-      0xFFF0...0xFFFB, 0xE0000...0xE0FFF:
-      true
-    default: false
-    }
-  }
-
   /// Whether the scalar is some kind of space.
   fileprivate var isBlank: Bool {
     switch value {

@@ -16,6 +16,9 @@ extension MissionManifest {
     if title.utf8.count > limits.titleBytes {
       return "the title has \(title.utf8.count) bytes; \(limits.titleBytes) are allowed"
     }
+    if let hidden = ReadableName.hiddenScalar(in: title) {
+      return "the title contains \(hidden), which is not a visible character"
+    }
     if summary.utf8.count > limits.summaryBytes {
       return "the summary has \(summary.utf8.count) bytes; \(limits.summaryBytes) are allowed"
     }

@@ -59,22 +59,20 @@ package struct TokenRequest: Sendable, Equatable {
 
   /// The reason why there can be no such token, or `nil`.
   package var fault: String? {
-    if !Self.isFit(name) {
-      return "a name has at most \(StoredToken.textBytesMax) bytes and no control characters"
+    let most = StoredToken.textBytesMax
+    if name.utf8.count > most { return "a name has at most \(most) bytes" }
+    if let owner, owner.isEmpty || owner.utf8.count > most {
+      return "an owner has 1 to \(most) bytes"
     }
-    if let owner, owner.isEmpty || !Self.isFit(owner) {
-      return
-        "an owner has 1 to \(StoredToken.textBytesMax) bytes and no control characters"
+    for (part, text) in [("name", name), ("owner", owner ?? "")] {
+      if let hidden = ReadableName.hiddenScalar(in: text) {
+        return "the \(part) contains \(hidden), which is not a visible character"
+      }
     }
     if let lifetime, lifetime < 1 || lifetime > Self.secondsMax {
       return "a token is valid for 1 to \(Self.secondsMax) seconds, or for ever"
     }
     return nil
-  }
-
-  private static func isFit(_ text: String) -> Bool {
-    text.utf8.count <= StoredToken.textBytesMax
-      && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 
   /// Returns the token and its secret. `random` must be fit for secrets.

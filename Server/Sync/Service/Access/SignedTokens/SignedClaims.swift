@@ -77,14 +77,14 @@ struct SignedClaims: Equatable {
   /// - Parameter now: The wall clock, milliseconds since 1970.
   func checked(by rules: ClaimRules, now: Int64) -> Result<Identity, Problem> {
     if let fault = fault(rules, now: now) { return .failure(.badSignedToken(fault)) }
-    guard let subject, !subject.isEmpty, !subject.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }),
+    guard let subject, !subject.isEmpty, ReadableName.hiddenScalar(in: subject) == nil,
       let principal = Principal("jwt:\(rules.issuer)#\(subject)"),
       principal.id.utf8.count <= Principal.byteCountMax
     else {
       return .failure(
         .badSignedToken(
-          "its subject (sub) is missing, has control characters, or is too long together with the "
-            + "issuer"))
+          "its subject (sub) is missing, has control or invisible characters, or is too long "
+            + "together with the issuer"))
     }
     guard let grants else {
       return .failure(
