@@ -71,7 +71,7 @@ package struct BlobDirectory: Sendable {
   func put(
     new source: String, chunkSize: Int64?, goesOn: (Int) -> Bool
   ) throws(BlobError) -> FileDigest {
-    let file = try BlobFile(source, O_RDONLY | O_NONBLOCK)
+    let file = try BlobFile(linkless: source)
     return try keep { (draft: borrowing BlobFile) throws(BlobError) in
       var flushed: Int64 = 0
       return try FileHasher.digest(of: file, chunkSize: chunkSize) {

@@ -14,6 +14,38 @@ struct BlobFile: ~Copyable {
     self.path = path
   }
 
+  /// Opens a file by an absolute path without symbolic links, for reading.
+  ///
+  /// Throws ``BlobError/changed(path:)`` if the path has a link. Another user may be able to write to
+  /// a folder that is published, and could replace a file or a folder by a link after it was listed.
+  init(linkless path: String) throws(BlobError) {
+    var folder = open("/", Self.folderFlags)
+    guard folder >= 0 else { throw BlobError("/", code: errno) }
+    let names = path.utf8.split(separator: UInt8(ascii: "/"))
+    for (index, name) in names.enumerated() {
+      let flags =
+        index == names.count - 1
+        ? O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC : Self.folderFlags
+      let next = openat(folder, String(Substring(name)), flags)
+      let code = errno
+      close(folder)
+      guard next >= 0 else {
+        throw code == ELOOP || code == ENOTDIR ? .changed(path: path) : BlobError(path, code: code)
+      }
+      folder = next
+    }
+    descriptor = folder
+    self.path = path
+  }
+
+  #if os(Linux)
+    /// `O_PATH`, which the C library's module lacks: a folder may be passed that may not be read.
+    private static let passing: Int32 = 0o10_000_000
+  #else
+    private static let passing = O_RDONLY
+  #endif
+  private static let folderFlags = passing | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+
   deinit { close(descriptor) }
 
   /// Returns the system's facts about the file.

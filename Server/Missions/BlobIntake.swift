@@ -28,7 +28,8 @@ package struct BlobIntake: Sendable {
     (place, self.knownSizes) = ((directory, hold), knownSizes)
   }
 
-  /// Reads a regular file; see ``FileHasher/digest(of:chunkSize:goesOn:)``.
+  /// Reads a regular file; see ``FileHasher/digest(of:chunkSize:goesOn:)``. Its path is absolute and
+  /// has no symbolic links, as ``FolderListing/file(_:in:)`` returns it.
   package func take(
     _ path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) -> BlobSource {
@@ -42,7 +43,8 @@ package struct BlobIntake: Sendable {
         // The content may be there already. Otherwise keeping it fails again.
       }
     }
-    let digest = try FileHasher.digest(of: path, chunkSize: chunkSize, goesOn: goesOn)
+    let digest = try FileHasher.digest(
+      of: try BlobFile(linkless: path), chunkSize: chunkSize, goesOn: goesOn)
     return BlobSource(path: path, digest: digest)
   }
 }

@@ -37,8 +37,15 @@ package enum FileHasher {
     of path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) -> FileDigest {
     // Opening a pipe without a writer would wait for one.
-    let file = try BlobFile(path, O_RDONLY | O_NONBLOCK)
-    guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: path) }
+    try digest(
+      of: try BlobFile(path, O_RDONLY | O_NONBLOCK), chunkSize: chunkSize, goesOn: goesOn)
+  }
+
+  /// Returns the hashes of an open file, which has to be a regular one.
+  static func digest(
+    of file: borrowing BlobFile, chunkSize: Int64?, goesOn: (Int) -> Bool
+  ) throws(BlobError) -> FileDigest {
+    guard try file.status().st_mode & S_IFMT == S_IFREG else { throw .notAFile(path: file.path) }
     return try digest(of: file, chunkSize: chunkSize) { (bytes, _) throws(BlobError) in
       guard goesOn(bytes.count) else { throw .cancelled }
     }

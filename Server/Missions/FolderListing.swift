@@ -49,22 +49,27 @@ package enum FolderListing {
     return (files.sorted(), hidden)
   }
 
-  /// Returns the file that a manifest beside it names, in the manifest's folder or below.
+  /// Returns the file that a manifest beside it names, in the manifest's folder or below. The path is
+  /// absolute and has no symbolic links.
   package static func file(_ name: String, in folder: String) throws(MissionDraftError) -> String {
     guard !name.begins(with: "/") else { throw MissionDraftError("file “\(name)” is absolute") }
     guard let root = resolved(folder) else {
       throw MissionDraftError("\(folder): \(String(cString: strerror(errno)))")
     }
-    try check(name, in: root)
-    return "\(root)/\(name)"
+    return try check(name, in: root)
   }
 
-  private static func check(_ relative: String, in root: String) throws(MissionDraftError) {
+  /// Returns the path of a file or folder without symbolic links.
+  @discardableResult
+  private static func check(
+    _ relative: String, in root: String
+  ) throws(MissionDraftError) -> String {
     guard let real = resolved("\(root)/\(relative)") else { throw failure(relative) }
     guard real.isSame(as: root) || real.begins(with: root.isSame(as: "/") ? root : root + "/")
     else {
       throw MissionDraftError("item \(relative) leads out of the folder, to \(real)")
     }
+    return real
   }
 
   private static func names(

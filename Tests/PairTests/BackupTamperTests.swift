@@ -46,6 +46,43 @@ struct BackupTamperTests {
     #expect(try tables(target) == ["owned"])
   }
 
+  @Test(
+    "a part that is a symbolic link is refused, wherever it leads, and nothing is restored",
+    arguments: StoreKind.allCases)
+  func links(kind: StoreKind) async throws {
+    let fixture = try BackupFixture()
+    let (server, _, blobs, store) = try await fixture.filled(kind)
+    try await server.stop()
+    let place = fixture.folder.file("backup")
+    try await fixture.ferryd(["backup", place.path, "--blobs", blobs] + store)
+    let parts = try FileManager.default.subpathsOfDirectory(atPath: place.path).filter {
+      $0 != "content/incoming"
+    }
+    #expect(parts.contains("backup.json") && parts.contains("content"))
+    let outside = fixture.folder.file("outside").path
+    let target = fixture.folder.file("target").path
+    let options = ["--data", target, "--blobs", target + "/blobs"]
+    for name in parts {
+      let part = place.path + "/" + name
+      try FileManager.default.moveItem(atPath: part, toPath: outside)
+      // It leads to the very bytes that the part had.
+      try FileManager.default.createSymbolicLink(atPath: part, withDestinationPath: outside)
+      for check in [[], ["--check"]] {
+        let refused = try await fixture.ferryd(["restore", place.path] + check + options, exits: 1)
+        #expect(refused.error.contains("\(name) is a symbolic link"), "\(name): \(refused.error)")
+      }
+      try FileManager.default.removeItem(atPath: part)
+      try FileManager.default.moveItem(atPath: outside, toPath: part)
+    }
+    #expect(!FileManager.default.fileExists(atPath: target))
+    let name = kind == .embedded ? "store.sqlite" : "store.dump"
+    let file = place.path + "/" + name
+    try FileManager.default.removeItem(atPath: file)
+    #expect(mkfifo(file, 0o600) == 0)
+    let refused = try await fixture.ferryd(["restore", place.path] + options, exits: 1)
+    #expect(refused.error.contains("is not a regular file"), "\(refused.error)")
+  }
+
   private func tables(_ database: String) throws -> [String] {
     try PostgresConnection(url: database).query(
       .once("SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace")

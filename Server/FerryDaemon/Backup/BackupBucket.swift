@@ -7,9 +7,6 @@ import Foundation
 /// A backup in a bucket of an S3-compatible store. Parts are whole on this machine before they are sent, and
 /// before they are restored.
 final class BackupBucket: BackupPlace {
-  /// Bytes of the list of parts, of which each has about 100.
-  private static let manifestMax = 256 << 20
-
   private let files: ObjectFiles
   /// A folder of this run alone.
   private let folder: String
@@ -45,7 +42,9 @@ final class BackupBucket: BackupPlace {
   }
 
   func manifest() async throws -> Data? {
-    try await files.content(of: BackupManifest.fileName, limit: Self.manifestMax).map { Data($0) }
+    try await files.content(of: BackupManifest.fileName, limit: BackupManifest.bytesMax).map {
+      Data($0)
+    }
   }
 
   func found(_ part: String, size: Int64) async throws -> BackupManifest.Part? {

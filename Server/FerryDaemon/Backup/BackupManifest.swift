@@ -26,6 +26,8 @@ struct BackupManifest: Codable, Sendable, Equatable {
   }
 
   static let fileName = "backup.json"
+  /// Bytes of that file, of which each part takes about 100.
+  static let bytesMax = 256 << 20
   static let keyName = "mission-key.pem"
   static let formatNow = 1
 

@@ -1,3 +1,4 @@
+import FerryCryptography
 import FerryMissionServer
 import FerryProtocol
 import Foundation
@@ -25,7 +26,7 @@ protocol BackupPlace: Sendable {
   /// Returns the size and the hash of a part as it is now; `nil` if the part is absent.
   func found(_ part: String, size: Int64) async throws -> BackupManifest.Part?
 
-  /// Returns the path of a file of this machine with a part.
+  /// Returns the path of a file of this machine with a part. Open it with ``BackupFile/open(_:)``.
   func file(of part: String, _ known: BackupManifest.Part) async throws -> String
 
   /// Returns the missions' content of the backup.
@@ -60,25 +61,37 @@ struct BackupFolder: BackupPlace {
     try BackupFile.sync(name)
   }
 
-  func manifest() -> Data? {
-    try? Data(contentsOf: URL(filePath: path(BackupManifest.fileName)))
+  func manifest() throws -> Data? {
+    let path = path(BackupManifest.fileName)
+    guard try BackupFile.exists(path) else { return nil }
+    let file = try BackupFile.open(path)
+    let bytes = try file.read(upToCount: BackupManifest.bytesMax + 1) ?? Data()
+    guard bytes.count <= BackupManifest.bytesMax else { throw BlobError(path, code: EFBIG) }
+    return bytes
   }
 
   func found(_ part: String, size: Int64) throws -> BackupManifest.Part? {
-    guard FileManager.default.fileExists(atPath: path(part)) else { return nil }
+    guard try BackupFile.exists(path(part)) else { return nil }
     return try BackupFile.part(path(part))
   }
 
   func file(of part: String, _ known: BackupManifest.Part) -> String { path(part) }
 
-  func content() throws -> any ContentStore { BlobThreads(try BlobDirectory(path("content"))) }
+  func content() throws -> any ContentStore {
+    let content = path("content")
+    if try BackupFile.exists(content) { try BackupFile.checkFolder(content) }
+    return BlobThreads(try BlobDirectory(content))
+  }
 }
 
 /// Files of backups. All calls block.
+///
+/// Another user may have written the folder of a backup. So no part of it is read through a symbolic
+/// link, which could lead to any file of this machine.
 enum BackupFile {
   /// Writes a file for this user alone, and waits until it is on the disk.
   static func write(_ bytes: Data, to path: String) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    let descriptor = Foundation.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw BlobError(path, code: errno) }
     let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     try file.write(contentsOf: bytes)
@@ -87,14 +100,86 @@ enum BackupFile {
 
   /// Waits until a file or a folder is on the disk.
   static func sync(_ path: String) throws {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw BlobError(path, code: errno) }
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else { throw BlobError(path, code: errno) }
   }
 
   static func part(_ path: String) throws -> BackupManifest.Part {
-    let digest = try FileHasher.digest(of: path, chunkSize: nil)
-    return .init(size: digest.size, sha256: digest.hash.description)
+    try part(try open(path)) { _ in }
+  }
+
+  /// Copies a part for this user alone, and returns the hash of the copy.
+  static func copy(_ path: String, to target: String) throws -> BackupManifest.Part {
+    try write(Data(), to: target)
+    let copy = try FileHandle(forWritingTo: URL(filePath: target))
+    let part = try part(try open(path)) { try copy.write(contentsOf: $0) }
+    try copy.synchronize()
+    return part
+  }
+
+  private static func part(
+    _ file: FileHandle, _ body: (Data) throws -> Void
+  ) throws -> BackupManifest.Part {
+    var digest = SHA256()
+    var size: Int64 = 0
+    while let bytes = try file.read(upToCount: blockBytes), !bytes.isEmpty {
+      digest.update(Array(bytes))
+      size += Int64(bytes.count)
+      try body(bytes)
+    }
+    return .init(size: size, sha256: ContentHash(digest: digest.finish()).description)
+  }
+
+  private static let blockBytes = 1 << 20
+
+  /// Returns whether there is anything at a path, a symbolic link included.
+  static func exists(_ path: String) throws -> Bool {
+    var status = stat()
+    if lstat(path, &status) == 0 { return true }
+    guard errno == ENOENT || errno == ENOTDIR else { throw BlobError(path, code: errno) }
+    return false
+  }
+
+  /// Opens a regular file for reading.
+  ///
+  /// - Throws: ``BackupError`` for a symbolic link, and ``BlobError/notAFile(path:)`` for a pipe, a
+  ///   device or a folder.
+  static func open(_ path: String) throws -> FileHandle {
+    // Opening a pipe without a writer would wait for one.
+    let descriptor = Foundation.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      if errno == ELOOP { throw linked(path) }
+      throw BlobError(path, code: errno)
+    }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw BlobError(path, code: errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw BlobError.notAFile(path: path) }
+    return file
+  }
+
+  /// Throws if anything in a folder is neither a folder nor a regular file.
+  static func checkFolder(_ path: String) throws {
+    var folders = [path]
+    while let folder = folders.popLast() {
+      var status = stat()
+      guard lstat(folder, &status) == 0 else { throw BlobError(folder, code: errno) }
+      switch status.st_mode & S_IFMT {
+      case S_IFDIR:
+        folders += try FileManager.default.contentsOfDirectory(atPath: folder)
+          .map { folder + "/" + $0 }
+      case S_IFREG: continue
+      case S_IFLNK: throw linked(folder)
+      default: throw BlobError.notAFile(path: folder)
+      }
+    }
+  }
+
+  private static func linked(_ path: String) -> BackupError {
+    BackupError(
+      what: "the backup is damaged", why: "\(path) is a symbolic link, and a backup has none",
+      next: "use another backup, in a folder that only its owner can write to")
   }
 }

@@ -18,7 +18,8 @@ struct BackupRestorer {
   ///
   /// - Parameter checksum: that of the backup, if the administrator knows it.
   func manifest(checksum: String? = nil) async throws -> BackupManifest {
-    guard let bytes = try await place.manifest() else {
+    guard let bytes = try await reading(BackupManifest.fileName, { try await place.manifest() })
+    else {
       throw BackupError(
         what: "\(place.name) is no backup", why: "it has no file \(BackupManifest.fileName)",
         next: "name the place that `ferryd backup` made; a backup that was interrupted has none")
@@ -50,11 +51,7 @@ struct BackupRestorer {
         attributes: [.posixPermissions: 0o700])
       try await bringContent(manifest)
       let draft = directory + "/" + SQLiteStore.fileName + ".restoring"
-      try? FileManager.default.removeItem(atPath: draft)
-      let copy = try await place.file(of: manifest.store.fileName, manifest.storeFile)
-      try FileManager.default.copyItem(atPath: copy, toPath: draft)
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: draft)
-      try BackupFile.sync(draft)
+      try await bring(manifest.store.fileName, manifest.storeFile, to: draft)
       let target = directory + "/" + SQLiteStore.fileName
       guard renamex(draft, target) else { throw BlobError(target, code: errno) }
       try BackupFile.sync(directory)
@@ -62,8 +59,8 @@ struct BackupRestorer {
       let archive = PostgresArchive(url: addresses.direct ?? addresses.main)
       try archive.checkIsEmpty()
       try await bringContent(manifest)
-      try archive.restore(
-        from: try await place.file(of: manifest.store.fileName, manifest.storeFile))
+      let copy = try await place.file(of: manifest.store.fileName, manifest.storeFile)
+      try archive.restore(from: try BackupFile.open(copy))
     case (.embedded, .postgres), (.postgres, .embedded):
       throw BackupError(
         what: "the backup does not fit this store",
@@ -87,7 +84,7 @@ struct BackupRestorer {
       progress(done)
     }
     if manifest.content.isEmpty { return }
-    let content = try place.content()
+    let content = try await reading("the content") { try place.content() }
     for digest in manifest.contentDigests {
       let name = "the content \(digest.hash)"
       let isIntact = try await reading(name) { try await content.isIntact(digest.hash) { _ in } }
@@ -110,6 +107,20 @@ struct BackupRestorer {
     }
   }
 
+  /// Copies a part to a file for this user alone. The copy is checked again: the place may have
+  /// changed since the first check.
+  private func bring(
+    _ name: String, _ part: BackupManifest.Part, to path: String
+  ) async throws {
+    try? FileManager.default.removeItem(atPath: path)
+    let source = try await place.file(of: name, part)
+    let copied = try await reading(name) { try BackupFile.copy(source, to: path) }
+    guard copied == part else {
+      try? FileManager.default.removeItem(atPath: path)
+      throw damaged("\(name) changed while it was read")
+    }
+  }
+
   private func bringContent(_ manifest: BackupManifest) async throws {
     if manifest.content.isEmpty, manifest.missionKey == nil { return }
     guard let blobs else {
@@ -120,13 +131,13 @@ struct BackupRestorer {
     }
     let target = if let content { content } else { BlobThreads(try BlobDirectory(blobs)) }
     if !manifest.content.isEmpty {
-      let copies = BackupContent(source: try place.content(), target: target)
+      let source = try await reading("the content") { try place.content() }
+      let copies = BackupContent(source: source, target: target)
       try await copies.copy(manifest.contentDigests) { _ in }
     }
     let key = missionKey ?? blobs + "/" + BackupManifest.keyName
     if let part = manifest.missionKey, !FileManager.default.fileExists(atPath: key) {
-      let copy = try await place.file(of: BackupManifest.keyName, part)
-      try FileManager.default.copyItem(atPath: copy, toPath: key)
+      try await bring(BackupManifest.keyName, part, to: key)
     }
   }
 

@@ -24,10 +24,10 @@ struct PostgresArchive {
   }
 
   /// Restores everything, or nothing.
-  func restore(from path: String) throws {
+  func restore(from file: FileHandle) throws {
     try run(
-      "pg_restore",
-      ["--single-transaction", "--exit-on-error", "--no-owner", "--dbname", url, path])
+      "pg_restore", ["--single-transaction", "--exit-on-error", "--no-owner", "--dbname", url],
+      input: file)
   }
 
   /// Throws if Citus has the rows: pg_dump reads each worker at another moment.
@@ -60,7 +60,9 @@ struct PostgresArchive {
       next: "create an empty database")
   }
 
-  private func run(_ program: String, _ arguments: [String]) throws {
+  private func run(
+    _ program: String, _ arguments: [String], input: FileHandle = .nullDevice
+  ) throws {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = [program] + arguments
@@ -69,6 +71,7 @@ struct PostgresArchive {
     process.environment = environment
     let errors = Pipe()
     process.standardError = errors
+    process.standardInput = input
     process.standardOutput = FileHandle.nullDevice
     try process.run()
     let text = String(
