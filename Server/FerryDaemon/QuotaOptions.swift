@@ -64,6 +64,9 @@ enum QuotaOptions {
       "quota-unpublished", value: "SIZE",
       help: "Bytes of a space's uploads that are finished and that no mission names yet.",
       kind: .byteSize, default: "256GiB", environment: "FERRY_QUOTA_UNPUBLISHED"),
+    OptionSpec(
+      "quota-unpublished-files", value: "N", help: "The number of those uploads.",
+      kind: counted, default: "200000", environment: "FERRY_QUOTA_UNPUBLISHED_FILES"),
   ]
 
   private static let counted = ValueKind.integer(1...1_000_000_000_000)
@@ -86,6 +89,7 @@ enum QuotaOptions {
     quotas.tokens = Int64(try arguments.integer("quota-tokens"))
     quotas.streams = try arguments.integer("quota-streams")
     quotas.unpublishedBytes = Int64(try arguments.byteSize("quota-unpublished"))
+    quotas.unpublishedFiles = Int64(try arguments.integer("quota-unpublished-files"))
     return quotas
   }
 }

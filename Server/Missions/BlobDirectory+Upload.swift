@@ -26,6 +26,9 @@ extension BlobDirectory {
     }
   }
 
+  /// Unfinished uploads of an owner.
+  static let unfinishedMax = 10_000
+
   /// Content up to this size, in bytes, is checked in about the time in which it is written.
   static let quicklyChecked: Int64 = 8 << 20
 
@@ -46,6 +49,7 @@ extension BlobDirectory {
   ///     then begins again from scratch.
   ///   - ``BlobError/overQuota(used:total:quota:)`` if the owner has begun too much already. The
   ///     present bytes of this upload stay.
+  ///   - ``BlobError/tooManyUploads(limit:)`` if the owner has begun too many already.
   package func append(
     _ bytes: [UInt8], at offset: Int64, to upload: Upload
   ) throws(BlobError) -> Int64 {
@@ -76,13 +80,14 @@ extension BlobDirectory {
     }
   }
 
-  /// Returns the bytes of all unfinished uploads of an owner.
-  package func unfinishedBytes(of owner: String) throws(BlobError) -> Int64 {
-    var bytes: Int64 = 0
+  /// Returns the number and bytes of all unfinished uploads of an owner.
+  package func unfinished(of owner: String) throws(BlobError) -> (files: Int, bytes: Int64) {
+    var (files, bytes) = (0, Int64(0))
     for name in try Self.names(in: incoming) where name.begins(with: "part-\(owner)-") {
+      files += 1
       bytes += try Self.size(ofFile: "\(incoming)/\(name)") ?? 0
     }
-    return bytes
+    return (files, bytes)
   }
 
   private func append(
@@ -124,11 +129,16 @@ extension BlobDirectory {
   private func checkQuota(
     of upload: Upload, here size: Int64, _ file: borrowing BlobFile
   ) throws(BlobError) {
-    let used = try unfinishedBytes(of: upload.owner) - size
+    let (files, bytes) = try unfinished(of: upload.owner)
+    let used = bytes - size
     let (sum, isHuge) = used.addingReportingOverflow(upload.total)
-    guard isHuge || sum > upload.quota else { return }
+    // This upload's file is there already.
+    let isOver = isHuge || sum > upload.quota
+    guard isOver || size == 0 && files > Self.unfinishedMax else { return }
     if size == 0 { unlink(file.path) }
-    throw .overQuota(used: used, total: upload.total, quota: upload.quota)
+    throw isOver
+      ? .overQuota(used: used, total: upload.total, quota: upload.quota)
+      : .tooManyUploads(limit: Self.unfinishedMax)
   }
 
   private func finish(_ upload: Upload, _ file: borrowing BlobFile) throws(BlobError) {

@@ -12,6 +12,8 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
   /// Uploads that were begun and not finished have `used` bytes, and this one of `total` is more
   /// than the rest of the quota.
   case overQuota(used: Int64, total: Int64, quota: Int64)
+  /// As many uploads as may be unfinished were begun.
+  case tooManyUploads(limit: Int)
   /// The file changed while it was read.
   case changed(path: String)
   /// There is a folder, a pipe or something else where a file should be.
@@ -46,6 +48,9 @@ package enum BlobError: Error, Sendable, Equatable, CustomStringConvertible {
       "unfinished uploads of the space have \(used) bytes, this upload has \(total), and their "
         + "limit is \(quota): finish the others, wait until they expire (a week after their last "
         + "part), or start the server with a larger --upload-quota"
+    case .tooManyUploads(let limit):
+      "the space has \(limit) unfinished uploads, which is their limit: finish some, or wait until "
+        + "they expire (a week after their last part)"
     case .changed(let path): "\(path) changed during the read"
     case .notAFile(let path): "\(path) is not a regular file"
     case .busy: "another request sends this content at this moment"

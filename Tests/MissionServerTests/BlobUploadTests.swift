@@ -137,7 +137,27 @@ struct BlobUploadTests {
     let whole = BlobDirectory.Upload(
       owner: "1", hash: ContentHash(of: Self.bytes), total: 1_000, quota: 10)
     #expect(try fixture.blobs.append(Self.bytes, at: 0, to: whole) == 1_000)
-    #expect(try fixture.blobs.unfinishedBytes(of: "1") == 601)
+    #expect(try fixture.blobs.unfinished(of: "1").bytes == 601)
+  }
+
+  @Test("unfinished uploads are bounded in number, and each may be continued")
+  func number() throws {
+    let fixture = try BlobFixture()
+    func upload(_ number: Int, owner: String = "1") -> BlobDirectory.Upload {
+      BlobDirectory.Upload(
+        owner: owner, hash: ContentHash(of: Array("\(number)".utf8)), total: 2, quota: 1 << 30)
+    }
+    let most = BlobDirectory.unfinishedMax
+    for number in 0..<most {
+      let path = fixture.blobs.part("1", upload(number).hash)
+      #expect(close(open(path, O_WRONLY | O_CREAT, 0o600)) == 0)
+    }
+    #expect(throws: BlobError.tooManyUploads(limit: most)) {
+      _ = try fixture.blobs.append([1], at: 0, to: upload(most))
+    }
+    #expect(try fixture.names().count == most)
+    #expect(try fixture.blobs.append([1], at: 0, to: upload(0)) == 1)
+    #expect(try fixture.blobs.append([1], at: 0, to: upload(most, owner: "2")) == 1)
   }
 
   @Test("one of several concurrent senders of a part succeeds, and the others get the offset")

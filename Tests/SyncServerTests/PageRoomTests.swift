@@ -17,10 +17,14 @@ struct PageRoomTests {
     return grants
   }
 
-  private static func request(_ room: PageRoom) -> PullRequest {
-    var request = PullRequest(cursor: nil, limit: 10, byteLimit: 1 << 20, device: nil)
-    request.room = room
-    return request
+  /// Calls a store in a task whose answer takes this memory.
+  private static func read<Value>(
+    _ room: PageRoom, _ body: () async throws -> Value
+  ) async throws -> Value {
+    let read = await room.run { () async -> Result<Value, any Error> in
+      do { return .success(try await body()) } catch { return .failure(error) }
+    }
+    return try read.get()
   }
 
   private static func check(_ store: some SyncStore) async throws {
@@ -32,22 +36,26 @@ struct PageRoomTests {
     #expect(batch.head == 3)
     let budget = MemoryBudget(limit: limit)
     var grants = try fill(budget)
-    let room = PageRoom(budget, .standard, account: nil)
-    let request = Self.request(room)
+    let wanted = 12 << 20
+    let room = PageRoom(budget, bytes: wanted, account: nil)
+    let request = PullRequest(cursor: nil, limit: 10, byteLimit: 1 << 20, device: nil)
     let keys = packet.operations.map(\.key)
     await #expect(throws: StoreError.needsMemory) {
-      try await store.changes(in: space.id, request, now: 0)
+      try await read(room) { try await store.changes(in: space.id, request, now: 0) }
     }
     await #expect(throws: StoreError.needsMemory) {
-      try await store.records(keys, in: space.id, now: 0, room: room)
+      try await read(room) { try await store.missions(in: space.id, after: nil, limit: 1) }
     }
     grants = []
-    let page = try await store.changes(in: space.id, request, now: 0).get()
+    let page = try await read(room) {
+      try await store.changes(in: space.id, request, now: 0).get()
+    }
     #expect(try PageReader.head(of: page).count == 3)
     // The caller holds the memory until the answer has its own share.
-    let wanted = Limits.standard.pageBytes + Limits.standard.recordStateBytes
     #expect(budget.used == wanted)
-    let records = try await store.records(keys, in: space.id, now: 0, room: room).get()
+    let records = try await read(room) {
+      try await store.records(keys, in: space.id, now: 0).get()
+    }
     #expect(try PageReader.head(of: records).count == 3)
     #expect(budget.used == wanted)
     _ = room.passOn()
@@ -71,7 +79,7 @@ struct PageRoomTests {
   @Test("a small budget builds several pages of one account at once")
   func smallBudget() {
     let budget = MemoryBudget(limit: 64 << 20)
-    let rooms = (0..<4).map { _ in PageRoom(budget, .standard, account: "ada") }
+    let rooms = (0..<4).map { _ in PageRoom(budget, bytes: 12 << 20, account: "ada") }
     #expect(rooms.allSatisfy { $0.take() && $0.take() })
     #expect(budget.used == 4 * (4 << 20))
     withExtendedLifetime(rooms) {}

@@ -94,4 +94,23 @@ struct ServiceQuotaTests {
     #expect(await upload(parts[1], to: "notes").status == 204)
     #expect(await upload(parts[2], to: "other").status == 201)
   }
+
+  @Test("many small uploads that are never published are bounded for each space")
+  func smallUploads() async throws {
+    let fixture = try await MissionFixture(quotas: Self.quotas { $0.unpublishedFiles = 3 })
+    func upload(_ byte: UInt8, to space: String = "notes") async -> HTTPResponse {
+      await fixture.send(
+        "PUT", "/v1/spaces/\(space)/blobs/\(ContentHash(of: [byte]))", body: [byte])
+    }
+    for byte in 0..<3 as Range<UInt8> { #expect(await upload(byte).status == 201) }
+    let refused = await upload(3)
+    #expect(refused.status == 507 && refused.problem?.code == .uploadQuota)
+    #expect(refused.problem?.detail.contains("the limit is 3") == true)
+    // Content that is here is no further upload.
+    #expect(await upload(2).status == 204)
+    #expect(await upload(3, to: "other").status == 201)
+    let space = try #require(try await fixture.store.space(named: .known("notes")))
+    let use = try await fixture.store.unpublishedUse(in: space.id)
+    #expect(use == UnpublishedUse(files: 3, bytes: 3))
+  }
 }

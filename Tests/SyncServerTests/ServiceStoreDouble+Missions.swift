@@ -39,7 +39,9 @@ extension ServiceStoreDouble {
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool { false }
 
-  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 { 0 }
+  func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse {
+    UnpublishedUse()
+  }
 
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {}
 

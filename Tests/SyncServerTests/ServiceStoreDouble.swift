@@ -200,7 +200,7 @@ final class ServiceStoreDouble: SyncStore {
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    guard request.room?.take() ?? true else { throw .needsMemory }
+    guard PageRoom.current?.take() ?? true else { throw .needsMemory }
     return try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       guard let known = state.spaces.values.first(where: { $0.id == space }) else {
@@ -222,7 +222,7 @@ final class ServiceStoreDouble: SyncStore {
   }
 
   func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
+    _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }

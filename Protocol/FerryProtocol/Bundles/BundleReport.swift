@@ -152,8 +152,11 @@ package struct ReportedFailure: Sendable, Equatable {
   }
 }
 
-/// A bundle with all its versions and their reports.
+/// A bundle with its latest versions and their reports.
 package struct BundleOverview: Sendable, Equatable {
+  /// Versions of an overview at most; lists of bundles have all of them.
+  package static let versionsMax = 100
+
   package var name: BundleName
   /// By version, the latest first.
   package var versions: [(entry: BundleEntry, tally: BundleTally)]

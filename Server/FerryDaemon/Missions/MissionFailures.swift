@@ -62,7 +62,8 @@ extension BlobError: CommandFailureConvertible {
         "the missions' content cannot be read or written", why: description,
         next: "check --content and its key, and try again: nothing is lost",
         status: .unreachable, code: "content_unavailable")
-    case .busy, .notAFile, .mismatch, .wrongOffset, .overQuota, .system:
+    case .busy, .notAFile, .mismatch, .wrongOffset, .overQuota, .tooManyUploads,
+      .system:
       CommandFailure(
         "the files cannot be read or stored", why: description,
         next: "check the path, and that this user may read and write it", code: "file_failed")

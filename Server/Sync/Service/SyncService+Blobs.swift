@@ -126,17 +126,25 @@ extension SyncService {
 
   /// Throws a problem if a space has no room for content beside its unpublished uploads.
   private func checkUnpublished(_ size: Int64, in space: SpaceSummary) async throws(Problem) {
-    let (store, quota) = (parts.store, parts.quotas.unpublishedBytes)
-    let bytes = try await uploads.bytes(in: space.id) { () async throws(Problem) in
+    let (store, quotas) = (parts.store, parts.quotas)
+    let use = try await uploads.use(in: space.id) { () async throws(Problem) in
       try await ask { () async throws(StoreError) in
-        try await store.unpublishedBytes(in: space.id)
+        try await store.unpublishedUse(in: space.id)
       }
     }
-    guard bytes > quota - min(quota, size) else { return }
+    let advice = "Publish them, or wait until the server removes them"
+    guard use.files < quotas.unpublishedFiles else {
+      throw Problem(
+        .uploadQuota,
+        "\(use.files) uploads of this space are finished and not yet in a mission; the limit is "
+          + "\(quotas.unpublishedFiles). \(advice)")
+    }
+    let quota = quotas.unpublishedBytes
+    guard use.bytes > quota - min(quota, size) else { return }
     throw Problem(
       .uploadQuota,
-      "\(bytes) bytes of this space are uploaded and not yet in a mission; with this content they "
-        + "exceed the limit of \(quota). Publish them, or wait until the server removes them")
+      "\(use.bytes) bytes of this space are uploaded and not yet in a mission; with this content "
+        + "they exceed the limit of \(quota). \(advice)")
   }
 
   /// Returns the bytes of content that this space has sent, or that its missions name.

@@ -107,27 +107,28 @@ extension SyncStore {
     )
   }
 
-  /// Returns the published versions of all bundles or of one, by bundle and version.
-  package func bundleEntries(
-    in space: Int64, of bundle: BundleName? = nil
+  /// Returns the latest published versions of a bundle, by version.
+  private func latestEntries(
+    of bundle: BundleName, in space: Int64
   ) async throws(StoreError) -> [BundleEntry] {
     var (entries, place) = ([BundleEntry](), MissionID?.none)
     repeat {
       let (page, next) = try await bundleEntries(
         in: space, after: place, of: bundle, limit: MissionPage.countMax)
-      entries += page
+      entries = (entries + page).sorted { $0.id < $1.id }.suffix(BundleOverview.versionsMax)
       place = next
     } while place != nil
-    return entries.sorted { $0.id < $1.id }
+    return entries
   }
 
-  /// Returns a bundle with the reports about its versions; `nil` if no version is published.
+  /// Returns a bundle with its latest versions and the reports about them; `nil` if no version is
+  /// published.
   ///
   /// - Parameter latest: Failures to name of each version.
   package func bundleOverview(
     of name: BundleName, in space: Int64, latest: Int
   ) async throws(StoreError) -> BundleOverview? {
-    let entries = try await bundleEntries(in: space, of: name)
+    let entries = try await latestEntries(of: name, in: space)
     guard !entries.isEmpty else { return nil }
     let tallies = try await bundleTallies(of: entries.map(\.id), in: space, latest: latest)
     return BundleOverview(

@@ -26,6 +26,8 @@ extension SyncService {
       guard answer.content == .behind, folds < Self.foldsPerRequest else {
         return .json(answer.encoded())
       }
+      // All parts together may take seconds: others have their turns at the memory between two.
+      _ = PageRoom.current?.passOn()
       _ = try await ask { () async throws(StoreError) in
         try await store.foldDigests(in: space.id)
       }

@@ -60,7 +60,10 @@ extension SyncService {
     }
     let desk = try missionService()
     let space = try await find(name)
-    let document = try await document(context.request, of: space, desk)
+    let source = try await documentSource(context.request, of: space)
+    let memory = try await memory(Self.memory(of: source.size), context)
+    defer { withExtendedLifetime(memory) {} }
+    let document = try await document(source, context.request, in: name, desk)
     let manifest: MissionManifest
     do {
       manifest = try MissionManifest.publication(decoding: document, in: name, as: id)
@@ -103,25 +106,39 @@ extension SyncService {
     return HTTPResponse(status: 204, headers: ["Cache-Control": "no-store"])
   }
 
-  private func document(
-    _ request: HTTPRequest, of space: SpaceSummary, _ desk: MissionService
-  ) async throws(Problem) -> [UInt8] {
-    guard let text = request.query["document"] else { return request.body }
-    let missing = Problem(
-      .contentMismatch, "document “\(text.prefix(80))” was not sent to space \(space.name)")
+  /// Bytes for the work on a manifest: as JSON before and after, as values, and a page of the
+  /// missions beside it.
+  private static func memory(of document: Int64) -> Int {
+    MissionPage.bytesMax * 6 + Int(clamping: document) * 6
+  }
+
+  /// Returns the size of a publication's document, and its hash if it was sent before.
+  private func documentSource(
+    _ request: HTTPRequest, of space: SpaceSummary
+  ) async throws(Problem) -> (size: Int64, hash: ContentHash?) {
+    guard let text = request.query["document"] else { return (Int64(request.body.count), nil) }
+    let missing = Problem.missingDocument(text, in: space.name)
     guard let hash = ContentHash(text) else { throw missing }
     let store = parts.store
     let held = try await ask { () async throws(StoreError) in
       try await store.heldBlobs(among: [hash], in: space.id)
     }
-    guard !held.isEmpty else { throw missing }
-    let limit = MissionLimits.standard.manifestBytes
+    guard let blob = held.first else { throw missing }
+    return (min(blob.size, Int64(MissionLimits.standard.manifestBytes)), hash)
+  }
+
+  private func document(
+    _ source: (size: Int64, hash: ContentHash?), _ request: HTTPRequest, in space: SpaceName,
+    _ desk: MissionService
+  ) async throws(Problem) -> [UInt8] {
+    guard let hash = source.hash else { return request.body }
+    let limit = Int(source.size)
     let bytes = try await call { () async throws(MissionFailure) in
       try await desk.content { (blobs) async throws(BlobError) in
         try await blobs.content(of: hash, limit: limit)
       }
     }
-    guard let bytes else { throw missing }
+    guard let bytes else { throw .missingDocument(hash.description, in: space) }
     return bytes
   }
 
@@ -170,6 +187,11 @@ extension SyncService {
 extension Problem {
   fileprivate static func unknownMission(_ id: MissionID, in space: SpaceName) -> Problem {
     Problem(.notFound, "there is no mission \(id) in space \(space)")
+  }
+
+  fileprivate static func missingDocument(_ text: String, in space: SpaceName) -> Problem {
+    Problem(
+      .contentMismatch, "document “\(text.prefix(80))” was not sent to space \(space)")
   }
 
   fileprivate static func otherKey(than signer: String) -> Problem {

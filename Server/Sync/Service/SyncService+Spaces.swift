@@ -85,14 +85,12 @@ extension SyncService {
     context.device = request.device
     let space = try await find(name)
     let (store, now, wanted) = (parts.store, parts.clock.wall(), request)
-    let page = try await page(context) { room async throws(StoreError) in
-      var asked = wanted
-      asked.room = room
-      return try await store.changes(in: space.id, asked, now: now)
-    }
-    parts.metrics.countPage(changes: PageCount.read(page.bytes))
+    let page = try await ask { () async throws(StoreError) in
+      try await store.changes(in: space.id, wanted, now: now)
+    }.get()
+    parts.metrics.countPage(changes: PageCount.read(page))
     notePull(wanted.cursor, context, space.id)
-    return page.answer
+    return .json(page)
   }
 
   func events(

@@ -29,7 +29,16 @@ extension SyncService {
   func tokens(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let caller = try await caller(&context)
     if context.request.method == "POST" { return try await createToken(context, caller) }
-    let (tokens, next) = try await managedTokens(context.request.query, caller)
+    let query = context.request.query
+    return try await withMemory(context) { () async throws(Problem) in
+      try await listTokens(query, caller)
+    }
+  }
+
+  private func listTokens(
+    _ query: [String: String], _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
+    let (tokens, next) = try await managedTokens(query, caller)
     var json = JSONWriter(capacity: 256 + tokens.count * 256)
     json.object { json in
       json.key("tokens")
@@ -171,6 +180,12 @@ extension SyncService {
       throw Problem(.forbidden, "the audit log is for admins of all spaces")
     }
     let query = try Self.auditQuery(context.request.query)
+    return try await withMemory(context) { () async throws(Problem) in
+      try await listEntries(query)
+    }
+  }
+
+  private func listEntries(_ query: AuditQuery) async throws(Problem) -> HTTPResponse {
     let store = parts.store
     let entries = try await ask { () async throws(StoreError) in try await store.audit(query) }
     var json = JSONWriter(capacity: 256 + entries.count * 256)

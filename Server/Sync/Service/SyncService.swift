@@ -168,8 +168,17 @@ package final class SyncService: Sendable {
     context.principal = admission.principal
     context.isServerAdmin = admission.isServerAdmin
     try count(&context)
+    return try await withMemory(context) { () async throws(Problem) in
+      try await answer(&context, in: name, admission)
+    }
+  }
+
+  /// Answers an admitted request about a space.
+  private func answer(
+    _ context: inout RequestContext, in name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
     let role = admission.role
-    switch match.route {
+    switch context.match.route {
     case .packets: return try await receivePacket(&context, name, admission)
     case .changes: return try await changes(&context, name)
     case .records:
@@ -289,10 +298,16 @@ package final class SyncService: Sendable {
     throw .rateLimited(reason, excess.wait)
   }
 
-  /// Calls the store; a failure goes to the log, and to the client as a problem.
+  /// Calls the store; a failure goes to the log, and to the client as a problem. If there is no
+  /// memory for the task's answer, it waits outside of the store, and calls again.
   func ask<T>(_ call: () async throws(StoreError) -> T) async throws(Problem) -> T {
-    do {
-      return try await call()
+    do throws(StoreError) {
+      do throws(StoreError) {
+        return try await call()
+      } catch .needsMemory {
+        guard await PageRoom.current?.wait() ?? false else { throw .noMemory }
+        return try await call()
+      }
     } catch {
       parts.metrics.countStoreError()
       parts.log.write(error)

@@ -2,13 +2,16 @@ import FerryHTTPServer
 import FerryProtocol
 import Synchronization
 
-/// The memory for one page, in bytes, which a store takes when it begins to build the page.
+/// The memory for one answer, in bytes, which a store takes when it begins to read the answer's data.
 ///
 /// Requests that wait for a connection hold none. If there is no memory, the store throws
 /// ``StoreError/needsMemory``, the caller waits outside of the store, and asks again.
 package final class PageRoom: Sendable {
-  /// Above this share of the budget, pages of one account would be built one after the other.
+  /// Above this share of the budget, answers of one account would be built one after the other.
   private static let shareOfBudget = 16
+
+  /// The memory of this task's answer; `nil` if it is not counted.
+  @TaskLocal static var current: PageRoom?
 
   private let budget: MemoryBudget
   private let account: String?
@@ -16,13 +19,26 @@ package final class PageRoom: Sendable {
   private let grant = Mutex<MemoryGrant?>(nil)
 
   /// - Parameters:
-  ///   - limits: A page has the bytes at which it is closed, and one record beyond them.
+  ///   - bytes: The memory for the answer and the data that it is built from.
   ///   - account: The account that the memory counts for.
-  package init(_ budget: MemoryBudget, _ limits: Limits, account: String?) {
+  package init(_ budget: MemoryBudget, bytes: Int, account: String?) {
     self.budget = budget
     self.account = account
-    bytes = min(
-      limits.pageBytes + limits.recordStateBytes, budget.counts.limit / Self.shareOfBudget)
+    self.bytes = min(bytes, budget.counts.limit / Self.shareOfBudget)
+  }
+
+  /// Runs a body whose reads of a store take this memory.
+  package func run<Value>(_ body: () async -> Value) async -> Value {
+    await Self.$current.withValue(self, operation: body)
+  }
+
+  /// Returns a call that takes the memory of this task first. It returns `nil` if there is none: a
+  /// connection without memory to use has not failed.
+  static func taking<Source, Value>(
+    _ body: @escaping @Sendable (Source) throws -> Value
+  ) -> @Sendable (Source) throws -> Value? {
+    let room = current
+    return { source in room?.take() ?? true ? try body(source) : nil }
   }
 
   /// Takes the memory at once. Returns whether it is there.
@@ -35,6 +51,7 @@ package final class PageRoom: Sendable {
 
   /// Waits for the memory, a limited time. Returns whether it is there.
   package func wait() async -> Bool {
+    if take() { return true }
     guard let granted = await budget.grant(bytes, account: account) else { return false }
     grant.withLock { $0 = granted }
     return true
@@ -49,6 +66,10 @@ package final class PageRoom: Sendable {
   }
 }
 
-extension PageRoom: Equatable {
-  package static func == (left: PageRoom, right: PageRoom) -> Bool { left === right }
+extension Optional {
+  /// Returns the value of a call of ``PageRoom/taking(_:)``.
+  func orNeedsMemory() throws(StoreError) -> Wrapped {
+    guard let self else { throw .needsMemory }
+    return self
+  }
 }

@@ -91,8 +91,6 @@ package struct PullRequest: Sendable, Equatable {
   /// The device's protocol version; see ``ProtocolVersion``.
   package var protocolVersion = ProtocolVersion.current
   package var principal = Principal.anonymous
-  /// The memory for the page; `nil` if it is not counted.
-  package var room: PageRoom?
 
   package init(cursor: Cursor?, limit: Int, byteLimit: Int, device: DeviceID?) {
     self.cursor = cursor
@@ -174,6 +172,9 @@ package enum StoreError: Error, Sendable, Equatable {
 
 /// The storage of a server's spaces. PostgreSQL and SQLite implement it, and both pass the contract
 /// suite in Tests/SyncServerTests/Contracts.
+///
+/// Each call that reads throws ``StoreError/needsMemory`` if its task has a ``PageRoom`` and there is
+/// no memory for it.
 package protocol SyncStore:
   RetentionStore, PublishedMissionStore, BundleReportStore, AccessStore, DeviceNameStore,
   InspectionStore, HeadFeed
@@ -207,17 +208,15 @@ package protocol SyncStore:
   ) async throws(StoreError) -> IngestBatch
 
   /// Returns one page of the pull list, encoded for the wire. A refused cursor is a `Problem`.
-  /// `needsMemory` is thrown if there is no memory for the page; see ``PageRoom``.
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
   /// Returns the whole state of these records as it is now, as an encoded page in the keys' order.
   /// A record that is not there is a delete at sequence 0. The page is closed at the bytes of a
-  /// page, with one record at least; the caller asks for the other records again. `needsMemory` is
-  /// thrown if `room` has no memory for the page.
+  /// page, with one record at least; the caller asks for the other records again.
   func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
+    _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem>
 
   /// Returns the schema of the space; ``SpaceSchema/empty`` if it has none.
@@ -333,13 +332,4 @@ extension SyncStore {
   package func recover() async throws(StoreError) {}
   package func watchHead(of space: Int64) {}
   package func unwatchHead(of space: Int64) {}
-}
-
-extension SyncStore {
-  /// Returns records whose memory is not counted.
-  package func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64
-  ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await records(keys, in: space, now: now, room: nil)
-  }
 }

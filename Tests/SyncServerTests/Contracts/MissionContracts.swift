@@ -70,6 +70,25 @@ extension StoreContract {
         }
       }
     },
+    StoreContract("a part of a list of missions ends at its bytes") { under in
+      try await under.withSpace { space in
+        let (store, id) = (space.store, space.space.id)
+        let summary = String(repeating: "s", count: MissionLimits.standard.summaryBytes)
+        let names = (100..<170).map { "m\($0)" }
+        for name in names { try await space.publish(name, 1, blobs: [], summary: summary) }
+        var (found, place, parts) = ([String](), MissionID?.none, 0)
+        repeat {
+          let page = try await store.missions(
+            in: id, after: place, limit: MissionPage.countMax)
+          let bytes = page.records.reduce(0) { $0 + $1.summary.utf8.count }
+          try require(bytes <= MissionPage.bytesMax, "a part has \(bytes) bytes")
+          found += page.records.map(\.id.value)
+          (place, parts) = (page.next, parts + 1)
+        } while place != nil
+        try require(found, is: names, "the list")
+        try require(parts, is: 2, "parts")
+      }
+    },
     StoreContract("a mission's next version is its last one plus one, even after a retraction") {
       under in
       try await under.withSpace { space in
@@ -242,10 +261,13 @@ extension SpaceUnderTest {
   }
 
   /// Returns a mission; each version has another document.
-  fileprivate func sample(_ name: String, _ version: Int64) -> MissionRecord {
+  fileprivate func sample(
+    _ name: String, _ version: Int64, summary: String = ""
+  ) -> MissionRecord {
     let item = MissionItem(path: "a", size: 5, hash: .sample(9))
     let manifest = MissionManifest(
-      space: space.name, id: id(name), version: version, title: "A tour", items: [item])
+      space: space.name, id: id(name), version: version, title: "A tour", summary: summary,
+      items: [item])
     return MissionRecord(
       of: manifest, hash: .sample(UInt8(200 + version)), manifestSize: 77,
       signature: [UInt8](repeating: 3, count: 64), signer: [UInt8](repeating: 4, count: 32),
@@ -254,10 +276,12 @@ extension SpaceUnderTest {
 
   @discardableResult
   fileprivate func publish(
-    _ name: String, _ version: Int64, blobs: [UInt8], now: Int64 = SpaceUnderTest.now
+    _ name: String, _ version: Int64, blobs: [UInt8], now: Int64 = SpaceUnderTest.now,
+    summary: String = ""
   ) async throws -> MissionRecord {
     try await store.publishMission(
-      sample(name, version), blobs: blobs.map { .sample($0) }, in: space.id, now: now
+      sample(name, version, summary: summary), blobs: blobs.map { .sample($0) }, in: space.id,
+      now: now
     ).get()
   }
 

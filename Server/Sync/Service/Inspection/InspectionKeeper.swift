@@ -30,11 +30,14 @@ package final class InspectionKeeper: Sendable {
   package func save() async {
     await saving.take {
       let observations = ledger.withLock { $0.take() }
-      do throws(StoreError) {
-        try await store.note(observations, now: clock.wall())
-      } catch {
-        ledger.withLock { $0.restore(observations) }
-        log.write(error)
+      // The memory of an answer is not for observations.
+      await PageRoom.$current.withValue(nil) {
+        do throws(StoreError) {
+          try await store.note(observations, now: clock.wall())
+        } catch {
+          ledger.withLock { $0.restore(observations) }
+          log.write(error)
+        }
       }
     }
   }

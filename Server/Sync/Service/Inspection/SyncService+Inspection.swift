@@ -7,9 +7,17 @@ extension SyncService {
   func spaces(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let caller = try await caller(&context)
     let query = InspectionQuery(values: context.request.query)
+    await inspection.save()
+    return try await withMemory(context) { () async throws(Problem) in
+      try await listSpaces(query, caller)
+    }
+  }
+
+  private func listSpaces(
+    _ query: InspectionQuery, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
     let limit = try query.limit()
     let now = parts.clock.wall()
-    await inspection.save()
     let store = parts.store
     var found: [SpaceOverview] = []
     var last: String? = query.values["after"] ?? ""

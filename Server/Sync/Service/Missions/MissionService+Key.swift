@@ -21,7 +21,7 @@ extension MissionService {
   ///
   /// - Parameter isNew: Whether it may differ from theirs, and be made if it is missing.
   func signingKey(
-    beside others: [MissionRecord], isNew: Bool, in space: SpaceSummary, by principal: Principal?
+    beside others: NearbyMissions, isNew: Bool, in space: SpaceSummary, by principal: Principal?
   ) async throws(MissionFailure) -> MissionSigner {
     if isNew {
       let signer = if let known = try await readKey() { known } else { try await makeKey() }
@@ -29,7 +29,7 @@ extension MissionService {
       return signer
     }
     let signer = try await signingKey()
-    if let other = NearbyMissions(others).signer(besides: signer.publicKey) {
+    if let other = others.signer(besides: signer.publicKey) {
       throw .key(.other(path: keyFile, signer: Self.text(other)))
     }
     return signer
@@ -37,10 +37,10 @@ extension MissionService {
 
   /// Writes to the audit log that another key signs from now on, before it does.
   private func note(
-    _ signer: MissionSigner, beside others: [MissionRecord], in space: SpaceSummary,
+    _ signer: MissionSigner, beside others: NearbyMissions, in space: SpaceSummary,
     by principal: Principal?
   ) async throws(MissionFailure) {
-    guard let principal, NearbyMissions(others).signer(besides: signer.publicKey) != nil else {
+    guard let principal, others.signer(besides: signer.publicKey) != nil else {
       return
     }
     let entry = AuditMark(principal, at: clock.wall()).entry(

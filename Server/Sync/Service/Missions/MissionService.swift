@@ -60,9 +60,9 @@ package final class MissionService: Sendable {
     under hold: ContentHold? = nil
   ) async throws(MissionFailure) -> MissionRecord {
     let others = try await MissionFailure.asking { () async throws(StoreError) in
-      try await self.store.missions(in: space.id)
+      try await NearbyMissions(in: space.id, of: self.store)
     }
-    if let problem = NearbyMissions(others).problem(with: manifest) { throw .refused(problem) }
+    if let problem = others.problem(with: manifest) { throw .refused(problem) }
     let signer = try await signingKey(beside: others, isNew: isNewKey, in: space, by: principal)
     // A second one could wait for a collector that waits for the first.
     let hold = if let hold { hold } else { try await self.hold() }
@@ -186,7 +186,7 @@ extension Problem {
     switch error {
     case .mismatch: self.init(.contentMismatch, error.description)
     case .wrongOffset: self.init(.uploadConflict, error.description)
-    case .overQuota: self.init(.uploadQuota, error.description)
+    case .overQuota, .tooManyUploads: self.init(.uploadQuota, error.description)
     // The path is the server's own business.
     case .busy: self.init(.unavailable, error.description)
     case .diskFull: self.init(.unavailable, "the server's disk for missions is full")

@@ -1,21 +1,46 @@
 import FerryProtocol
 
-/// The missions in force in a space, beside which a mission is published; pure.
+/// The missions in force in a space, beside which a mission is published; pure. It has no texts of
+/// theirs, which may be long.
 struct NearbyMissions: Sendable {
-  private let records: [MissionRecord]
+  private struct Mission {
+    let id: MissionID
+    let after: [MissionID]
+    let signer: [UInt8]
+  }
 
-  init(_ records: [MissionRecord]) { self.records = records.sorted { $0.id < $1.id } }
+  /// By name.
+  private let missions: [Mission]
+
+  init(_ records: [MissionRecord]) { self.init(records.map(Self.mission)) }
+
+  private init(_ missions: [Mission]) { self.missions = missions.sorted { $0.id < $1.id } }
+
+  /// Reads the missions of a space page by page.
+  init(in space: Int64, of store: any SyncStore) async throws(StoreError) {
+    var (missions, place) = ([Mission](), MissionID?.none)
+    repeat {
+      let page = try await store.missions(in: space, after: place, limit: MissionPage.countMax)
+      missions += page.records.map(Self.mission)
+      place = page.next
+    } while place != nil
+    self.init(missions)
+  }
+
+  private static func mission(_ record: MissionRecord) -> Mission {
+    Mission(id: record.id, after: record.after, signer: record.signer)
+  }
 
   /// Returns the signer of the missions if none of them is signed by `key`: devices trust that
   /// signer, and would refuse a mission by `key`. `nil` if `key` signed one, or if there are none.
   func signer(besides key: [UInt8]) -> [UInt8]? {
-    records.contains { $0.signer == key } ? nil : records.first?.signer
+    missions.contains { $0.signer == key } ? nil : missions.first?.signer
   }
 
   /// Returns the reason if a mission conflicts with the others; `nil` if it fits.
   func problem(with manifest: MissionManifest) -> Problem? {
     let folded = MissionPath.folded(manifest.id.value)
-    let other = records.first { $0.id != manifest.id && MissionPath.folded($0.id.value) == folded }
+    let other = missions.first { $0.id != manifest.id && MissionPath.folded($0.id.value) == folded }
     if let other {
       return Problem(
         .missionConflict,
@@ -30,7 +55,7 @@ struct NearbyMissions: Sendable {
   /// Returns the circle from a mission through its dependencies back to it; `nil` if there is none.
   private func circle(with manifest: MissionManifest) -> [MissionID]? {
     var after: [MissionID: [MissionID]] = [:]
-    for record in records { after[record.id] = record.after }
+    for mission in missions { after[mission.id] = mission.after }
     after[manifest.id] = manifest.after
     var reachedFrom: [MissionID: MissionID] = [:]
     var open = [manifest.id]

@@ -1,7 +1,7 @@
 import FerryProtocol
 import Synchronization
 
-/// The bytes of each space's finished uploads that no mission names yet.
+/// The number and bytes of each space's finished uploads that no mission names yet.
 ///
 /// The store is asked for a space's sum once a minute at most. Between two questions, uploads that
 /// finish here are added. So a large publication is not counted again with each of its files.
@@ -12,7 +12,7 @@ final class UploadShares: Sendable {
   private static let countMax = 10_000
 
   private struct Sum {
-    var bytes: Int64
+    var use: UnpublishedUse
     let expiry: Duration
   }
 
@@ -21,23 +21,28 @@ final class UploadShares: Sendable {
 
   init(clock: ServiceClock) { self.clock = clock }
 
-  /// Returns the bytes of a space's uploads, by `ask` if they are not known.
-  func bytes(
-    in space: Int64, ask: () async throws(Problem) -> Int64
-  ) async throws(Problem) -> Int64 {
+  /// Returns the uploads of a space, by `ask` if they are not known.
+  func use(
+    in space: Int64, ask: () async throws(Problem) -> UnpublishedUse
+  ) async throws(Problem) -> UnpublishedUse {
     let now = clock.uptime()
     let known = sums.withLock { sums in
-      sums[space].flatMap { now < $0.expiry ? $0.bytes : nil }
+      sums[space].flatMap { now < $0.expiry ? $0.use : nil }
     }
     if let known { return known }
-    let bytes = try await ask()
+    let use = try await ask()
     sums.withLock { sums in
       if sums.count >= Self.countMax { sums = [:] }
-      sums[space] = Sum(bytes: bytes, expiry: now + Self.timeToLive)
+      sums[space] = Sum(use: use, expiry: now + Self.timeToLive)
     }
-    return bytes
+    return use
   }
 
   /// Counts an upload that has finished here.
-  func add(_ bytes: Int64, in space: Int64) { sums.withLock { $0[space]?.bytes += bytes } }
+  func add(_ bytes: Int64, in space: Int64) {
+    sums.withLock { sums in
+      sums[space]?.use.files += 1
+      sums[space]?.use.bytes += bytes
+    }
+  }
 }

@@ -75,6 +75,20 @@ package enum Route: String, Sendable, CaseIterable {
     }
   }
 
+  /// Returns the memory that an answer takes while it is built.
+  func answerSize(_ method: String) -> AnswerSize {
+    switch self {
+    case .changes, .records, .history, .conflicts, .digests, .missions, .bundles, .bundle,
+      .tokens, .audit:
+      method == "POST" && (self == .tokens || self == .bundle) ? .small : .page
+    case .spaces, .overview, .tables, .rejections, .activity, .devices: .list
+    case .schema, .mission: method == "GET" || method == "HEAD" ? .list : .small
+    case .space, .packets, .events, .device, .bundleReports, .upload, .blob, .token,
+      .tokenRotation, .console, .health, .readiness, .metrics, .unknown:
+      .small
+    }
+  }
+
   /// The value of an `Allow` header (RFC 9110 §10.2.1).
   package var allow: String { methods.map(\.name).joined(separator: ", ") }
 }

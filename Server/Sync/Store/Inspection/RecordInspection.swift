@@ -91,7 +91,7 @@ extension PlainConnection {
 
 extension Array {
   /// Returns how many of the rows have together no more characters than these; one at least.
-  fileprivate func fittingCount<Key>(
+  func fittingCount<Key>(
     _ characters: Int
   ) -> Int where Element == (Key, Int64) {
     var room = Int64(characters)

@@ -6,27 +6,36 @@ extension PlainStore {
     in space: Int64, after mission: MissionID?, limit: Int
   ) async throws(StoreError) -> MissionPage {
     try await plain(.reading) { connection in
-      let rows = try connection.rows(
-        MissionQueries.list,
-        [
-          .integer(space), .text(MissionRecord.table.text), .record(Name(mission?.value ?? "")),
-          .integer(Int64(limit)),
-        ]
-      ) { row -> (MissionID?, MissionRecord?) in
-        guard let id = MissionID(try row.recordName(0).name.text) else { return (nil, nil) }
+      let place: [PlainValue] = [
+        .integer(space), .text(MissionRecord.table.text), .record(Name(mission?.value ?? "")),
+      ]
+      // Texts may be long, so the list is read twice: first the lengths, then the rows that fit.
+      let sizes = try connection.rows(
+        MissionQueries.sizes, place + [.integer(Int64(limit))]
+      ) { (try $0.recordName(0).name, try $0.integer(1)) }
+      let count = sizes.fittingCount(MissionPage.bytesMax)
+      guard count > 0 else { return MissionPage() }
+      let last = sizes[count - 1].0
+      let records = try connection.rows(
+        MissionQueries.list, place + [.record(last)]
+      ) { row -> MissionRecord? in
+        guard let id = MissionID(try row.recordName(0).name.text) else { return nil }
         let state = try row.bytes(1).withUnsafeBytes {
           try RecordState(stored: $0, limits: .stored)
         }
-        return (id, MissionRecord(id, stored: state))
+        return MissionRecord(id, stored: state)
       }
+      let isLast = count == sizes.count && count < limit
       return MissionPage(
-        records: rows.compactMap(\.1), next: rows.count < limit ? nil : rows.last?.0)
+        records: records.compactMap { $0 }, next: isLast ? nil : MissionID(last.text))
     }
   }
 
-  package func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
+  package func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse {
     try await plain(.reading) { connection in
-      try connection.rows(MissionQueries.unpublished, [.integer(space)]) { try $0.integer(0) }[0]
+      try connection.rows(MissionQueries.unpublished, [.integer(space)]) {
+        UnpublishedUse(files: try $0.integer(0), bytes: try $0.integer(1))
+      }[0]
     }
   }
 
@@ -48,16 +57,22 @@ extension PlainStore {
 }
 
 private enum MissionQueries {
+  static let sizes = PlainStatement(
+    "mission_sizes",
+    """
+    SELECT record, CAST(length(state) AS bigint) FROM records
+    WHERE space = $1 AND tbl = $2 AND record > $3 AND NOT dead ORDER BY record LIMIT $4
+    """)
   static let list = PlainStatement(
     "missions",
     """
     SELECT record, state FROM records
-    WHERE space = $1 AND tbl = $2 AND record > $3 AND NOT dead ORDER BY record LIMIT $4
+    WHERE space = $1 AND tbl = $2 AND record > $3 AND record <= $4 AND NOT dead ORDER BY record
     """)
   static let unpublished = PlainStatement(
     "mission_blobs_unpublished",
     """
-    SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM mission_blobs AS sent
+    SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint) FROM mission_blobs AS sent
     WHERE space = $1 AND mission = '' AND NOT EXISTS (
       SELECT 1 FROM mission_blobs AS named
       WHERE named.sha256 = sent.sha256 AND named.space = $1 AND named.mission <> '')

@@ -15,6 +15,14 @@ package struct MissionBlob: Sendable, Hashable, Comparable {
   }
 }
 
+/// Content that was sent to a space and that no mission names yet.
+package struct UnpublishedUse: Sendable, Equatable {
+  package var files: Int64
+  package var bytes: Int64
+
+  package init(files: Int64 = 0, bytes: Int64 = 0) { (self.files, self.bytes) = (files, bytes) }
+}
+
 /// A mission as a store knows it.
 package struct StoredMission: Sendable, Equatable {
   /// The last version that was published, even if it was retracted since.
@@ -31,6 +39,8 @@ package struct StoredMission: Sendable, Equatable {
 package struct MissionPage: Sendable, Equatable {
   /// Records of a page at most.
   package static let countMax = 1_000
+  /// Bytes of a page's records as they are stored; the first record is always in it.
+  package static let bytesMax = 1 << 20
 
   package let records: [MissionRecord]
   /// The place at which the list continues; `nil` at its end.
@@ -97,8 +107,8 @@ package protocol PublishedMissionStore: Sendable {
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool
 
-  /// Returns the bytes of content that was sent to a space and that no mission names yet.
-  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64
+  /// Returns the content that was sent to a space and that no mission names yet.
+  func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse
 
   /// Notes that a space's admin has sent this content, which no device may read yet.
   func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)

@@ -147,6 +147,7 @@ package final class PostgresStore: SyncStore {
     _ body: @escaping @Sendable (PostgresConnection) throws -> T
   ) async throws(StoreError) -> T {
     let operation = StoreSpan.name(of: function)
+    let body = PageRoom.taking(body)
     var attempt = 1
     let start = ContinuousClock.now
     while true {
@@ -155,9 +156,9 @@ package final class PostgresStore: SyncStore {
           let value = try await worker.run(
             operation, in: lane, deadline: start + Self.workerLimit, body)
         {
-          return value
+          return try value.orNeedsMemory()
         }
-        return try await pool.traced(operation, in: lane, body)
+        return try await pool.traced(operation, in: lane, body).orNeedsMemory()
       } catch {
         guard attempt < Self.attempts, .now - start < Self.retryLimit,
           (error as? PostgresError)?.isRetryable == true
@@ -216,28 +217,27 @@ package final class PostgresStore: SyncStore {
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let pull = PostgresPull(space: space, request: request, now: now)
-    // No error: a connection and a standby that have no memory to use have not failed.
     let build = { @Sendable (connection: PostgresConnection) throws in
-      request.room?.take() ?? true ? Optional(try pull.run(on: connection)) : nil
+      try pull.run(on: connection)
     }
     if let replica {
       do {
-        if let page = try await replica.run(build) { return try page.orNeedsMemory() }
+        if let page = try await replica.run(PageRoom.taking(build)) {
+          return try page.orNeedsMemory()
+        }
       } catch {
         throw StoreError(postgres: error)
       }
     }
-    return try await run(in: .pull, mayUseWorker: true, build).orNeedsMemory()
+    return try await run(in: .pull, mayUseWorker: true, build)
   }
 
   package func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
+    _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     let fetch = PostgresRecords(
       space: space, keys: keys, byteLimit: limits.pageBytes, now: now)
-    return try await run(in: .pull, mayUseWorker: true) { connection in
-      room?.take() ?? true ? Optional(try fetch.run(on: connection)) : nil
-    }.orNeedsMemory()
+    return try await run(in: .pull, mayUseWorker: true) { try fetch.run(on: $0) }
   }
 
   package func digests(
@@ -348,13 +348,5 @@ extension StoreError {
       }
     default: self = .failed(String(describing: error))
     }
-  }
-}
-
-extension Optional {
-  /// Returns the page that was built.
-  fileprivate func orNeedsMemory() throws(StoreError) -> Wrapped {
-    guard let self else { throw .needsMemory }
-    return self
   }
 }

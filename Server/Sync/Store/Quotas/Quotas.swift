@@ -38,6 +38,8 @@ package struct Quotas: Sendable, Equatable {
   package var streams = 1_000
   /// Bytes of a space's uploads that are finished and that no mission names yet.
   package var unpublishedBytes: Int64 = 256 << 30
+  /// The number of those uploads: two missions of the largest size.
+  package var unpublishedFiles: Int64 = 200_000
 
   /// Creates the defaults.
   package init() {}

@@ -117,7 +117,7 @@ package final class SQLiteStore: SyncStore {
       return least
     }
     defer { load.withLock { $0[index] -= 1 } }
-    return try await readers[index].run(for: function, body)
+    return try await readers[index].run(for: function, PageRoom.taking(body)).orNeedsMemory()
   }
 
   package func ingest(
@@ -219,24 +219,13 @@ package final class SQLiteStore: SyncStore {
   package func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await read(request.room) { try $0.changes(in: space, request, now: now) }
+    try await read { try $0.changes(in: space, request, now: now) }
   }
 
   package func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
+    _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await read(room) { try $0.records(keys, in: space, now: now) }
-  }
-
-  /// Builds a page when a thread is free and there is memory for it.
-  private func read(
-    _ room: PageRoom?, for function: String = #function,
-    _ body: @escaping @Sendable (SQLiteStoreFile) throws -> Result<[UInt8], Problem>
-  ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    try await read(for: function) { file in
-      guard room?.take() ?? true else { throw StoreError.needsMemory }
-      return try body(file)
-    }
+    try await read { try $0.records(keys, in: space, now: now) }
   }
 
   package func digests(

@@ -78,10 +78,10 @@ final class StandStillStore: SyncStore {
   }
 
   func records(
-    _ keys: [RecordKey], in space: Int64, now: Int64, room: PageRoom?
+    _ keys: [RecordKey], in space: Int64, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
     try await still { store async throws(StoreError) in
-      try await store.records(keys, in: space, now: now, room: room)
+      try await store.records(keys, in: space, now: now)
     }
   }
 
@@ -129,9 +129,9 @@ final class StandStillStore: SyncStore {
     }
   }
 
-  func unpublishedBytes(in space: Int64) async throws(StoreError) -> Int64 {
+  func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse {
     try await still { store async throws(StoreError) in
-      try await store.unpublishedBytes(in: space)
+      try await store.unpublishedUse(in: space)
     }
   }
 

@@ -1,0 +1,38 @@
+import FerryHTTPServer
+import FerryProtocol
+
+// The memory of answers while they are built.
+extension SyncService {
+  /// Builds an answer whose store calls take memory of the budget first.
+  func withMemory(
+    _ context: RequestContext, _ build: () async throws(Problem) -> HTTPResponse
+  ) async throws(Problem) -> HTTPResponse {
+    let size = context.match.route.answerSize(context.request.method)
+    guard let bytes = size.bytes(parts.limits) else { return try await build() }
+    let room = PageRoom(
+      parts.memory, bytes: bytes, account: context.principal?.memoryAccount)
+    let built = await room.run { () async -> Result<HTTPResponse, Problem> in
+      do throws(Problem) {
+        return .success(try await build())
+      } catch {
+        return .failure(error)
+      }
+    }
+    var answer = try built.get()
+    answer.work = room.passOn()
+    return answer
+  }
+
+  /// Waits for memory for work on content, a limited time.
+  func memory(_ bytes: Int, _ context: RequestContext) async throws(Problem) -> MemoryGrant {
+    let account = context.principal?.memoryAccount
+    guard let grant = await parts.memory.grant(bytes, account: account) else {
+      throw Problem(StoreError.noMemory)
+    }
+    return grant
+  }
+}
+
+extension StoreError {
+  static let noMemory = StoreError.busy("the memory of the server is in use")
+}
