@@ -51,11 +51,25 @@ struct IngestWorkTests {
   @Test("texts are read several times, and keys only if one of their columns is written")
   mutating func texts() throws {
     let text = Value.text(String(repeating: "x", count: 1_000))
-    #expect(work([one.operation(.update, "r", [Column("body", text)])]) >= 16_000)
+    var update = one.operation(.update, "r", [Column("body", text)])
+    update.originals = [Column("body", "known")]
+    #expect(work([update]) >= 16_000)
     let keyed = one.operation(.insert, "r", [Column("a", text), Column("b", 1)])
     #expect(space.send(one.packet([keyed])).word == "applied")
     #expect(work([one.operation(.update, "r", [Column("b", 2)])]) >= 1_000)
     #expect(work([one.operation(.update, "r", [Column("c", text)])]) == 0)
+  }
+
+  @Test("a text that replaces the known one is not merged, and one of many lines costs more")
+  mutating func edits() throws {
+    func text(_ mark: String) -> Value { .text((0..<500).map { "\(mark)\($0)\n" }.joined()) }
+    let insert = one.operation(.insert, "r", [Column("body", text("a"))])
+    #expect(space.send(one.packet([insert])).word == "applied")
+    for (original, expected) in [("a", 0..<10_000), ("c", 300_000..<500_000)] {
+      var update = two.operation(.update, "r", [Column("body", text("b"))])
+      update.originals = [Column("body", text(original))]
+      #expect(expected.contains(work([update])))
+    }
   }
 
   @Test("the effects of a batch read as updates do, and so do those on records of its packet")

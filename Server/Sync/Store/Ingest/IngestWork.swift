@@ -8,6 +8,8 @@ import FerryProtocol
 /// - A record is encoded once for each packet that touches it.
 struct IngestWork {
   private static let readsOfText = 16
+  /// Steps of a comparison of lines, whose number grows with the square of the edits, for each byte.
+  private static let stepsPerByte = 4
   /// The work for a value, besides its bytes.
   private static let valueCost = 16
 
@@ -85,13 +87,14 @@ struct IngestWork {
     }
     let keys = operation.mayChange(rules.unique) ? rules.unique : []
     if merged.isEmpty && keys.isEmpty { return }
+    let isFirst = record.columns == nil
     var sizes = record.columns ?? sizesBefore(of: key)
     record.columns = nil
     for column in merged {
       let isText = rules.policy(of: column.name) == .textMerge
       let both = sizes[column.name, default: 0] + column.value.byteCount
-      let original = isText ? operation.original(of: column.name)?.byteCount ?? 0 : 0
-      read += Self.valueCost + (isText ? (both + original) * Self.readsOfText : both)
+      let isConflict = isText && !(isFirst && extends(operation, column.name, of: key))
+      read += Self.valueCost + (isConflict ? Self.merging(both, operation, column.name) : both)
       sizes[column.name] = isText ? column.value.byteCount : both
     }
     for column in operation.columns where !merged.contains(where: { $0.name == column.name }) {
@@ -99,6 +102,18 @@ struct IngestWork {
     }
     for key in keys { read += key.reduce(0) { $0 + Self.valueCost + sizes[$1, default: 0] } }
     record.columns = sizes
+  }
+
+  /// Returns whether a text replaces the value that its author knew, so that nothing is merged.
+  private func extends(_ operation: SyncOperation, _ column: Name, of key: RecordKey) -> Bool {
+    operation.original(of: column) == context.records[key]?.value(of: column)
+  }
+
+  /// Returns the bytes for a merge of a text, at most: each line of it may differ.
+  private static func merging(_ both: Int, _ operation: SyncOperation, _ column: Name) -> Int {
+    let bytes = both + (operation.original(of: column)?.byteCount ?? 0)
+    let edits = min(bytes / 2, TextMerge.editsMax)
+    return bytes * readsOfText + edits * edits / stepsPerByte
   }
 
   private func sizesBefore(of key: RecordKey) -> [Name: Int] {
