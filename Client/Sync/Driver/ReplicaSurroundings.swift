@@ -30,6 +30,8 @@ package struct ReplicaSurroundings: Sendable {
   package var limits = Limits.standard
   /// How long a statement waits while another program locks the file.
   package var busyTimeout: Duration = .seconds(10)
+  /// How first lists are filled in beside their tables.
+  package var firstLists = FirstListOptions()
   /// The options of a sync.
   package var sync = SyncEngine.Options()
   /// The options of a watch.

@@ -33,6 +33,7 @@ package final class ReplicaThread: Sendable {
         path: path, base: base, limits: surroundings.limits, wallClock: surroundings.wallClock,
         random: surroundings.random, fileSystem: surroundings.fileSystem,
         busyTimeout: surroundings.busyTimeout, credentials: surroundings.credentials)
+      file.firstListOptions = surroundings.firstLists
       let log = try surroundings.log.map { sink in
         LogFeed(
           after: try file.log.newestNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)

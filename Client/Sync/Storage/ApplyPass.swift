@@ -17,7 +17,7 @@ struct ApplyPass {
   private var hasQuestions = false
   private var plans: [Name: ApplyPlan?] = [:]
   private var lastPlan: ApplyPlan?
-  private var applied = 0
+  var applied = 0
   /// Records to delete after the rest of the list, because that concerns other rows.
   var held = Set<RecordKey>()
   /// Whether the rest of the list is applied, and these records are deleted.
@@ -30,7 +30,7 @@ struct ApplyPass {
   /// Notes the records that the pull list names; `nil` if no caller needs them.
   private var noted: SQLiteStatement?
   /// The newest timestamp in the changes; the device's clock moves past it.
-  private(set) var newestTime = HybridTimestamp.zero
+  var newestTime = HybridTimestamp.zero
   /// Changed values that rows of other tables may follow.
   private(set) var moves: [KeyMove] = []
   /// Rows that are out of their tables while values move between them.
@@ -138,7 +138,7 @@ struct ApplyPass {
   @discardableResult
   mutating func apply(_ change: Change, isRetry: Bool = false) throws -> Outcome {
     file.attempts += 1
-    observe(change.state)
+    newestTime = max(newestTime, change.state.newestTime)
     if let noted, !isRetry { try noted.run(change.key.table, change.key.record) }
     var change = change
     if hasKept && !isRetry, let kept = try file.kept.state(of: change.key) {
@@ -396,15 +396,5 @@ struct ApplyPass {
     }
     lastPlan = plan
     return plan
-  }
-
-  private mutating func observe(_ state: RecordState) {
-    for index in state.columns.indices { observe(state.columns[index].stamp) }
-    if let inserted = state.inserted { observe(inserted.stamp) }
-    if let deleted = state.deleted { observe(deleted.stamp) }
-  }
-
-  private mutating func observe(_ stamp: Stamp) {
-    if stamp.time <= .seenMax { newestTime = max(newestTime, stamp.time) }
   }
 }

@@ -52,6 +52,16 @@ final class ApplyPlan {
     known = Set(table.columns.map(\.name))
   }
 
+  /// Returns a plan that writes the same rows to a copy of the table, which has neither triggers nor rows
+  /// that refer to it.
+  func writing(to copy: Name) -> ApplyPlan {
+    ApplyPlan(
+      table: TableSchema(
+        name: table.name, local: copy, keys: table.keys, identity: table.identity,
+        columns: table.columns),
+      rules: rules, connection: connection, isShared: isShared, unshared: unshared)
+  }
+
   /// Whether the table has all of these columns. Most changes name the same columns as the change
   /// before, which this detects without hashing their names.
   func knowsAll(_ columns: [ColumnState]) -> Bool {

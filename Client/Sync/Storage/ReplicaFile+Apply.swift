@@ -111,6 +111,11 @@ extension ReplicaFile {
       return AppliedPull(refused: try kept.refusedCount())
     }
     defer { spaces.retryDeferred(after: self) }
+    if let filled = try fill(last: body, head, progress),
+      let applied = try apply(filled, last: body, head)
+    {
+      return applied
+    }
     do {
       return try applyOnce(last: body, head, DeferredRecords(), progress)
     } catch let error as SQLiteError where error.isForeignKey {
@@ -118,6 +123,23 @@ extension ReplicaFile {
     } catch let ended as RecordEndedTransaction {
       return try applyAroundViolations(last: body, head, ended)
     }
+  }
+
+  /// Exchanges the filled tables of a first list, and applies the rest of it; `nil` if it has to be applied
+  /// at once, because another process has changed the tables or a row violates a foreign key.
+  private func apply(
+    _ filled: FilledList, last body: [UInt8], _ head: PageHead
+  ) throws -> AppliedPull? {
+    do {
+      let applied = try applyOnce(last: body, head, DeferredRecords(), filled: filled)
+      if applied.isToRepeat { try dropShadows() }
+      return applied
+    } catch let error as SQLiteError where error.concernsRow {
+    } catch is FirstListOutdated {
+    } catch is RecordEndedTransaction {
+    }
+    try dropShadows()
+    return nil
   }
 
   /// Whether an empty page changes nothing, like most pages for an idle device. Then nothing is
@@ -136,7 +158,7 @@ extension ReplicaFile {
 
   private func applyOnce(
     last body: [UInt8], _ head: PageHead, _ deferred: DeferredRecords,
-    _ progress: (Int) -> Void = { _ in },
+    _ progress: (Int) -> Void = { _ in }, filled: FilledList? = nil,
     beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
     defer { capture.mode = .recording }
@@ -153,10 +175,16 @@ extension ReplicaFile {
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
       if replacement != nil { try pass.noteRecords() }
-      let attempts = self.attempts
-      try stagedPages.forEach(last: body) { page in
-        try pass.apply(page)
-        progress(self.attempts - attempts)
+      if let filled {
+        try exchange(filled)
+        pass.begin(after: filled)
+        for change in filled.left { try pass.apply(change) }
+      } else {
+        let attempts = self.attempts
+        try stagedPages.forEach(last: body) { page in
+          try pass.apply(page)
+          progress(self.attempts - attempts)
+        }
       }
       if let replacement { try finish(replacement, &pass, now: head.serverTime) }
       if pass.hasNewSchema {

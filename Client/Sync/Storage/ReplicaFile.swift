@@ -26,6 +26,8 @@ package final class ReplicaFile {
   /// The changes that passes have tried to apply, also in transactions that were rolled back: a measure
   /// of their cost.
   var attempts = 0
+  /// How first lists are filled in beside their tables, in all spaces of the file.
+  package var firstListOptions = FirstListOptions()
   /// Runs after deferred changes were tried, now and then.
   var whileRetrying: (() -> Void)?
   /// Prepared plans for the tables that receive changes.

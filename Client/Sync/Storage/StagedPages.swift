@@ -42,5 +42,25 @@ struct StagedPages {
     if let begun { try body(begun) }
   }
 
+  /// Passes the pages as ``forEach(last:_:)`` does. Between two pages the connection reads nothing, so that
+  /// `body` may write in transactions of its own beside other processes.
+  func forEachApart(last: [UInt8], _ body: (PageFeed) throws -> Void) throws {
+    var place = Int64.min
+    func next() throws -> StoredPage? {
+      try connection.first(
+        "SELECT page, body FROM ferry_staged WHERE page > ? ORDER BY page LIMIT 1", place
+      ) { row in
+        place = row.int64(0)
+        return StoredPage(row.blob(1))
+      }
+    }
+    var page = try next().map { try PageFeed($0, limits: limits) }
+    while let begun = page {
+      page = try next().map { try PageFeed($0, limits: limits) }
+      try body(begun)
+    }
+    try body(PageFeed(.plain(last), limits: limits))
+  }
+
   func removeAll() throws { try connection.run("DELETE FROM ferry_staged") }
 }

@@ -10,7 +10,11 @@ enum BenchCommand {
       to this one) with plain SQLite or libpq, and compares the medians. PostgreSQL runs in a \
       private cluster with durable commits; no data of yours is used.
       """,
-    version: "0.1.0", subcommands: [run, list, MeasuredProcess.command, FileServerProcess.command])
+    version: "0.1.0",
+    subcommands: [
+      run, list, MeasuredProcess.command, FileServerProcess.command,
+      SmallWrites.command,
+    ])
 
   private static let run = CommandSpec(
     "run", summary: "Run the benchmarks and print a table.",
@@ -22,6 +26,10 @@ enum BenchCommand {
         "updates", value: "N",
         help: "Updates that the retention benchmark writes; by default 1,000,000.",
         kind: .integer(10_000...100_000_000)),
+      OptionSpec(
+        "rows", value: "N",
+        help: "Rows of the first pull, in pages of 5,000; by default 200,000.",
+        kind: .integer(5_000...10_000_000)),
       OptionSpec(
         "store", value: "KIND", help: "The only store that the retention benchmark runs on.",
         kind: .choice(["embedded", "postgres"])),
@@ -40,6 +48,9 @@ enum BenchCommand {
     examples: [
       ExampleSpec("Two of them, quickly", "ferry-bench run --only ingest --only pull --quick"),
       ExampleSpec(
+        "How long another process waits during a first pull",
+        "ferry-bench run --only first-pull --rows 800000"),
+      ExampleSpec(
         "What ten million updates leave behind",
         "ferry-bench run --only retention --updates 10000000"),
     ],
@@ -53,7 +64,8 @@ enum BenchCommand {
     let chosen = Benchmark.all.filter { names.isEmpty || names.contains($0.name) }
     let context = BenchmarkContext(
       isQuick: arguments.flag("quick"), updates: try arguments.integerIfPresent("updates"),
-      store: arguments.stringIfPresent("store"), database: arguments.stringIfPresent("database"))
+      rows: try arguments.integerIfPresent("rows"), store: arguments.stringIfPresent("store"),
+      database: arguments.stringIfPresent("database"))
     var report = BenchReport(isQuick: context.isQuick)
     for benchmark in chosen {
       try Task.checkCancellation()

@@ -9,6 +9,8 @@ final class BenchmarkContext: Sendable {
   let isQuick: Bool
   /// Updates that the retention benchmark is asked to write; `nil` for its own number.
   let updates: Int?
+  /// Rows of the first pull; `nil` for its own number.
+  let rows: Int?
   /// The only store that the retention benchmark is to run on; `nil` for all.
   let store: String?
   /// The database for ferryd in place of a private one; `nil` for private ones.
@@ -17,10 +19,11 @@ final class BenchmarkContext: Sendable {
   private let bar = Mutex<ProgressBar?>(nil)
 
   init(
-    isQuick: Bool, updates: Int? = nil, store: String? = nil, database: String? = nil
+    isQuick: Bool, updates: Int? = nil, rows: Int? = nil, store: String? = nil,
+    database: String? = nil
   ) {
     (self.isQuick, self.updates, self.store) = (isQuick, updates, store)
-    self.database = database
+    (self.rows, self.database) = (rows, database)
   }
 
   /// Runs one benchmark behind its own progress line.

@@ -10,7 +10,7 @@ extension Benchmark {
     name: "apply", summary: "Rows a second that a replica stages and applies to a tracked table."
   ) { context in
     let pages = context.size(20, quick: 6)
-    let rows = PulledRows(pages: pages, changesPerPage: 5_000)
+    let rows = PulledRows(pages: pages)
     let contest = Contest(rounds: context.size(7, quick: 3), context: context)
     context.begin("apply", "rounds", total: contest.steps(contestants: 2))
     let figures = try await contest.medians([
@@ -31,29 +31,11 @@ private struct PulledRows {
   private(set) var rows: [TaskRow] = []
   private var pages: [(body: [UInt8], head: PageHead)] = []
 
-  init(pages count: Int, changesPerPage: Int) {
-    var random = SeededRandom(seed: 7)
-    var clock = HybridClock()
-    let device = DeviceID(UniqueID(timestamp: .zero, random: 1))
-    let total = Int64(count * changesPerPage)
-    for page in 0..<count {
-      let last = Int64((page + 1) * changesPerPage)
-      let cursor = Cursor(
-        epoch: Epoch(1), applied: page + 1 == count ? last : 0, received: last)
-      let head = PageHead(
-        epoch: Epoch(1), head: total, cursor: cursor, more: page + 1 < count, appliedTail: nil,
-        serverTime: 0, count: changesPerPage)
-      var json = JSONWriter(capacity: changesPerPage * 420)
-      json.beginPage(head)
-      for _ in 0..<changesPerPage {
-        let time = clock.tick(wall: SystemClock.milliseconds())
-        let row = TaskRow(id: UniqueID(timestamp: time, random: random.next()), random: &random)
-        rows.append(row)
-        json.element()
-        json.change(row.change(sequence: Int64(rows.count), time: time, device: device))
-      }
-      json.endPage()
-      pages.append((json.finish(), head))
+  init(pages count: Int) {
+    var list = PulledPages(count: count)
+    while let page = list.next() {
+      rows += page.rows
+      pages.append((page.body, page.head))
     }
   }
 
@@ -78,12 +60,7 @@ private struct PulledRows {
   func upsertByHand() throws -> Double {
     let directory = try TemporaryDirectory(prefix: "ferry-bench")
     let connection = try SQLiteConnection(path: directory.file("raw.db").path)
-    try connection.execute(
-      "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16384;")
-    try connection.execute(TaskRow.creation())
-    let sets = TaskRow.columnNames.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
-    let upsert = try connection.prepare(
-      "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET \(sets)")
+    let upsert = try TaskRow.prepareUpsert(on: connection)
     let watch = Stopwatch()
     for start in stride(from: 0, to: rows.count, by: 1_000) {
       try connection.transaction {
@@ -96,6 +73,18 @@ private struct PulledRows {
   }
 }
 
+extension TaskRow {
+  /// Creates the table on a new connection, and returns its upsert.
+  static func prepareUpsert(on connection: SQLiteConnection) throws -> SQLiteStatement {
+    try connection.execute(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16384;")
+    try connection.execute(TaskRow.creation())
+    let sets = TaskRow.columnNames.map { "\($0) = excluded.\($0)" }.joined(separator: ", ")
+    return try connection.prepare(
+      "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET \(sets)")
+  }
+}
+
 /// Binds the key and all columns, in the table's order.
 extension TaskRow: SQLiteBindable {
   func bind(to parameters: inout SQLiteParameters) {
@@ -105,21 +94,5 @@ extension TaskRow: SQLiteBindable {
     parameters.append(priority)
     parameters.append(done)
     parameters.append(due)
-  }
-}
-
-extension TaskRow {
-  fileprivate func change(
-    sequence: SequenceNumber, time: HybridTimestamp, device: DeviceID
-  ) -> Change {
-    let stamp = Stamp(time: time, device: device)
-    let states = columns.map {
-      ColumnState(name: $0.name, value: $0.value, stamp: stamp, sequence: sequence)
-    }
-    return Change(
-      sequence: sequence, key: RecordKey(table: Self.table, record: id),
-      state: RecordState(
-        inserted: SequencedStamp(stamp: stamp, sequence: sequence),
-        columns: states.sorted { $0.name < $1.name }))
   }
 }

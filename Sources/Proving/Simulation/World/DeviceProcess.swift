@@ -384,6 +384,7 @@ final class DeviceProcess: @unchecked Sendable {
       },
       lock: { [self] _, patience in try await lock(patience) })
     surroundings.fileSystem = setting.disk.fileSystem
+    surroundings.firstLists = .inWorlds
     surroundings.executor = scheduler
     surroundings.limits = setting.limits
     surroundings.sync.pageSize = setting.limits.changesPerPage

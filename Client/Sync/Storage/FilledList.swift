@@ -1,0 +1,120 @@
+import FerryProtocol
+import FerrySQLite
+import Foundation
+
+/// How a first list is filled in beside its tables.
+package struct FirstListOptions: Sendable {
+  /// The fewest changes of a list that are worth copies of the tables.
+  package var changesMin = 20_000
+  /// The changes of one transaction. Another process waits for it, not for the list.
+  package var sliceChanges = 2_000
+  /// Runs one transaction, and gives other processes time for theirs.
+  package var run: @Sendable (_ slice: () throws -> Void) throws -> Void = Self.pausing
+
+  package init() {}
+
+  /// SQLite has no queue for the lock of a file: processes that wait for it look again and again. So the
+  /// pause is a share of the time for which the slice had the lock.
+  @Sendable private static func pausing(_ slice: () throws -> Void) throws {
+    let start = ContinuousClock.now
+    try slice()
+    let pause = min(max((ContinuousClock.now - start) / 2, pauseMin), pauseMax)
+    Thread.sleep(forTimeInterval: pause / .seconds(1))
+  }
+
+  private static let pauseMin: Duration = .milliseconds(1)
+  private static let pauseMax: Duration = .milliseconds(50)
+}
+
+/// The rows of a first list beside their tables, and the changes that are left for the exchange.
+final class FilledList {
+  let pairs: [ShadowTables.Pair]
+  /// The newest own operation when the copies were made.
+  let newestOrder: Int64
+  private(set) var left: [Change] = []
+  private(set) var applied = 0
+  private(set) var newestTime = HybridTimestamp.zero
+  private(set) var spellings = SpellingsFound()
+  /// The plans that write to the copies, by the names of the tables in the space.
+  private let plans: [Name: ApplyPlan]
+  private let connection: SQLiteConnection
+  private var rule = FirstList()
+  private var lastPlan: ApplyPlan?
+
+  init(
+    _ pairs: [ShadowTables.Pair], _ plans: [Name: ApplyPlan], newestOrder: Int64,
+    on connection: SQLiteConnection
+  ) {
+    (self.pairs, self.plans, self.newestOrder) = (pairs, plans, newestOrder)
+    self.connection = connection
+  }
+
+  /// The filled tables, by their names in the space.
+  var tables: [Name] { plans.keys.sorted() }
+
+  /// Adds a change of the list, in order. Part of a transaction.
+  ///
+  /// - Throws: ``CannotFill`` if too many changes are left.
+  func add(_ change: Change) throws {
+    newestTime = max(newestTime, change.state.newestTime)
+    let plan = plan(for: change.key.table)
+    let knowsAll = plan?.knowsAll(change.state.columns) ?? false
+    guard let plan, knowsAll else { return try leave(change) }
+    switch rule.step(for: change, knowsAll: knowsAll) {
+    case .leave: try leave(change)
+    case .remove:
+      try plan.delete(change.key.record)
+      note(change, plan)
+    case .write:
+      do {
+        try plan.upsert(change.key.record, change.state.columns, isWhole: true, kept: [])
+        note(change, plan)
+      } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
+        try leave(change)
+      }
+    }
+  }
+
+  private func note(_ change: Change, _ plan: ApplyPlan) {
+    applied += 1
+    spellings.add(change, plan)
+  }
+
+  private func leave(_ change: Change) throws {
+    guard rule.leave(change) else { throw CannotFill() }
+    left.append(change)
+  }
+
+  private func plan(for table: Name) -> ApplyPlan? {
+    if let lastPlan, lastPlan.table.name == table { return lastPlan }
+    lastPlan = plans[table]
+    return lastPlan
+  }
+}
+
+/// A list whose rows cannot be filled in beside their tables; it is applied at once.
+struct CannotFill: Error {}
+
+extension ApplyPass {
+  /// Begins after the exchange of filled tables.
+  mutating func begin(after filled: FilledList) {
+    applied = filled.applied
+    newestTime = max(newestTime, filled.newestTime)
+    spellings = filled.spellings
+    writtenTables.formUnion(filled.tables)
+  }
+}
+
+extension RecordState {
+  /// The newest time in the state that may move a clock.
+  var newestTime: HybridTimestamp {
+    var newest = HybridTimestamp.zero
+    func see(_ stamp: Stamp) {
+      if stamp.time <= .seenMax && stamp.time > newest { newest = stamp.time }
+    }
+    for index in columns.indices { see(columns[index].stamp) }
+    if let inserted { see(inserted.stamp) }
+    if let deleted { see(deleted.stamp) }
+    return newest
+  }
+}
