@@ -150,6 +150,26 @@ extension ApplyPass {
 }
 
 extension ApplyPass {
+  /// Deletes a record, with the rows that go with it. Returns whether there are any.
+  mutating func takingAlong(
+    _ change: Change, _ delete: () throws -> Void
+  ) throws -> Bool {
+    // The delete of a row that goes with it is later than all writes seen on that row.
+    file.capture.observe(newestTime)
+    // Only while it is not changed here: otherwise it would be copied.
+    file.capture.seen = seen
+    defer { file.capture.seen = nil }
+    // Rows of other spaces may go along.
+    let ledgers = try file.spaces.all.map { ($0, try $0.lastOperation()) }
+    try delete()
+    let winner = change.state.isAlive ? nil : change.state.deleted?.stamp
+    var isAny = false
+    for (ledger, last) in ledgers where try ledger.keepLost(after: last, winner: winner) {
+      isAny = true
+    }
+    return isAny
+  }
+
   private mutating func settle(_ change: Change) throws {
     guard deferred.orphans.contains(change.key) else {
       try apply(change, isRetry: true)

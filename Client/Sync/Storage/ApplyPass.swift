@@ -36,7 +36,7 @@ struct ApplyPass {
   /// Rows that are out of their tables while values move between them.
   var aside: RowsAside?
   /// How far the device has seen rows that go with their parents; `nil` outside of a pull list.
-  private var seen: SeenRows?
+  var seen: SeenRows?
   /// The records that the pass writes, if it searches for those without a parent.
   private(set) var written: WrittenRecords?
   /// The tables whose rows it has written since deferred changes were tried.
@@ -329,26 +329,6 @@ struct ApplyPass {
     noteWrite(to: plan.table.name)
     (hasPending, applied) = (true, applied + 1)
     refused.remove(change.key)
-  }
-
-  /// Deletes a record, with the rows that go with it. Returns whether there are any.
-  private mutating func takingAlong(
-    _ change: Change, _ delete: () throws -> Void
-  ) throws -> Bool {
-    // The delete of a row that goes with it is later than all writes seen on that row.
-    file.capture.observe(newestTime)
-    // Only while it is not changed here: otherwise it would be copied.
-    file.capture.seen = seen
-    defer { file.capture.seen = nil }
-    // Rows of other spaces may go along.
-    let ledgers = try file.spaces.all.map { ($0, try $0.lastOperation()) }
-    try delete()
-    let winner = change.state.isAlive ? nil : change.state.deleted?.stamp
-    var isAny = false
-    for (ledger, last) in ledgers where try ledger.keepLost(after: last, winner: winner) {
-      isAny = true
-    }
-    return isAny
   }
 
   /// Returns the values of a record that rows of other tables may follow, for each of the plan's
