@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import Foundation
 
@@ -133,5 +134,8 @@ final class MirrorLock: Sendable {
     }
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    Platform.unlock(descriptor)
+    close(descriptor)
+  }
 }

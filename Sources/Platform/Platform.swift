@@ -34,6 +34,19 @@ package enum Platform {
     #endif
   }
 
+  /// Releases the locks of an open file, flock(2) and ``setDescriptionLock``, for all that have it.
+  ///
+  /// Closing is not enough: a program that another thread starts at this moment has the file, too, until
+  /// it is executed.
+  package static func unlock(_ descriptor: Int32) {
+    _ = flock(descriptor, LOCK_UN)
+    // A length of 0 is the whole file.
+    var range: flock = .init()
+    range.l_type = Int16(F_UNLCK)
+    range.l_whence = Int16(SEEK_SET)
+    _ = fcntl(descriptor, setDescriptionLock, &range)
+  }
+
   /// Waits until the names in the folder of a file are on the disk, so that a new name survives a loss
   /// of power. A folder that its user may write to and not read is left to the system.
   ///

@@ -100,13 +100,17 @@ struct ServiceStartTests {
   @Test("a second server on one data directory is refused until the first has ended")
   func dataLock() throws {
     let directory = try TemporaryDirectory()
+    var inherited: InheritedFiles?
     do {
       let lock = try DataLock(directory: directory.url.path)
       #expect(throws: FerryServerError.dataInUse(directory.url.path, processID: getpid())) {
         try DataLock(directory: directory.url.path)
       }
+      inherited = try InheritedFiles(of: directory.file("ferryd.lock").path)
       withExtendedLifetime(lock) {}
     }
+    // A program that is started at this moment has the file, too.
+    #expect(inherited?.isAny == true)
     _ = try DataLock(directory: directory.url.path)
   }
 

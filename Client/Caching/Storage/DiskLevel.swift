@@ -1,4 +1,5 @@
 import FerryCryptography
+import FerryPlatform
 import FerrySQLite
 import Foundation
 
@@ -106,7 +107,10 @@ final class DiskLevel {
     let path = folder + "/lock"
     let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw FileFailure(path) }
-    defer { close(descriptor) }
+    defer {
+      Platform.unlock(descriptor)
+      close(descriptor)
+    }
     while flock(descriptor, LOCK_EX) != 0 {
       guard errno == EINTR else { throw FileFailure(path) }
     }

@@ -43,6 +43,8 @@ package protocol FileCalls: Sendable {
   func share(_ descriptor: Int32) -> Int32
   /// Locks one byte of an open file (fcntl(2), `F_OFD_SETLK`), without waiting.
   func lock(_ descriptor: Int32, byte: Int64) -> Int32
+  /// Releases the locks of an open file, also for a forked process that has it.
+  func unlock(_ descriptor: Int32)
 }
 
 extension FileCalls {
@@ -164,4 +166,6 @@ package struct SystemFileCalls: FileCalls {
     range.l_len = 1
     return fcntl(descriptor, Platform.setDescriptionLock, &range)
   }
+
+  package func unlock(_ descriptor: Int32) { Platform.unlock(descriptor) }
 }

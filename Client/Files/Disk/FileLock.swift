@@ -69,6 +69,7 @@ public final class FileLock: Sendable {
   private convenience init(path: String?, descriptor: Int32, _ system: any FileCalls) {
     self.init {
       if let path { _ = system.unlink(path) }
+      system.unlock(descriptor)
       system.close(descriptor)
     }
   }

@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 import Synchronization
 
@@ -23,7 +24,10 @@ package final class SyncLock: Sendable {
       close(descriptor)
       throw error
     }
-    return SyncLock { close(descriptor) }
+    return SyncLock {
+      Platform.unlock(descriptor)
+      close(descriptor)
+    }
   }
 
   /// Waits until `attempt` returns true.

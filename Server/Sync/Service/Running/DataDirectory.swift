@@ -1,3 +1,4 @@
+import FerryPlatform
 import Foundation
 
 /// The embedded store's directory.
@@ -58,7 +59,10 @@ final class DataLock: Sendable {
     self.descriptor = descriptor
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    Platform.unlock(descriptor)
+    close(descriptor)
+  }
 
   private static func processID(in descriptor: Int32) -> Int32? {
     var bytes = [UInt8](repeating: 0, count: 16)

@@ -206,4 +206,7 @@ package final class SimulatedFileCalls: FileCalls, @unchecked Sendable {
   package func lock(_ descriptor: Int32, byte: Int64) -> Int32 {
     perform { () throws(SimulatedFolders.Failure) in try folders.lock(descriptor, byte: byte) }
   }
+
+  /// Nothing: processes of worlds do not fork, so closing releases the locks.
+  package func unlock(_ descriptor: Int32) {}
 }
