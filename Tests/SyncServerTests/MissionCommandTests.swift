@@ -241,6 +241,29 @@ struct MissionCommandTests {
     await server.stop(grace: .zero)
   }
 
+  @Test("a list that a server continues at the same place for ever ends with the reason")
+  func endlessList() async throws {
+    let seen = Mutex(0)
+    let server = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
+      seen.withLock { $0 += 1 }
+      let list = request.path.hasSuffix("bundles") ? "bundles" : "missions"
+      return HTTPResponse(
+        status: 200, body: .bytes(Array(#"{"\#(list)":[],"next":"tour"}"#.utf8)))
+    }
+    for list in ["mission", "bundle"] {
+      let ended = try await ChildProcess.run(
+        try Executables.ferryd(),
+        [
+          list, "list", "--space", "notes", "--server", "http://127.0.0.1:\(server.port)/",
+          "--token", "secret",
+        ])
+      #expect(ended.status == .exited(1), "\(ended.output)")
+      #expect(ended.error.contains("the server's list does not end"), "\(ended.error)")
+    }
+    #expect(seen.withLock { $0 } == 4)
+    await server.stop(grace: .zero)
+  }
+
   @Test("content is sent to a server in parts, and served in ranges")
   func remote() async throws {
     try await makeTour()

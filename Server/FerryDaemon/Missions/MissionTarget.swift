@@ -46,25 +46,48 @@ protocol MissionTarget: Sendable {
   func change(_ bundle: BundleID, _ change: BundleChange) async throws -> BundleEntry
 }
 
+/// The place of a list of missions, which ends also if its server is hostile (SPEC.md §24): the places
+/// ascend, and the pages are limited.
+struct MissionListProgress {
+  /// The most pages. A space has fewer: each has its missions up to a number or to some bytes.
+  static let pagesMax = 1_000
+
+  /// The last name of the pages so far; `nil` before the first page, and after the last.
+  private(set) var place: MissionID?
+  private var pages = 0
+
+  /// Advances to the place at which the next page continues; `nil` after the last page.
+  mutating func advance(to next: MissionID?) throws(CommandFailure) {
+    pages += 1
+    if let next, pages >= Self.pagesMax || place.map({ next <= $0 }) ?? false {
+      throw CommandFailure(
+        "the server's list does not end", why: "page \(pages.grouped) continues at \(next)",
+        next: "check --server: is it a Ferry server with support for missions?",
+        code: "malformed_answer")
+    }
+    place = next
+  }
+}
+
 extension MissionTarget {
   /// Passes all missions to `body`, a page at a time.
   func forEachPage(_ body: ([MissionRecord]) throws -> Void) async throws {
-    var place: MissionID?
+    var progress = MissionListProgress()
     repeat {
-      let page = try await list(after: place)
+      let page = try await list(after: progress.place)
       try body(page.records)
-      place = page.next
-    } while place != nil
+      try progress.advance(to: page.next)
+    } while progress.place != nil
   }
 
   /// Passes the published versions of all bundles to `body`, a page at a time.
   func forEachBundlePage(_ body: ([BundleEntry]) throws -> Void) async throws {
-    var place: MissionID?
+    var progress = MissionListProgress()
     repeat {
-      let (page, next) = try await bundles(after: place)
+      let (page, next) = try await bundles(after: progress.place)
       try body(page)
-      place = next
-    } while place != nil
+      try progress.advance(to: next)
+    } while progress.place != nil
   }
 
   /// Returns all missions.

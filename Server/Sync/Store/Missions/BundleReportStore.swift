@@ -37,7 +37,8 @@ enum BundleReportRule {
     var number: Int64
     /// The number of the device's kept report about the version; `nil` if there is none.
     var kept: Int64?
-    /// Devices by which the principal has reported about the version.
+    /// Devices by which the principal has reported about the version, up to the limit. Not counted if
+    /// this device is one of them.
     var devices: Int64
     /// The limit of those.
     var quota: Int64
@@ -86,7 +87,10 @@ struct BundleReports {
 
   private static let devices = PlainStatement(
     "bundle_reporters",
-    "SELECT count(*) FROM bundle_reports WHERE space = $1 AND mission = $2 AND account = $3")
+    """
+    SELECT count(*) FROM (SELECT 1 FROM bundle_reports
+    WHERE space = $1 AND mission = $2 AND account = $3 LIMIT $4) AS reporters
+    """)
 
   private static let save = PlainStatement(
     "bundle_report_save",
@@ -115,12 +119,13 @@ struct BundleReports {
       let former = try connection.rows(
         Self.former, place, { (reporter: try $0.text(0), number: try $0.integer(1)) }
       ).first
-      let devices = try connection.rows(
-        Self.devices, Array(place.prefix(2)) + [.text(principal.account.id)]
-      ) { try $0.integer(0) }.first
+      let reporter = former.flatMap { Principal($0.reporter) }
       let facts = BundleReportRule.Facts(
-        principal: principal, owner: owner, reporter: former.flatMap { Principal($0.reporter) },
-        number: report.number, kept: former?.number, devices: devices ?? 0, quota: quota)
+        principal: principal, owner: owner, reporter: reporter, number: report.number,
+        kept: former?.number,
+        devices: reporter == principal
+          ? 1 : try reporters(of: report, principal, quota, on: connection),
+        quota: quota)
       switch BundleReportRule.judge(facts) {
       case .keep: break
       case .outdated: continue
@@ -138,6 +143,20 @@ struct BundleReports {
       kept += 1
     }
     return .success(kept)
+  }
+
+  /// Counts the devices by which an account has reported about the version of a report, up to a limit.
+  private func reporters(
+    of report: BundleReport, _ principal: Principal, _ limit: Int64,
+    on connection: any PlainConnection
+  ) throws -> Int64 {
+    try connection.rows(
+      Self.devices,
+      [
+        .integer(space), .text(report.bundle.mission.value), .text(principal.account.id),
+        .integer(limit),
+      ]
+    ) { try $0.integer(0) }.first ?? 0
   }
 
   /// Returns whether the version is published with the reported content.
