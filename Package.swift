@@ -265,7 +265,8 @@ let package = Package(
       ]),
 
     // Measuring and testing: real processes and a private PostgreSQL.
-    library("FerryLaboratory", "Sources/Proving/Laboratory", needs: ["FerryPostgres", "FerryProtocol"]),
+    library(
+      "FerryLaboratory", "Sources/Proving/Laboratory", needs: ["FerryPostgres", "FerryProtocol"]),
     command(
       "FerryBench", "Sources/Proving/FerryBench",
       needs: [

@@ -9,9 +9,8 @@ struct Benchmark: Sendable {
 
   /// In the order in which they run.
   static let all: [Benchmark] = [
-    .ingest, .smallPackets, .pull, .apply, .firstPull, .memory, .capture, .idleSync, .records, .liveQuery,
-    .live,
-    .listeners,
+    .ingest, .smallPackets, .pull, .apply, .firstPull, .memory, .capture, .idleSync, .records,
+    .liveQuery, .live, .listeners,
     .retention, .storage, .files, .fileStore, .missions, .mirrors, .mirrorGroups,
   ]
 }
