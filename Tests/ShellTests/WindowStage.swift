@@ -61,7 +61,14 @@ final class WindowStage: Sendable {
 
   /// Presses keys in the window with a title.
   func press(_ keys: String, in title: String) async throws {
-    let found = try await run("xdotool", "search", "--sync", "--name", "^\(title)$")
+    func search() async throws -> ChildProcess.Finished {
+      try await run("xdotool", "search", "--sync", "--name", "^\(title)$")
+    }
+    var found = try await search()
+    // Another window that goes while xdotool looks at it ends the search.
+    for _ in 0..<20 where found.output.isEmpty && found.error.contains("BadWindow") {
+      found = try await search()
+    }
     guard let window = found.output.split(separator: "\n").first else {
       throw TestSupportError("there is no window \(title): \(found.error)")
     }
