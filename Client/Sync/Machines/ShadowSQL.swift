@@ -1,4 +1,3 @@
-import FerryPlatform
 import FerryProtocol
 
 /// The statement that creates a table or an index again under another name; pure. All else stays, byte for
@@ -9,38 +8,13 @@ import FerryProtocol
 /// // CREATE TABLE "s"(a REFERENCES "s"(b), b)
 /// ```
 struct ShadowSQL {
-  /// A word, a quoted text, or one other character.
-  private struct Token {
-    let bytes: ArraySlice<UInt8>
-
-    /// The word in upper case; empty for all else.
-    var word: String {
-      guard let first = bytes.first, ShadowSQL.isWord(first) else { return "" }
-      return String(decoding: bytes, as: UTF8.self).uppercasedASCII
-    }
-
-    /// The name that the token is, folded.
-    var name: Name {
-      guard let mark = bytes.first, !ShadowSQL.isWord(mark) else {
-        return Name(String(decoding: bytes, as: UTF8.self)).folded
-      }
-      var inner: [UInt8] = []
-      var isDoubled = false
-      for byte in bytes.dropFirst().dropLast() {
-        isDoubled = byte == mark && !isDoubled
-        if !isDoubled { inner.append(byte) }
-      }
-      return Name(String(decoding: inner, as: UTF8.self)).folded
-    }
-  }
-
   private let bytes: [UInt8]
-  private let tokens: [Token]
+  private let tokens: [SQLToken]
 
   /// - Parameter sql: the statement as SQLite keeps it in its schema.
   init(_ sql: String) {
     bytes = Array(sql.utf8)
-    tokens = Self.tokens(of: bytes)
+    tokens = SQLToken.all(in: bytes)
   }
 
   /// Returns the statement of a copy of a table; `nil` if a foreign key refers to a table without a copy, or
@@ -89,69 +63,5 @@ struct ShadowSQL {
       place = token.endIndex
     }
     return String(decoding: result + bytes[place...], as: UTF8.self)
-  }
-
-  private static func tokens(of bytes: [UInt8]) -> [Token] {
-    var tokens: [Token] = []
-    var rest = bytes[...]
-    while let byte = rest.first {
-      let length: Int
-      switch byte {
-      case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"):
-        length = quotedLength(rest, byte)
-      case UInt8(ascii: "["):
-        length =
-          rest.firstIndex(of: UInt8(ascii: "]")).map { $0 - rest.startIndex + 1 } ?? rest.count
-      case UInt8(ascii: "-") where rest.starts(with: "--".utf8):
-        rest = rest.drop { $0 != UInt8(ascii: "\n") }
-        continue
-      case UInt8(ascii: "/") where rest.starts(with: "/*".utf8):
-        rest = rest.dropFirst(commentLength(rest))
-        continue
-      case _ where isWord(byte): length = rest.prefix(while: isWord).count
-      case _ where byte == 0x20 || (0x09...0x0D).contains(byte):
-        rest = rest.dropFirst()
-        continue
-      default: length = 1
-      }
-      tokens.append(Token(bytes: rest.prefix(length)))
-      rest = rest.dropFirst(length)
-    }
-    return tokens
-  }
-
-  /// Returns the length of a quotation. A doubled mark is a part of it.
-  private static func quotedLength(_ rest: ArraySlice<UInt8>, _ mark: UInt8) -> Int {
-    var index = rest.startIndex + 1
-    while index < rest.endIndex {
-      if rest[index] == mark {
-        guard index + 1 < rest.endIndex, rest[index + 1] == mark else {
-          return index - rest.startIndex + 1
-        }
-        index += 1
-      }
-      index += 1
-    }
-    return rest.count
-  }
-
-  private static func commentLength(_ rest: ArraySlice<UInt8>) -> Int {
-    var index = rest.startIndex + 2
-    while index + 1 < rest.endIndex {
-      if rest[index] == UInt8(ascii: "*"), rest[index + 1] == UInt8(ascii: "/") {
-        return index + 2 - rest.startIndex
-      }
-      index += 1
-    }
-    return rest.count
-  }
-
-  private static func isWord(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"), 0x80...:
-      true
-    default: false
-    }
   }
 }

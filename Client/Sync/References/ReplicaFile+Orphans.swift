@@ -71,7 +71,7 @@ extension ReplicaFile {
   ///   - number: the operations after this number are the deletes.
   ///   - winner: the delete of the parent; `nil` if that is this device's own.
   /// - Returns: Whether there are such rows.
-  func keepLost(after number: Int64, winner: Stamp?) throws -> Bool {
+  func storeLostRows(after number: Int64, winner: Stamp?) throws -> Bool {
     let gone = try connection.rows(
       "SELECT seq, id, tbl, record FROM ferry_operations WHERE seq > ?1 AND kind = 'delete' ORDER BY seq",
       number

@@ -23,7 +23,7 @@ extension ReplicaFile {
 
   /// Stores a row for an answer that brings it back, with the rows to which it refers, directly or through
   /// others: the same list may delete them.
-  func keepFormerRow(_ row: ReferringRow, of key: RecordKey, deletedBy stamp: Stamp) throws {
+  func storeFormerRow(_ row: ReferringRow, of key: RecordKey, deletedBy stamp: Stamp) throws {
     try formerRows.store(FormerRow(columns: row.columns, deleted: stamp), of: key)
     var (seen, open) = (Set([key]), row.parents)
     while let key = open.popLast(), seen.count <= Self.returnsMax {

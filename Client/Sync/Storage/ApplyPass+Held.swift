@@ -164,7 +164,7 @@ extension ApplyPass {
     try delete()
     let winner = change.state.isAlive ? nil : change.state.deleted?.stamp
     var isAny = false
-    for (ledger, last) in ledgers where try ledger.keepLost(after: last, winner: winner) {
+    for (ledger, last) in ledgers where try ledger.storeLostRows(after: last, winner: winner) {
       isAny = true
     }
     return isAny

@@ -258,7 +258,7 @@ struct ApplyPass {
       // The list may move a row elsewhere that would go with this one.
       if try !isSettlingHeld && plan.concernsOthers(change.key.record) { return false }
       let forgotten = try forgotten(change, plan)
-      try file.keepFormerRow(change, plan.table, hasOwnWrites: !pending.isEmpty)
+      try file.storeFormerRow(change, plan.table, hasOwnWrites: !pending.isEmpty)
       // Rows that go along come back with it.
       let former = isSettlingHeld ? try file.referringRow(change.key) : nil
       let isAlone = try !takingAlong(change) {
@@ -266,7 +266,7 @@ struct ApplyPass {
         try plan.delete(change.key.record)
       }
       if !isAlone, let former, let stamp = change.state.deleted?.stamp {
-        try file.keepFormerRow(former, of: change.key, deletedBy: stamp)
+        try file.storeFormerRow(former, of: change.key, deletedBy: stamp)
       }
       if let forgotten { try file.keepLost(forgotten, of: change.key, true) }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.

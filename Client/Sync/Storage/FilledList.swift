@@ -58,24 +58,21 @@ final class FilledList {
   func add(_ change: Change) throws {
     newestTime = max(newestTime, change.state.newestTime)
     let plan = plan(for: change.key.table)
-    let knowsAll = plan?.knowsAll(change.state.columns) ?? false
-    guard let plan, knowsAll else { return try leave(change) }
-    switch rule.step(for: change, knowsAll: knowsAll) {
-    case .leave: try leave(change)
-    case .remove:
-      try plan.delete(change.key.record)
-      note(change, plan)
-    case .write:
-      do {
+    let step = rule.step(for: change, knowsAll: plan?.knowsAll(change.state.columns) ?? false)
+    guard let plan, step != .leave else { return try leave(change) }
+    do {
+      if step == .remove {
+        try plan.delete(change.key.record)
+      } else {
         try plan.upsert(change.key.record, change.state.columns, isWhole: true, kept: [])
-        note(change, plan)
-      } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
-        try leave(change)
       }
+      count(change, plan)
+    } catch let error as SQLiteError where error.concernsRow && connection.isInTransaction {
+      try leave(change)
     }
   }
 
-  private func note(_ change: Change, _ plan: ApplyPlan) {
+  private func count(_ change: Change, _ plan: ApplyPlan) {
     applied += 1
     spellings.add(change, plan)
   }

@@ -62,12 +62,12 @@ extension ReplicaFile {
   var formerRows: FormerRows { FormerRows(connection: connection, limits: limits) }
 
   /// Stores the row that a change deletes, if this device has written to it, or lost a value of it.
-  func keepFormerRow(_ change: Change, _ table: TableSchema, hasOwnWrites: Bool) throws {
+  func storeFormerRow(_ change: Change, _ table: TableSchema, hasOwnWrites: Bool) throws {
     guard let deleted = change.state.deleted?.stamp,
       try hasOwnWrites || conflicts.concern(change.key),
       let former = try referringRow(change.key)
     else { return }
-    try keepFormerRow(former, of: change.key, deletedBy: deleted)
+    try storeFormerRow(former, of: change.key, deletedBy: deleted)
   }
 
   /// Returns the row of a record as this device had it last: before another device deleted it, or this

@@ -54,7 +54,7 @@ extension ReplicaFile {
       filled.pairs.allSatisfy({ facts[$0.local.folded]?.isFillable ?? false })
     else { throw FirstListOutdated() }
     try shadows.exchange(filled.pairs)
-    for name in filled.tables { try keepTriggerMark(of: schema(of: name)) }
+    for name in filled.tables { try storeTriggerMark(of: schema(of: name)) }
     applyPlans = [:]
     try noteChecked()
   }

@@ -108,11 +108,11 @@ extension ReplicaFile {
     {
       try connection.execute(single: statement)
     }
-    try keepTriggerMark(of: table)
+    try storeTriggerMark(of: table)
   }
 
   /// Keeps the places of a table and its triggers in the schema.
-  func keepTriggerMark(of table: TableSchema) throws {
+  func storeTriggerMark(of table: TableSchema) throws {
     try connection.run(
       """
       UPDATE ferry_tables SET trigger = (\(Self.createdTrigger)) WHERE name = ?3

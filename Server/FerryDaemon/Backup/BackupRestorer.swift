@@ -51,7 +51,7 @@ struct BackupRestorer {
         attributes: [.posixPermissions: 0o700])
       try await bringContent(manifest)
       let draft = directory + "/" + SQLiteStore.fileName + ".restoring"
-      try await bring(manifest.store.fileName, manifest.storeFile, to: draft)
+      try await copyPart(manifest.store.fileName, manifest.storeFile, to: draft)
       let target = directory + "/" + SQLiteStore.fileName
       guard renamex(draft, target) else { throw BlobError(target, code: errno) }
       try BackupFile.sync(directory)
@@ -109,7 +109,7 @@ struct BackupRestorer {
 
   /// Copies a part to a file for this user alone. The copy is checked again: the place may have
   /// changed since the first check.
-  private func bring(
+  private func copyPart(
     _ name: String, _ part: BackupManifest.Part, to path: String
   ) async throws {
     try? FileManager.default.removeItem(atPath: path)
@@ -137,7 +137,7 @@ struct BackupRestorer {
     }
     let key = missionKey ?? blobs + "/" + BackupManifest.keyName
     if let part = manifest.missionKey, !FileManager.default.fileExists(atPath: key) {
-      try await bring(BackupManifest.keyName, part, to: key)
+      try await copyPart(BackupManifest.keyName, part, to: key)
     }
   }
 
