@@ -30,5 +30,7 @@ extension WorldOptions {
     guard random.chance(1, in: 3) else { return }
     retention = [1, 5, 20, 60][random.below(4)]
     pruneEvery = 1 + random.below(10)
+    // A list of small pages takes minutes, and expires meanwhile: a device begins it some times.
+    if pageChanges <= 5 { livenessSeconds = 3_000 }
   }
 }
