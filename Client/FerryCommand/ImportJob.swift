@@ -106,7 +106,7 @@ struct ImportJob: Sendable {
     let exists = try database.query(
       "SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", [.text(table.text)])
     guard exists.isEmpty else {
-      try checkTypes(database)
+      try checkColumns(database)
       return false
     }
     guard survey.rows > 0 else {
@@ -123,10 +123,16 @@ struct ImportJob: Sendable {
     return true
   }
 
-  /// Checks columns of reals, which would round large integers.
-  private func checkTypes(_ database: Database) throws {
+  /// Checks that the table has the file's columns, and columns of reals, which would round large integers.
+  private func checkColumns(_ database: Database) throws {
     let columns = try database.query(
       "SELECT name, upper(type) AS type FROM pragma_table_info(?)", [.text(table.text)])
+    let known = columns.compactMap { $0["name"].stringValue }
+    let folded = Set(known.map { Name($0).folded })
+    if let unknown = ([key] + survey.columns).first(where: { !folded.contains($0.folded) }) {
+      throw ImportError(
+        "table \(table) has no column \(unknown); it has \(known.joined(separator: ", "))")
+    }
     for column in columns {
       guard case .text(let name) = column["name"], case .text(let type) = column["type"],
         survey.wideIntegers.contains(where: { $0.folded == Name(name).folded }),

@@ -144,7 +144,8 @@ struct LoggedLine {
     let conflict = kept.conflict
     func who(_ device: DeviceID, _ isOwn: Bool) -> String {
       if isOwn { return "this device" }
-      return names[device] == nil ? "device \(device)" : names.label(for: device)
+      let isIdentifier = names[device] == nil && device != .server
+      return isIdentifier ? "device \(device)" : names.label(for: device)
     }
     let place =
       "\(kept.key.table) \(kept.key.record)" + (conflict.column.map { " \($0)" } ?? "")

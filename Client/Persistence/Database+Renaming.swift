@@ -12,6 +12,7 @@ extension Database {
   /// - Throws: ``DatabaseError`` if SQLite refuses it, and nothing has changed then. In a replica also if
   ///   the table cannot be tracked so; let the transaction fail then.
   public func renameColumn(_ column: Name, of table: Name, to new: Name) throws {
+    try check(column, of: table)
     try rename(
       column, of: table, to: new,
       "ALTER TABLE \(quoted(table)) RENAME COLUMN \(quoted(column)) TO \(quoted(new))")
@@ -30,6 +31,15 @@ extension Database {
   public func renameTable(_ table: Name, to new: Name) throws {
     try rename(
       nil, of: table, to: new, "ALTER TABLE \(quoted(table)) RENAME TO \(quoted(new))")
+  }
+
+  /// Checks that a table has a column. SQLite's own message would quote the name twice, and name no other.
+  private func check(_ column: Name, of table: Name) throws {
+    let known = try query("SELECT name FROM pragma_table_info(?)", [.text(table.text)])
+      .compactMap { $0["name"].stringValue }
+    if known.isEmpty || known.contains(where: { Name($0).folded == column.folded }) { return }
+    throw DatabaseError(
+      "table \(table) has no column \(column); it has \(known.joined(separator: ", "))", code: 1)
   }
 
   private func rename(_ column: Name?, of table: Name, to new: Name, _ statement: String) throws {

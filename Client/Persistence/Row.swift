@@ -15,9 +15,9 @@ public struct Row: Sendable, Equatable {
   /// The columns' values, in the same order.
   public let values: [Value]
 
-  /// Returns the value of the first column of this name; NULL if there is none. ``value(_:)`` throws
-  /// an error then.
-  public subscript(name: String) -> Value {
+  /// Returns the value of the first column of this name; NULL if there is none. Only for queries of
+  /// Ferry's own: a user's misspelt name must not be mistaken for NULL, so that ``value(_:)`` throws.
+  package subscript(name: String) -> Value {
     names.firstIndex { Name($0) == Name(name) }.map { values[$0] } ?? .null
   }
 }

@@ -33,7 +33,7 @@ extension DaemonCommands {
     let text = arguments.stringIfPresent("url") ?? "http://\(nearAddress(of: listen))/readyz"
     guard let probe = HTTPProbe(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is not a usable URL", why: "--url takes a http:// URL",
+        .invalidValue, "'\(text)' is not a usable URL", why: "--url takes a http:// URL",
         next: "write http://127.0.0.1:8080/readyz")
     }
     return probe

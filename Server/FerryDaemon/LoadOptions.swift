@@ -81,7 +81,7 @@ enum LoadOptions {
     let ranges = try arguments.strings("trusted-proxy").map { text in
       guard let range = AddressRange(text) else {
         throw UsageError(
-          .invalidValue, "\"\(text)\" is not an address that --trusted-proxy takes",
+          .invalidValue, "'\(text)' is not an address that --trusted-proxy takes",
           why: "it takes an IPv4 or IPv6 address, or the first address of a range and its bits",
           next: "write 127.0.0.1, ::1, 10.0.0.0/8 or 2001:db8::/32")
       }

@@ -100,7 +100,7 @@ extension SpaceCommands {
     if text == "forever" { return .forever }
     guard let duration = Duration(commandLine: text), duration >= .seconds(1) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is not a retention",
+        .invalidValue, "'\(text)' is not a retention",
         why: "--retention takes a time of a second or more with its unit, or the word forever",
         next: "write 90d, 36h or forever")
     }

@@ -105,7 +105,7 @@ extension DaemonCommands {
     let text = try arguments.string("listen")
     guard let listen = ListenAddress(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is not an address to listen on",
+        .invalidValue, "'\(text)' is not an address to listen on",
         why: "--listen takes an IPv4 or IPv6 address and a port",
         next: "write 127.0.0.1:8080, 0.0.0.0:8080 or [::1]:8080")
     }

@@ -44,7 +44,7 @@ enum SpaceCommands {
   static func name(_ text: String) throws(UsageError) -> SpaceName {
     guard let name = SpaceName(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" cannot be a space's name",
+        .invalidValue, "'\(text)' cannot be a space's name",
         why: "a name has 1 to 63 characters of A–Z a–z 0–9 . _ -, the first a letter or digit",
         next: "choose such a name")
     }

@@ -34,7 +34,7 @@ enum TraceOptions {
     let ratio = try arguments.string("trace-ratio")
     guard let ratio = TraceRatio(ratio) else {
       throw UsageError(
-        .invalidValue, "\"\(ratio)\" is not a ratio that --trace-ratio takes",
+        .invalidValue, "'\(ratio)' is not a ratio that --trace-ratio takes",
         why: "it is a share of all traces, with at most six digits after the point",
         next: "write a number from 0 to 1, such as 0.05")
     }

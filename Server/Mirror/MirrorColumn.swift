@@ -171,7 +171,13 @@ extension MirrorColumn {
   /// Whether a text begins with a year, a month and a day. PostgreSQL takes more: words such as
   /// `tomorrow`, and orders that depend on a setting.
   private static func isISODate(_ text: String) -> Bool {
-    text.prefixMatch(of: /[0-9]{4,6}-[0-9]{2}-[0-9]{2}/) != nil
+    // Runs for each value.
+    let year = text.utf8.prefix { (0x30...0x39).contains($0) }.count
+    let rest = text.utf8.dropFirst(year).prefix(6)
+    return (4...6).contains(year) && rest.count == 6
+      && zip(rest, "-00-00".utf8).allSatisfy { byte, form in
+        form == UInt8(ascii: "-") ? byte == form : (0x30...0x39).contains(byte)
+      }
   }
 
   /// Reads hexadecimal digits, as `encode(…, 'hex')` writes them.

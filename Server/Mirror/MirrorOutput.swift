@@ -41,11 +41,11 @@ struct MirrorOutput: Sendable {
       brought = try await bring(before: turn, isCareful: true)
     }
     try await parts.replica.write { try parts.file.endTurn(turn, $0) }
-    parts.log("applied", "\(brought.count) rows")
+    parts.log("applied", "\(brought.count.grouped) rows")
     let refused = brought.refused
     for row in refused.rows.prefix(Self.loggedMax) { parts.log("unsent", row.description) }
     if refused.rows.count > Self.loggedMax {
-      parts.log("unsent", "\(refused.rows.count - Self.loggedMax) more rows")
+      parts.log("unsent", "\((refused.rows.count - Self.loggedMax).grouped) more rows")
     }
     for entry in refused.entries { try await parts.replica.discardQuarantined(entry) }
     return brought.hasCaptured || !refused.entries.isEmpty ? .needsMore : .brought

@@ -304,7 +304,13 @@ struct MirrorCopy {
 
 extension MirrorTable {
   private static func isCanonicalUUID(_ text: String) -> Bool {
-    text.wholeMatch(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) != nil
+    // Runs for each value.
+    text.utf8.count == 36
+      && text.utf8.enumerated().allSatisfy { place, byte in
+        [8, 13, 18, 23].contains(place)
+          ? byte == UInt8(ascii: "-")
+          : (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte)
+      }
   }
 
   /// Returns the texts that PostgreSQL reads for a key.

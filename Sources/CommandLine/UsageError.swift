@@ -104,7 +104,7 @@ extension UsageError {
   static func unexpectedValue(_ written: String, value: String) -> UsageError {
     UsageError(
       .unexpectedValue, "\(written) takes no value",
-      why: "it is a flag, but has the value \"\(value)\"",
+      why: "it is a flag, but has the value '\(value)'",
       next: "write only \(written)")
   }
 
@@ -114,7 +114,7 @@ extension UsageError {
       ? "`\(path)` takes no arguments"
       : "`\(path)` takes only \(command.arguments.map(\.usage).joined(separator: " "))"
     return UsageError(
-      .unexpectedArgument, "unexpected argument \"\(word)\"", why: why,
+      .unexpectedArgument, "unexpected argument '\(word)'", why: why,
       next: "remove it, or quote arguments with spaces")
   }
 
@@ -129,9 +129,9 @@ extension UsageError {
   ) -> UsageError {
     let place =
       switch source {
-      case .commandLine: "\"\(value)\" does not fit \(label)"
-      case .environment(let variable): "\"\(value)\" in \(variable) does not fit \(label)"
-      case .defaultValue: "the default \"\(value)\" does not fit \(label)"
+      case .commandLine: "'\(value)' does not fit \(label)"
+      case .environment(let variable): "'\(value)' in \(variable) does not fit \(label)"
+      case .defaultValue: "the default '\(value)' does not fit \(label)"
       }
     return UsageError(
       .invalidValue, place, why: "\(label) takes \(expectation)", next: "give a valid value")

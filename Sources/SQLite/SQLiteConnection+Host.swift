@@ -31,11 +31,26 @@ extension SQLiteConnection {
 
   /// Whether a statement begins with a word, after white space, empty statements and comments.
   static func begins(_ sql: String, with word: String) -> Bool {
-    // A mark behind `--` or `*/` is one Character with it, and SQLite reads bytes.
-    let ignored = /(\s|;|\u{FEFF}|--[^\n]*\n|\/\*(?s:.*?)\*\/)*/.matchingSemantics(.unicodeScalar)
-    let start = sql.prefixMatch(of: ignored)?.range.upperBound
-    let rest = sql[(start ?? sql.startIndex)...].utf8.prefix(word.utf8.count)
-    return Substring(rest).lowercasedASCII == word
+    var rest = Array(sql.utf8)[...]
+    while let length = ignoredLength(rest) { rest = rest.dropFirst(length) }
+    return String(decoding: rest.prefix(word.utf8.count), as: UTF8.self).lowercasedASCII == word
+  }
+
+  /// Returns the length of a blank, a semicolon, a byte order mark or a comment at the beginning; `nil`
+  /// if SQL begins with none.
+  private static func ignoredLength(_ sql: ArraySlice<UInt8>) -> Int? {
+    guard let first = sql.first else { return nil }
+    if first == 0x20 || (0x09...0x0D).contains(first) || first == UInt8(ascii: ";") { return 1 }
+    if sql.starts(with: [0xEF, 0xBB, 0xBF]) { return 3 }
+    if sql.starts(with: "--".utf8) {
+      return sql.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 - sql.startIndex } ?? sql.count
+    }
+    guard sql.starts(with: "/*".utf8) else { return nil }
+    let body = sql.dropFirst(2)
+    let end = zip(body.indices, body.indices.dropFirst()).first {
+      body[$0] == UInt8(ascii: "*") && body[$1] == UInt8(ascii: "/")
+    }
+    return end.map { $0.1 + 1 - sql.startIndex } ?? sql.count
   }
 
   /// Whether the open transaction has unresolved foreign key violations, with which a commit fails.

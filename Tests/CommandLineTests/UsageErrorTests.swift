@@ -70,7 +70,7 @@ struct UsageErrorTests {
   @Test("an invalid value is reported with its source and the valid ones")
   func values() throws {
     let error = try #require(failure("log", ["FERRY_LIMIT": "many"]))
-    #expect(error.what == "\"many\" in FERRY_LIMIT does not fit --limit")
+    #expect(error.what == "'many' in FERRY_LIMIT does not fit --limit")
     #expect(error.why == "--limit takes a whole number from 1 to 1000")
     #expect(
       failure("token create --role king")?.why == "--role takes one of: reader, writer, admin")

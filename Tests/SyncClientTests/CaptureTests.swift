@@ -231,7 +231,7 @@ struct CaptureTests {
     let refused: [(String, String)] = [
       ("INSERT INTO tasks(title) VALUES ('no key')", "text and not NULL"),
       ("INSERT INTO tasks(id) VALUES ('a' || char(0))", "without U+0000"),
-      ("INSERT INTO tasks VALUES ('a', zeroblob(1048577), 0)", "1048577 bytes"),
+      ("INSERT INTO tasks VALUES ('a', zeroblob(1048577), 0)", "1,048,577 bytes"),
       ("INSERT INTO tasks VALUES ('a', CAST(zeroblob(1000000) AS TEXT), 0)", "bytes as JSON"),
       (
         """

@@ -26,6 +26,7 @@ struct DeviceNamesTests {
     #expect(names.label(for: Self.device(2)) == #""a \"b\" \\""#)
     #expect(names.label(for: Self.device(3)) == "\"this device\"", "no name is a word of Ferry's")
     #expect(names.label(for: Self.device(9)) == "00000009", "an unknown device")
+    #expect(names.label(for: .server) == "the server", "no device has its identifier")
     #expect(names[Self.device(0)] == "Ada's laptop" && names[Self.device(1)] == nil)
   }
 

@@ -2,6 +2,7 @@ import FerryExecutors
 import FerryFiles
 import FerryNetworking
 import FerryProtocol
+import FerrySQLite
 import Foundation
 
 /// Fetches files to paths, a number of them at once, and continues after a restart of the process.
@@ -26,7 +27,8 @@ public actor DownloadQueue {
   nonisolated let surroundings: MissionSurroundings
   /// Returns the encryption of a download's file; `nil` for none.
   nonisolated let cipher: @Sendable (DownloadID) -> PartialCipher?
-  private let lock: FileLock
+  /// `nil` for a queue in memory, which no other process can open.
+  private let lock: FileLock?
 
   var line: DownloadLine
   private var found: [DownloadID: Download] = [:]
@@ -45,7 +47,7 @@ public actor DownloadQueue {
   private var waiters: [CheckedContinuation<Void, Never>] = []
 
   /// Opens the queue in the file at `path`, and creates an absent one. Unfinished downloads
-  /// continue.
+  /// continue. `:memory:` is a queue in memory, for tests and previews.
   ///
   /// - Parameter transport: carries requests; libcurl by default.
   /// - Throws: ``DownloadError/Kind/busy`` if another process has the queue open.
@@ -92,23 +94,27 @@ public actor DownloadQueue {
     in surroundings: MissionSurroundings,
     cipher: @escaping @Sendable (DownloadID) -> PartialCipher? = { _ in nil }
   ) async throws(DownloadError) -> DownloadQueue {
-    let path = URL(fileURLWithPath: path).standardizedFileURL.path
-    let lock: FileLock?
-    do { lock = try NamedFile.lock("\(path).lock") } catch {
-      throw DownloadError(converting: error)
-    }
-    guard let lock else {
-      throw DownloadError(
-        .busy, "another process, or another queue of this one, has \(path) open")
-    }
+    let isFile = path != SQLiteConnection.memory
+    let path = isFile ? URL(fileURLWithPath: path).standardizedFileURL.path : path
+    let lock = isFile ? try acquireLock(of: path) : nil
     let store = try await DownloadStore.open(path, on: ThreadExecutor(name: "ferry-queue"))
     let queue = DownloadQueue(path, lock, store, downloader, options, surroundings, cipher)
     try await queue.restore()
     return queue
   }
 
+  private static func acquireLock(of path: String) throws(DownloadError) -> FileLock {
+    let lock: FileLock?
+    do { lock = try NamedFile.lock("\(path).lock") } catch {
+      throw DownloadError(converting: error)
+    }
+    if let lock { return lock }
+    throw DownloadError(
+      .busy, "another process, or another queue of this one, has \(path) open")
+  }
+
   private init(
-    _ path: String, _ lock: FileLock, _ store: DownloadStore, _ downloader: any Downloader,
+    _ path: String, _ lock: FileLock?, _ store: DownloadStore, _ downloader: any Downloader,
     _ options: DownloadQueueOptions, _ surroundings: MissionSurroundings,
     _ cipher: @escaping @Sendable (DownloadID) -> PartialCipher?
   ) {
@@ -296,7 +302,7 @@ public actor DownloadQueue {
     while !tasks.isEmpty || isCarryingOut { await nextChange() }
     for download in found.values { download.leave() }
     await store.close()
-    lock.release()
+    lock?.release()
     wake()
   }
 

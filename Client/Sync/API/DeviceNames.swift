@@ -34,10 +34,12 @@ public struct DeviceNames: Sendable, Equatable {
   /// characters and no line breaks.
   public subscript(device: DeviceID) -> String? { names[device]?.text }
 
-  /// Returns a label for users: the name in quotation marks, or the end of the identifier.
+  /// Returns a label for users: the name in quotation marks, or the end of the identifier. A value that
+  /// no device wrote, such as one that a repair restored, is the server's.
   ///
   /// If another device has the same name, the end of the identifier follows in parentheses.
   public func label(for device: DeviceID) -> String {
+    if device == .server { return "the server" }
     let short = Self.shortForm(of: device)
     // Devices choose their identifiers, so that the ends may be equal on purpose.
     let identifier = shortForms[short, default: 0] > 1 ? "\(device)" : short

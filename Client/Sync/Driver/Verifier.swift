@@ -386,7 +386,10 @@ extension VerifyReport {
     let found =
       differences.isEmpty
       ? "equal"
-      : "\(differences.count) records differ" + (repaired > 0 ? ", \(repaired) repaired" : "")
-    return "\(rowCount) rows of \(tables.count) tables at \(cursor.applied): \(found)"
+      : (differences.count == 1
+        ? "1 record differs" : "\(differences.count.grouped) records differ")
+        + (repaired > 0 ? ", \(repaired.grouped) repaired" : "")
+    return
+      "\(rowCount.counted("row")) of \(tables.count.counted("table")) at \(cursor.applied): \(found)"
   }
 }

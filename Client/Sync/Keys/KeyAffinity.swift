@@ -25,8 +25,28 @@ enum KeyAffinity: Int64 {
   /// Whether SQLite takes a text for a number: with white space around it, and with a sign, a
   /// fraction and an exponent.
   private static func looksNumeric(_ text: String) -> Bool {
-    // A line end of two characters is one Character, and \d has digits of all scripts.
-    let number = /[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?/
-    return text.trimmedASCII.wholeMatch(of: number.matchingSemantics(.unicodeScalar)) != nil
+    // Runs for each row: reads bytes, once.
+    var rest = text.trimmedASCII.utf8
+    drop(sign: &rest)
+    var digits = drop(digits: &rest)
+    if rest.first == UInt8(ascii: ".") {
+      rest.removeFirst()
+      digits += drop(digits: &rest)
+    }
+    guard digits > 0, let mark = rest.popFirst() else { return digits > 0 }
+    guard mark | 0x20 == UInt8(ascii: "e") else { return false }
+    drop(sign: &rest)
+    return drop(digits: &rest) > 0 && rest.isEmpty
+  }
+
+  private static func drop(sign rest: inout Substring.UTF8View) {
+    if rest.first == UInt8(ascii: "+") || rest.first == UInt8(ascii: "-") { rest.removeFirst() }
+  }
+
+  /// Drops leading digits, and returns their number.
+  private static func drop(digits rest: inout Substring.UTF8View) -> Int {
+    let digits = rest.prefix { (0x30...0x39).contains($0) }.count
+    rest.removeFirst(digits)
+    return digits
   }
 }

@@ -212,7 +212,8 @@ extension FrozenPacket {
   func fault(in receipt: PacketReceipt, head: SequenceNumber) -> String? {
     if receipt.status == .buffered { return nil }
     guard receipt.outcomes.count == operations else {
-      return "a receipt with \(receipt.outcomes.count) results for \(operations) operations"
+      return
+        "a receipt with \(receipt.outcomes.count.grouped) results for \(operations.counted("operation"))"
     }
     guard let last = receipt.sequences?.upperBound, last > head else { return nil }
     return "a receipt for change \(last), with a head of \(head)"

@@ -261,12 +261,12 @@ struct CapturedRow {
   }
 
   private func tooLarge(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "column \(String(decoding: name, as: UTF8.self)) has \(count) bytes; "
-      + "\(limits.valueBytes) can be synced. Keep large content in a mission"
+    "column \(String(decoding: name, as: UTF8.self)) has \(count.grouped) bytes; "
+      + "\(limits.valueBytes.grouped) can be synced. Keep large content in a mission"
   }
 
   private func tooLargeAsJSON(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) -> String {
-    "column \(String(decoding: name, as: UTF8.self)) takes \(count) bytes as JSON; "
-      + "\(limits.operationBytes) can be synced. Keep large content in a mission"
+    "column \(String(decoding: name, as: UTF8.self)) takes \(count.grouped) bytes as JSON; "
+      + "\(limits.operationBytes.grouped) can be synced. Keep large content in a mission"
   }
 }

@@ -28,8 +28,9 @@ struct RowSize {
   /// may become smaller.
   func fault(_ limits: Limits) -> String? {
     guard growth > 0, bytes > limits.rowBytes(columns: columns) else { return nil }
-    return "the row would take \(bytes) bytes as JSON; with its \(columns) columns, "
-      + "\(limits.rowBytes(columns: columns)) can be synced. Keep large content in a mission"
+    return
+      "the row would take \(bytes.grouped) bytes as JSON; with its \(columns.counted("column")), "
+      + "\(limits.rowBytes(columns: columns).grouped) can be synced. Keep large content in a mission"
   }
 
   /// Returns an upper bound of the bytes of a value as JSON.

@@ -181,6 +181,12 @@ package struct TableSchema: Sendable, Equatable {
         name: name, local: "column \(name) of the space", defaultSQL: nil, isRequired: false)
   }
 
+  /// Returns the reason why a name of a column cannot be used.
+  func lacks(_ name: Name) -> String {
+    let known = (keys.map(\.local) + columns.map(\.local)).map(\.text).joined(separator: ", ")
+    return "table \(local) has no column \(name); it has \(known)"
+  }
+
   /// Returns a column of the space as this file's SQL names it.
   func quotedColumn(_ name: Name) -> String { quoted(column(name).local) }
 

@@ -16,6 +16,9 @@ extension ReplicaFile {
         "a step of a migration makes no batch unless it is recorded; add it with recorded: true")
     }
     try refreshTriggersOfNewSchema()
+    guard try connection.hasTable(request.table) else {
+      throw ReplicaError.invalidBatch("there is no table \(request.table)")
+    }
     let schema = try schema(local: request.table)
     guard let plan = try plan(for: schema.name) else {
       throw ReplicaError.invalidBatch("table \(schema.name) is not tracked")
@@ -31,7 +34,7 @@ extension ReplicaFile {
       throw ReplicaError.invalidBatch("table \(table) is not tracked")
     }
     if let unknown = columns.first(where: { !plan.known.contains($0.name) }) {
-      throw ReplicaError.invalidBatch("table \(plan.table.local) has no column \(unknown.name)")
+      throw ReplicaError.invalidBatch(plan.table.lacks(unknown.name))
     }
     _ = try record(batch, columns, with: plan)
   }
@@ -61,8 +64,8 @@ extension ReplicaFile {
       }
       guard column.value.byteCount <= limits.valueBytes else {
         throw ReplicaError.invalidBatch(
-          "column \(name) is set to \(column.value.byteCount) bytes; \(limits.valueBytes) can be "
-            + "synced")
+          "column \(name) is set to \(column.value.byteCount.grouped) bytes; "
+            + "\(limits.valueBytes.grouped) can be synced")
       }
       // SQLite stores NaN as NULL.
       if case .real(let real) = column.value, real.isNaN {
@@ -106,9 +109,7 @@ extension ReplicaFile {
       throw .invalidBatch("a batch cannot look at \(name), a part of the key of \(schema.local)")
     }
     guard let column = schema.columns.first(where: { $0.local.folded == wanted }) else {
-      let known = (schema.keys.map(\.local) + schema.columns.map(\.local)).map(\.text)
-        .joined(separator: ", ")
-      throw .invalidBatch("table \(schema.local) has no column \(name); it has \(known)")
+      throw .invalidBatch(schema.lacks(name))
     }
     return .column(column.name)
   }

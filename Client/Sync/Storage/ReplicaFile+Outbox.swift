@@ -251,7 +251,7 @@ extension ReplicaFile: OutboxLedger {
     try note(
       "restored",
       "the server lost confirmed operations (was it restored from a backup?); this device "
-        + "re-uploads its own, \(count) of them from its archive")
+        + "re-uploads its own, \(count.grouped) of them from its archive")
   }
 
   // MARK: Another identifier

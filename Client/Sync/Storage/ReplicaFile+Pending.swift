@@ -91,7 +91,8 @@ extension ReplicaFile {
     guard operations.last?.id == row.tail && operations.count == row.operations else {
       throw ReplicaError.database(
         "packet \(row.number) in ferry_packets differs from its frozen state: it has "
-          + "\(operations.count) operations instead of \(row.operations)", code: 11)
+          + "\(operations.count.counted("operation")) instead of \(row.operations.grouped)",
+        code: 11)
     }
     return Packet(
       device: try identity().device, dependency: row.dependency, operations: operations,

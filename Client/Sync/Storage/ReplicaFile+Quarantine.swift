@@ -79,7 +79,7 @@ extension ReplicaFile {
       try note(
         "quarantined",
         "\(refusal.table) \(refusal.record): \(refusal.code): \(refusal.detail) "
-          + "(\(orders.count) operations)")
+          + "(\(orders.count.counted("operation")))")
     }
     return spread.leaving.count
   }

@@ -92,7 +92,7 @@ extension ReplicaFile {
     try removeMissionsNotNamed()
     try connection.execute("DELETE FROM temp.ferry_named")
     guard count > 0 else { return }
-    let records = count == 1 ? "1 record" : "\(count) records"
+    let records = count.counted("record")
     let what =
       switch replacement {
       case .rescuing: "re-uploaded \(records) that the server had lost"

@@ -224,7 +224,7 @@ extension ReplicaFile {
       guard count == 0 else {
         throw ReplicaError.cannotTrack(
           table: table.local,
-          "\(count) of its rows refer with \(local) to rows of \(parent.local) that do not exist; "
+          "\(count.grouped) of its rows refer with \(local) to rows of \(parent.local) that do not exist; "
             + "correct them, or set them to NULL")
       }
     }
@@ -280,7 +280,7 @@ extension ReplicaFile {
         }
       throw ReplicaError.cannotTrack(
         table: table.name,
-        "\(unusable.count) of its rows have \(wanted) in their key "
+        "\(unusable.count.grouped) of its rows have \(wanted) in their key "
           + table.keys.map(\.local.text).joined(separator: ", ") + ", such as the row with "
           + String(unusable.example.prefix(Self.shownKeyMax)))
     }

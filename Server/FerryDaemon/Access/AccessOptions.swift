@@ -107,7 +107,7 @@ enum AccessOptions {
       return try WebOrigin(text)
     } catch {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is not an origin that --allow-origin takes",
+        .invalidValue, "'\(text)' is not an origin that --allow-origin takes",
         why: error.reason, next: error.nextStep)
     }
   }

@@ -153,7 +153,7 @@ enum TokenCommands {
       let parts = text.parts(at: "=", most: 2)
       guard let pattern = SpacePattern(String(parts[0])) else {
         throw UsageError(
-          .invalidValue, "\"\(parts[0])\" cannot be a space's name",
+          .invalidValue, "'\(parts[0])' cannot be a space's name",
           why: "a name has 1 to 63 characters of A–Z a–z 0–9 . _ -, the first a letter or digit",
           next: "write a name, or the beginning of names and *")
       }
@@ -165,7 +165,7 @@ enum TokenCommands {
       if parts.count == 2 {
         guard let own = Role(rawValue: String(parts[1])) else {
           throw UsageError(
-            .invalidValue, "\"\(parts[1])\" is not a role", why: "--space is \(text)",
+            .invalidValue, "'\(parts[1])' is not a role", why: "--space is \(text)",
             next: "write reader, writer or admin")
         }
         roles[pattern] = own

@@ -104,7 +104,7 @@ enum BundleCommands {
   static func name(_ text: String) throws(UsageError) -> BundleName {
     guard let name = BundleName(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" cannot be a bundle's name",
+        .invalidValue, "'\(text)' cannot be a bundle's name",
         why: "a name has 1 to 64 characters of a–z 0–9 _ -, the first a letter or digit",
         next: "choose such a name; `ferryd bundle list` lists the published bundles")
     }
@@ -115,7 +115,7 @@ enum BundleCommands {
     let text = try arguments.string("percent")
     guard let share = BundleShare(percent: text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is not a percentage",
+        .invalidValue, "'\(text)' is not a percentage",
         why: "--percent is a number from 0 to 100 with at most two decimals",
         next: "write --percent 10")
     }
@@ -186,7 +186,7 @@ enum BundleCommands {
     guard let text = arguments.stringIfPresent("version") else { return nil }
     guard let version = BundleVersion(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" is not a bundle's version",
+        .invalidValue, "'\(text)' is not a bundle's version",
         why: "a version has 1 to 4 numbers with dots", next: "write 1.2")
     }
     return version

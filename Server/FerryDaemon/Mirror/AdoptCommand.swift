@@ -65,7 +65,7 @@ extension MirrorCommands {
     if let column {
       guard let value = column.value else {
         throw UsageError(
-          .invalidValue, "\"\(column.name)\" names no column and a value",
+          .invalidValue, "'\(column.name)' names no column and a value",
           why: "--space-column takes COLUMN=VALUE for one space",
           next: "write --space-column account_id=7, or add --space-name 'account-{}'")
       }
@@ -122,7 +122,7 @@ extension MirrorCommands {
     let parts = text.parts(at: "=", most: 2).map(String.init)
     guard let name = parts.first, !name.isEmpty else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" names no column", why: "--space-column takes COLUMN=VALUE",
+        .invalidValue, "'\(text)' names no column", why: "--space-column takes COLUMN=VALUE",
         next: "write --space-column account_id=7")
     }
     return (name, parts.count == 2 && !parts[1].isEmpty ? parts[1] : nil)
@@ -137,7 +137,7 @@ extension MirrorCommands {
       let parts = text.parts(at: "=", most: 2).map(String.init)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
         throw UsageError(
-          .invalidValue, "\"\(text)\" names no table and a value",
+          .invalidValue, "'\(text)' names no table and a value",
           why: "--\(option) takes TABLE=VALUE", next: "write --\(option) \(example)")
       }
       guard tables.contains(parts[0]) else {

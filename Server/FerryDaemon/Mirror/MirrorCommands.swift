@@ -72,7 +72,7 @@ enum MirrorCommands {
       let parts = text.parts(at: "=", most: 2).map(String.init)
       guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
         throw UsageError(
-          .invalidValue, "\"\(text)\" gives no type", why: "--type takes TABLE.COLUMN=TYPE",
+          .invalidValue, "'\(text)' gives no type", why: "--type takes TABLE.COLUMN=TYPE",
           next: "write --type tasks.done=boolean")
       }
       configuration.types[parts[0]] = parts[1]
@@ -284,7 +284,7 @@ enum MirrorCommands {
   ) throws -> MirrorFolder {
     guard MirrorConfiguration.isName(name) else {
       throw UsageError(
-        .invalidValue, "\"\(name)\" cannot be a mirror's name",
+        .invalidValue, "'\(name)' cannot be a mirror's name",
         why: "a name has 1 to 63 characters of a–z 0–9 _ -, the first a letter or digit",
         next: "choose such a name; `ferryd mirror list` lists the mirrors")
     }

@@ -163,7 +163,7 @@ enum MissionCommands {
   static func id(_ text: String) throws(UsageError) -> MissionID {
     guard let id = MissionID(text) else {
       throw UsageError(
-        .invalidValue, "\"\(text)\" cannot be a mission's name",
+        .invalidValue, "'\(text)' cannot be a mission's name",
         why: "a name has 1 to 128 characters of A–Z a–z 0–9 . _ -, the first a letter or digit",
         next: "choose such a name; `ferryd mission publish` takes it as --id")
     }

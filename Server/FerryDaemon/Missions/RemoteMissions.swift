@@ -25,7 +25,7 @@ struct RemoteMissions: MissionTarget {
     let lowered = url.lowercasedASCII
     guard lowered.begins(with: "http://") || lowered.begins(with: "https://") else {
       throw UsageError(
-        .invalidValue, "\"\(url)\" is not a server's address",
+        .invalidValue, "'\(url)' is not a server's address",
         why: "--server takes a http:// or https:// URL", next: "write http://127.0.0.1:8080")
     }
     self.space = space

@@ -122,7 +122,7 @@ enum PatchSigning {
       let bytes = Array(text.utf8).withUnsafeBufferPointer { Base64.decode($0) }
       guard let key = bytes.flatMap({ try? Ed25519.PublicKey($0) }) else {
         throw UsageError(
-          .invalidValue, "\"\(text)\" is no public key", why: "a key is 32 bytes in base64",
+          .invalidValue, "'\(text)' is no public key", why: "a key is 32 bytes in base64",
           next: "give the output of `ferryd patch key`")
       }
       if signed.isSigned(by: key, type: PatchDocument.signatureType) { return .signer(text) }

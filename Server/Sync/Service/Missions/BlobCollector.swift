@@ -47,7 +47,8 @@ package struct BlobCollector: Sendable {
         let result = try await collect()
         if result.files > 0 {
           log.write(
-            .info, "content removed", detail: "\(result.files) files, \(result.bytes) bytes")
+            .info, "content removed",
+            detail: "\(result.files.grouped) files, \(result.bytes.grouped) bytes")
         }
       } catch {
         log.write(error)

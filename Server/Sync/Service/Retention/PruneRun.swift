@@ -36,7 +36,8 @@ extension ServiceLog {
   func write(_ run: PruneRun) {
     let rows = run.rows
     let counts =
-      "\(rows.operations) operations, \(rows.tombstones) tombstones, \(rows.buffered) buffered packets"
+      "\(rows.operations.grouped) operations, \(rows.tombstones.grouped) tombstones, "
+      + "\(rows.buffered.grouped) buffered packets"
     let milliseconds = run.duration / .milliseconds(1)
     let detail = "\(counts) in \(Int(milliseconds)) ms"
     if run.isBusy {

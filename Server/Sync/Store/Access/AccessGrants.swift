@@ -96,7 +96,7 @@ extension AccessGrants {
       let text = try key.text()
       guard let pattern = SpacePattern(text) else {
         throw reader.malformed(
-          "\"\(text.prefix(80))\" is neither a space's name nor the beginning of names and *")
+          "'\(text.prefix(80))' is neither a space's name nor the beginning of names and *")
       }
       guard let role = Role(rawValue: try reader.string()) else {
         throw reader.malformed("a role is reader, writer or admin")

@@ -10,8 +10,7 @@ extension Problem {
 
   /// Returns the problem of a packet with operations that can never be applied.
   static func operationRefused(_ refusals: [Refusal]) -> Problem {
-    let count =
-      refusals.count == 1 ? "1 operation" : "\(refusals.count) operations"
+    let count = refusals.count.counted("operation")
     return Problem(
       .operationRefused,
       "\(count) can never be applied; the server applied no part of the packet",

@@ -110,9 +110,9 @@ package struct SchemaAudit: Sendable {
     let more = count - violations.count
     return Problem(
       .schemaConflict,
-      (count == 1 ? "1 existing record does" : "\(count) existing records do")
+      (count == 1 ? "1 existing record does" : "\(count.grouped) existing records do")
         + " not fit the schema, so it is not applied: " + named.joined(separator: "; ")
-        + (more > 0 ? "; and \(more) more" : ""),
+        + (more > 0 ? "; and \(more.grouped) more" : ""),
       violations: violations, violationCount: count)
   }
 }

@@ -47,11 +47,11 @@ private struct GrantWords {
       separator: UInt8(ascii: "="), omittingEmptySubsequences: false
     ).map { String(decoding: $0, as: UTF8.self) }
     guard parts.count == 2 else {
-      throw reader.malformed("\"\(word.prefix(80))\" is not of the form SPACE=ROLE")
+      throw reader.malformed("'\(word.prefix(80))' is not of the form SPACE=ROLE")
     }
     guard let pattern = SpacePattern(parts[0]) else {
       throw reader.malformed(
-        "\"\(parts[0].prefix(80))\" is neither a space's name nor the beginning of names and *")
+        "'\(parts[0].prefix(80))' is neither a space's name nor the beginning of names and *")
     }
     guard let role = Role(rawValue: parts[1]) else {
       throw reader.malformed("a role is reader, writer or admin")
