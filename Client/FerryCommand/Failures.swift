@@ -1,5 +1,6 @@
 import Ferry
 import FerryCommandLine
+import FerryPlatform
 import FerryTableImport
 
 /// Describes every error of the library: what happened, why, and what to do next.
@@ -94,13 +95,16 @@ extension ReplicaError: CommandFailureConvertible {
         "space \(space) was not left",
         why: "its server does not have \(count.counted("operation")) of this device",
         next: "run `ferry sync` first; or add --discard to lose them", code: "unsent")
-    case .notFound(let what):
-      CommandFailure(
-        "not found", why: what, next: "list the existing entries, and name one of them",
-        code: "not_found")
+    case .notFound(let entry): entry.commandFailure
     case .cannotAnswer(let why, let advice):
       CommandFailure(
         "this answer is not possible", why: why, next: advice, code: "cannot_answer")
+    case .cannotRetry(let entry, let why):
+      CommandFailure(
+        "entry \(entry) is not written again", why: why,
+        next:
+          "it stays in the quarantine; `ferry quarantine show \(entry)` lists its operations, and "
+          + "`ferry quarantine discard \(entry)` deletes it", code: "cannot_retry")
     case .database(let message, let code)
     where code & 0xFF == 1 && message.utf8.starts(with: "ferry: ".utf8):
       CommandFailure(
@@ -128,6 +132,45 @@ extension ReplicaError: CommandFailureConvertible {
         "the replica's file is not in use any more", why: description,
         next: "run the command again", code: "stopped")
     }
+  }
+}
+
+extension MissingEntry: CommandFailureConvertible {
+  package var commandFailure: CommandFailure {
+    let (why, next) =
+      switch self {
+      case .conflict:
+        (
+          "no conflict of this space has this number",
+          "`ferry conflicts` lists them; --in SPACE names another space"
+        )
+      case .operation:
+        (
+          "its history has none with this identifier; confirmed operations stay for 14 days",
+          "`ferry history` lists them"
+        )
+      case .quarantineEntry:
+        (
+          "the entry was written again or discarded, or another space has it",
+          "`ferry quarantine list` lists the entries; --in SPACE names another space"
+        )
+      case .failedChange:
+        (
+          "the server has not rejected a change of it",
+          "`ferry uploads` lists the rows that the server has not confirmed"
+        )
+      case .table:
+        ("the file has no table of this name", "`.tables` in `ferry sql` lists the tables")
+      case .space(let name):
+        (
+          "each command works on one of the file's spaces",
+          "`ferry spaces` lists them; "
+            + SuggestedCommand.line("ferry join", [name], or: "SPACE") + " joins this one"
+        )
+      case .leftSpace:
+        ("another program has left it", "`ferry spaces` lists the file's spaces")
+      }
+    return CommandFailure(description, why: why, next: next, code: "not_found")
   }
 }
 

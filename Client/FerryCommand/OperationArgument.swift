@@ -24,7 +24,7 @@ enum OperationArgument {
       beginningWith: prefix, limit: candidatesMax + 1)
     let ids = Set(found.map(\.operation.id))
     guard let only = ids.first else {
-      throw ReplicaError.notFound("this device's history has no operation that begins with \(text)")
+      throw ReplicaError.notFound(.operation(text))
     }
     guard ids.count == 1 else {
       throw ambiguity(text, found, short: try await replica.ownOperationIDs())

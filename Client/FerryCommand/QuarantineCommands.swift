@@ -148,7 +148,7 @@ extension FerryCommand {
     let number = try number(arguments)
     let entries = try await open(arguments).quarantine(limit: .max)
     guard let entry = entries.first(where: { $0.number == number }) else {
-      throw ReplicaError.notFound("the quarantine has no entry \(number)")
+      throw ReplicaError.notFound(.quarantineEntry(number))
     }
     return entry
   }

@@ -43,7 +43,7 @@ struct OperationArgumentTests {
   func absent() async throws {
     let device = try await device()
     let absent = try await device.ferry("undo", "ffffffff", exits: 1)
-    #expect(absent.error.contains("no operation that begins with ffffffff"))
+    #expect(absent.error.contains("this device has no operation ffffffff"))
     for text in ["019", "zzzz", "0198c2f01"] {
       let wrong = try await device.ferry("undo", text, exits: 2)
       #expect(wrong.error.contains("'\(text)' is not an operation"), "\(text)")

@@ -270,7 +270,7 @@ struct PolicyPairTests {
     let again = try await one.ferry("undo", operations[1], exits: 1)
     #expect(again.error.contains("replaced the operation's values"))
     let foreign = try await two.ferry("undo", operations[0], exits: 1)
-    #expect(foreign.error.contains("this device's history has no operation"))
+    #expect(foreign.error.contains("this device has no operation"))
   }
 
   @Test("a device that has not received the schema yet loses no operation to it")

@@ -88,7 +88,7 @@ struct SQLSession {
     let entries = try await replica.schemaEntries()
       .filter { wanted == nil || Name($0.table).folded == wanted }
     if let table, entries.isEmpty {
-      throw ReplicaError.notFound("there is no table \(table); .tables lists the tables")
+      throw ReplicaError.notFound(.table(table))
     }
     try TextOutput.standardOutput.lines(
       entries.compactMap { entry in

@@ -96,8 +96,9 @@ extension Replica {
   /// the question on all devices. A record that another device deleted comes back whole, if you choose
   /// the write that lost against the delete.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such conflict, or if the table lacks a
-  ///   column; ``ReplicaError/database(_:code:)`` if the table rejects the value.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such conflict;
+  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if the answer has no value for the conflict's column, or
+  ///   a column that the table lacks; ``ReplicaError/database(_:code:)`` if the table rejects the value.
   public func resolve(_ number: Int64, _ answer: ConflictAnswer) async throws {
     _ = try await decide(number, answer)
   }

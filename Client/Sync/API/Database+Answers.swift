@@ -32,7 +32,7 @@ extension Database {
 
   private func ledger(_ number: Int) throws -> ReplicaFile {
     guard let spaces = owner as? FileSpaces else {
-      throw ReplicaError.notFound("an answer writes; use Replica.write")
+      throw ReplicaError.database("an answer writes; use Replica.write", code: 8)
     }
     return try spaces.file(number)
   }

@@ -35,8 +35,8 @@ extension Replica {
   /// changed since become the former values again.
   ///
   /// - Returns: The number of columns that were undone.
-  /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not kept here, is a batch, or has
-  ///   no value left to undo.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not kept here;
+  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it is a batch, or has no value left to undo.
   @discardableResult
   public func undo(_ operation: OperationID) async throws -> Int {
     let count = try await typed { try await thread.run { try $0.undo(operation) } }

@@ -31,9 +31,9 @@ extension Replica {
   /// Writes an entry's operations to the tables again, as new operations, in one transaction. Use
   /// it when the reason has gone, or with other values for the rejected ones.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such entry, or if a record that it
-  ///   updates has gone; ``ReplicaError/database(_:code:)`` if the tables reject the operations.
-  ///   The entry stays then.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if there is no such entry;
+  ///   ``ReplicaError/cannotRetry(entry:_:)`` if a record that it updates has gone;
+  ///   ``ReplicaError/database(_:code:)`` if the tables reject the operations. The entry stays then.
   public func retryQuarantined(_ number: Int64, changing changes: [Column] = []) async throws {
     try await typed {
       try await thread.run { try $0.retryQuarantined(number, changing: changes) }
@@ -47,7 +47,7 @@ extension Replica {
   public func discardQuarantined(_ number: Int64) async throws {
     try await typed {
       guard try await thread.run({ try $0.discardQuarantined(number) }) else {
-        throw ReplicaError.notFound("the quarantine has no entry \(number)")
+        throw ReplicaError.notFound(.quarantineEntry(number))
       }
     }
   }

@@ -34,9 +34,10 @@ extension ReplicaError: LocalizedError {
     case .cannotJoin(let space, _): "\(space) cannot be added to this app."
     case .cannotLeave: "This cannot be removed from the app."
     case .unsent(let space, let count):
-      "\(count) change\(count == 1 ? "" : "s") of \(space) \(count == 1 ? "has" : "have") not been sent yet."
+      "\(count.counted("change")) of \(space) \(count == 1 ? "has" : "have") not been sent yet."
     case .notFound: "This entry does not exist any more."
     case .cannotAnswer: "This answer is not possible."
+    case .cannotRetry: "This change cannot be sent again."
     case .database(_, let code): DatabaseError(code: code).errorDescription
     case .invalidName: "This name cannot be used for the device."
     case .busy: "Another program is using the app's data."
@@ -68,6 +69,7 @@ extension ReplicaError: LocalizedError {
     case .unsent: "Sync first, or discard these changes."
     case .notFound: "Choose another entry."
     case .cannotAnswer: "Choose another answer. Nothing was changed."
+    case .cannotRetry: "Discard this change, and make it again."
     case .database(_, let code): DatabaseError(code: code).recoverySuggestion
     case .suspended: "Try again when the app is active. Your changes are safe."
     case .closed: "Start the app again. Your changes are safe."

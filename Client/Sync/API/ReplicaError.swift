@@ -44,11 +44,14 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
   case cannotLeave(String)
   /// The space has operations that its server does not have; has their number.
   case unsent(space: String, Int)
-  /// The named item does not exist.
-  case notFound(String)
+  /// The replica does not have the entry that the call names.
+  case notFound(MissingEntry)
   /// A conflict cannot be answered, or an operation undone, in this way: the reason, and a way that works.
   /// Nothing was changed.
   case cannotAnswer(String, advice: String)
+  /// The rejected operations cannot be written again; has the reason. The entry of the quarantine
+  /// stays.
+  case cannotRetry(entry: Int64, String)
   /// SQLite rejected a statement: its message and extended result code.
   case database(String, code: Int32)
   /// The text cannot be a device's name; has the rule that it breaks.
@@ -81,9 +84,11 @@ public enum ReplicaError: Error, LockReporting, Sendable, Equatable, CustomStrin
     case .cannotJoin(let space, let reason): "space \(space) cannot be joined: \(reason)"
     case .cannotLeave(let reason): reason
     case .unsent(let space, let count):
-      "space \(space) has \(count) operation\(count == 1 ? "" : "s") that its server does not have"
-    case .notFound(let what): what
+      "space \(space) has \(count.counted("operation")) that its server does not have"
+    case .notFound(let entry): entry.description
     case .cannotAnswer(let reason, let advice): "\(reason): \(advice)"
+    case .cannotRetry(let entry, let reason):
+      "entry \(entry) of the quarantine cannot be written again: \(reason)"
     case .database(let message, _): message
     case .invalidBatch(let reason), .invalidName(let reason): reason
     case .busy(let message): message

@@ -102,7 +102,7 @@ final class FileSpaces {
     return capture
   }
 
-  static let hasLeft = ReplicaError.notFound("the file has left this space")
+  static let hasLeft = ReplicaError.notFound(.leftSpace)
 
   /// Returns the space with a number.
   ///

@@ -138,7 +138,7 @@ extension Replica {
       let found = try file.spaces.current().first { $0.space == space }
       if let found { return found.number }
       if try file.identity().server?.space.value == space { return 1 }
-      throw ReplicaError.notFound("this file has not joined a space '\(space)'")
+      throw ReplicaError.notFound(.space(space))
     }
   }
 

@@ -17,7 +17,7 @@ extension ReplicaFile {
     }
     try refreshTriggersOfNewSchema()
     guard try connection.hasTable(request.table) else {
-      throw ReplicaError.invalidBatch("there is no table \(request.table)")
+      throw ReplicaError.notFound(.table(request.table.text))
     }
     let schema = try schema(local: request.table)
     guard let plan = try plan(for: schema.name) else {

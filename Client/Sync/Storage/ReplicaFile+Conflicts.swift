@@ -117,7 +117,7 @@ extension ReplicaFile {
   func answer(_ number: Int64, _ answer: ConflictAnswer) throws -> Bool {
     let names = try ownNames()
     guard let kept = try conflicts.conflict(number, own: names) else {
-      throw ReplicaError.notFound("there is no conflict \(number)")
+      throw ReplicaError.notFound(.conflict(number))
     }
     var answer = answer
     if case .set(let columns) = answer { answer = .set(try named(columns, in: kept.key.table)) }
@@ -134,7 +134,11 @@ extension ReplicaFile {
       try write(columns, to: kept.key)
     case .adopt(let columns):
       try checkKnown(columns, try plainPlan(for: kept.key.table))
-      try adopt(columns, by: kept.key)
+      guard try adopt(columns, by: kept.key) else {
+        throw ReplicaError.cannotAnswer(
+          "\(kept.key.table) \(kept.key.record) does not wait any more",
+          advice: "look at the conflicts again")
+      }
     case .needsValue:
       throw ReplicaError.cannotAnswer(
         "two records have this value",
@@ -177,7 +181,8 @@ extension ReplicaFile {
   /// Checks that the table has the columns.
   private func checkKnown(_ columns: [Column], _ plan: ApplyPlan) throws {
     guard let unknown = columns.first(where: { !plan.known.contains($0.name) }) else { return }
-    throw ReplicaError.notFound("table \(plan.table.name) has no column \(unknown.name)")
+    throw ReplicaError.cannotAnswer(
+      plan.table.lacks(unknown.name), advice: "choose one of these columns")
   }
 
   /// Sets columns of an existing record and records them, even if unchanged.

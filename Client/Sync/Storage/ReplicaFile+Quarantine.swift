@@ -134,11 +134,11 @@ extension ReplicaFile {
   /// Writes an entry's operations to the tables again, as the user would, in one transaction.
   ///
   /// - Parameter changes: values that replace rejected ones.
-  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/database(_:code:)`` if the tables
-  ///   reject them. Then the entry stays.
+  /// - Throws: ``ReplicaError/notFound(_:)``; ``ReplicaError/cannotRetry(entry:_:)`` if a record is gone;
+  ///   ``ReplicaError/database(_:code:)`` if the tables reject them. Then the entry stays.
   func retryQuarantined(_ number: Int64, changing changes: [Column]) throws {
     guard let entry = try quarantine.entry(number) else {
-      throw ReplicaError.notFound("the quarantine has no entry \(number)")
+      throw ReplicaError.notFound(.quarantineEntry(number))
     }
     _ = try write { database in
       try connection.deferForeignKeys()
@@ -146,7 +146,7 @@ extension ReplicaFile {
         let isRefused = entry.refused.contains(operation.id)
         let changes = try isRefused ? named(changes, in: operation.key.table) : []
         if try requeue(operation, of: number, changing: changes) { continue }
-        try replay(operation.changing(changes), in: database)
+        try replay(operation.changing(changes), of: number, in: database)
       }
       try quarantine.remove(number)
     }
@@ -163,7 +163,9 @@ extension ReplicaFile {
   }
 
   /// Writes the content of an operation to its table, as a write of the user's.
-  func replay(_ operation: SyncOperation, in database: Database) throws {
+  private func replay(
+    _ operation: SyncOperation, of entry: Int64, in database: Database
+  ) throws {
     if let batch = operation.batch {
       return try recordBatch(batch, operation.columns, in: operation.key.table)
     }
@@ -175,8 +177,8 @@ extension ReplicaFile {
     case .update:
       let sums = try columns.map { try summed($0, operation) }
       guard try columns.isEmpty || plan.update(operation.key.record, sums) else {
-        throw ReplicaError.notFound(
-          "\(operation.key.table) \(operation.key.record) does not exist any more")
+        throw ReplicaError.cannotRetry(
+          entry: entry, "\(operation.key.table) \(operation.key.record) does not exist any more")
       }
     case .delete: try plan.delete(operation.key.record)
     case .batch: break

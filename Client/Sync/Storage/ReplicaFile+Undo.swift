@@ -40,8 +40,8 @@ extension ReplicaFile {
   /// Undoes an operation of this device with an ordinary operation: values that nothing has changed
   /// since become the former values again. Returns the number of undone columns.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more), or has no
-  ///   value left to undo.
+  /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more);
+  ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it has no value left to undo.
   func undo(_ id: OperationID) throws -> Int {
     try write { _ in try takeBack(id) }
   }
@@ -54,7 +54,7 @@ extension ReplicaFile {
       try ownOperation($0)
     }
     guard let own else {
-      throw ReplicaError.notFound("this device's history has no operation \(id)")
+      throw ReplicaError.notFound(.operation("\(id)"))
     }
     return try takeBack(own)
   }
@@ -74,13 +74,16 @@ extension ReplicaFile {
       _ = try plan.update(key.record, plan.unstamped(former))
       return former.count
     case .replaced:
-      throw ReplicaError.notFound(
-        "later changes of \(key.table) \(key.record) replaced the operation's values")
+      throw ReplicaError.cannotAnswer(
+        "later changes of \(key.table) \(key.record) replaced the operation's values",
+        advice: "write the values that you want")
     case .gone:
-      throw ReplicaError.notFound(
-        "\(key.table) \(key.record) does not exist any more; the conflicts list its lost values")
+      throw ReplicaError.cannotAnswer(
+        "\(key.table) \(key.record) does not exist any more",
+        advice: "the conflicts list its lost values; answer them")
     case .batch:
-      throw ReplicaError.notFound("the replica has no former values of a batch: make another batch")
+      throw ReplicaError.cannotAnswer(
+        "the replica has no former values of a batch", advice: "make another batch")
     }
     return operation.columns.count
   }

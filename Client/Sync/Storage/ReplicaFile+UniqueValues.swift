@@ -65,14 +65,14 @@ extension ReplicaFile {
     return nil
   }
 
-  /// Gives a waiting record other values: applies it with them, and records these alone.
+  /// Gives a waiting record other values: applies it with them, and records these alone. Returns false
+  /// if it does not wait any more.
   ///
-  /// - Throws: ``ReplicaError/notFound(_:)`` if it does not wait any more; ``SQLiteError`` if rows have
-  ///   these values, too.
-  func adopt(_ columns: [Column], by key: RecordKey) throws {
+  /// - Throws: ``SQLiteError`` if rows have these values, too.
+  func adopt(_ columns: [Column], by key: RecordKey) throws -> Bool {
     let waiting = try kept.change(of: key)
     guard let waiting, waiting.change.state.deleted == nil || waiting.change.state.isAlive else {
-      throw ReplicaError.notFound("\(key.table) \(key.record) does not wait any more")
+      return false
     }
     let table = try schema(of: key.table)
     let plan = ApplyPlan(table: table, rules: .standard, connection: connection)
@@ -88,8 +88,9 @@ extension ReplicaFile {
     try plan.upsert(key.record, states, isWhole: change.state.inserted != nil, kept: [])
     try recordUpdate(of: key, columns, former: [])
     try kept.forget(key)
-    if unknown.isEmpty { return }
+    if unknown.isEmpty { return true }
     (change.state.columns, change.state.inserted) = (unknown, nil)
     try kept.keep(change, reason: nil)
+    return true
   }
 }

@@ -106,7 +106,7 @@ extension ReplicaFile {
   func retryUploads(table: Name?, record: Name?) throws -> Int {
     let before = try failedUploads.count()
     if let table, let record, try failedUploads.count(table, record) == 0 {
-      throw ReplicaError.notFound("\(table) \(record) has no failed change")
+      throw ReplicaError.notFound(.failedChange(table: table, record: record))
     }
     let isChosen = { (key: RecordKey) in
       (table == nil || key.table == table) && (record == nil || key.record == record)

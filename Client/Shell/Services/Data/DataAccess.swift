@@ -29,7 +29,8 @@ extension ReplicaError: ServiceErrorConvertible {
     case .refused(let problem): ServiceError(problem.code.rawValue, description)
     case .notConfigured: ServiceError("not_configured", description)
     case .notFound: ServiceError("not_found", description)
-    case .invalidBatch, .invalidName, .cannotAnswer: ServiceError("invalid_argument", description)
+    case .invalidBatch, .invalidName, .cannotAnswer, .cannotRetry:
+      ServiceError("invalid_argument", description)
     case .database(let message, let code): DatabaseError(message, code: code).serviceError
     case .cancelled: .cancelled
     case .closed: ServiceError("closed", description)

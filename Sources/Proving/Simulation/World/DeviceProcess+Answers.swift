@@ -64,7 +64,7 @@ extension DeviceProcess {
     guard !own.isEmpty else { return }
     do {
       _ = try database.undo(own[random.below(own.count)].operation.id, ofLedger: ledger)
-    } catch ReplicaError.notFound {
+    } catch ReplicaError.cannotAnswer {
       // Later changes have replaced its values.
     }
   }
