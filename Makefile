@@ -23,7 +23,7 @@ SWIFT_BUILD := $(SWIFT) build
 # Tests that never wait for a clock or another process, and those that keep many processes busy. The
 # parts run one after another: each would slow the others down.
 PURE := ProtocolTests|PersistenceTests|SyncClientTests|ConformanceTests|SimulatedDiskTests
-SERVER := SyncServerTests|MissionServerTests
+SERVER := SyncServerTests|MissionServerTests|PairTests\.Daemon
 MISSIONS := PairTests\.Mission
 # Simulated worlds with known mistakes: `make planted` proves that they are found.
 PLANTED := PlantedFaultTests
@@ -56,7 +56,7 @@ test: ## All tests, with a PostgreSQL of their own
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --skip '$(PURE)|$(SERVER)|PairTests|SimulationTests'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(SERVER)'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter '$(MISSIONS)'
-	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter PairTests --skip '$(MISSIONS)'
+	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter PairTests --skip '$(MISSIONS)|$(SERVER)'
 	@Scripts/run-tests.sh $(SWIFT) test --skip-build --filter SimulationTests --skip '$(PLANTED)'
 
 # Not optimised, and in a folder of its own: a changed file compiles alone.

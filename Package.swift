@@ -305,7 +305,9 @@ let package = Package(
 
     // Tests: one folder a target.
     .target(
-      name: "FerryTestSupport", dependencies: ["FerryLaboratory"], path: "Tests/TestSupport",
+      name: "FerryTestSupport",
+      dependencies: ["FerryLaboratory", "FerryPostgres", "FerryProtocol"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     tests(
       "ProtocolTests",
@@ -360,7 +362,7 @@ let package = Package(
       "ShellTests",
       needs: [
         "FerryShell", "FerrySyncClient", "FerryPersistence", "FerryProtocol", "FerryTestSupport",
-        "FerryCommand", "FerryDaemon", "FerryMissions",
+        "FerryMissions",
       ]),
     tests(
       "MissionServerTests",
@@ -383,13 +385,12 @@ let package = Package(
       "PatchTests",
       needs: [
         "FerryPatches", "FerryProtocol", "FerryCryptography", "FerryPlatform", "FerryTestSupport",
-        "FerryDaemon",
       ]),
     tests(
       "SyncServerTests",
       needs: [
         "FerrySyncServer", "FerryMissionServer", "FerryPostgres",
-        "FerryCryptography", "FerryTestSupport", "FerryDaemon", "FerryHTTPServer", "FerryProtocol",
+        "FerryCryptography", "FerryTestSupport", "FerryHTTPServer", "FerryProtocol",
         "FerrySQLite", "FerryExecutors", "FerrySimulatedDisk",
       ], resources: [.copy("Resources")]),
     tests(
@@ -415,8 +416,8 @@ let package = Package(
         "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
         "FerryProtocol", "FerryTestSupport",
         "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
-        "FerryCourses",
-      ]),
+        "FerryCourses", "FerryMissionServer", "FerryPatches",
+      ], resources: [.copy("Resources")]),
   ]
 )
 

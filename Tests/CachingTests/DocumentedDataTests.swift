@@ -8,17 +8,13 @@ import Testing
 struct DocumentedDataTests {
   @Test("the example of data equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/library.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/library.md")
     let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("DataManager(") }).code
       .replacing("\"https://api.example.org/v1\"", with: "main")
       .replacing("\"https://media.example.org/logo.png\"", with: "image")
       .replacing("\"caches\"", with: "folder")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedData.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/CachingTests/DocumentedData.swift")
     let body = try #require(
       example.firstMatch(of: /func documentedData.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

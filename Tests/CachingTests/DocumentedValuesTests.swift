@@ -8,16 +8,12 @@ import Testing
 struct DocumentedValuesTests {
   @Test("the example of values equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/library.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/library.md")
     let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("envelope:") }).code
       .replacing("\"https://api.example.org/v1\"", with: "main")
       .replacing("\"caches\"", with: "folder")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedValues.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/CachingTests/DocumentedValues.swift")
     let parts = try #require(
       example.firstMatch(
         of:

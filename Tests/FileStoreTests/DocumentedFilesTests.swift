@@ -7,15 +7,11 @@ import Testing
 struct DocumentedFilesTests {
   @Test("the example of files equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/files.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/files.md")
     let shown = try #require(
       page.firstMatch(of: /```swift\nimport Ferry\n\n(?<code>(?s:.*?))```/)
     ).code
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedFiles.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/FileStoreTests/DocumentedFiles.swift")
     #expect(example.hasSuffix(shown))
   }
 

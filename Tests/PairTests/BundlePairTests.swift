@@ -354,13 +354,9 @@ struct BundlePairTests {
 
   @Test("the documents' example of bundles equals the compiled one, and runs")
   func documented() async throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/bundles.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/bundles.md")
     let shown = try #require(page.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedBundles.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/DocumentedBundles.swift")
     let body = try #require(
       example.firstMatch(of: /func bundleExample.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

@@ -7,9 +7,7 @@ import Testing
 struct ComposeTests {
   /// The lines of each block that is not indented, or, of `services`, that is indented once.
   private static func blocks() throws -> [String: [Substring]] {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../docker-compose.yml").standardized
-    let text = try String(contentsOf: file, encoding: .utf8)
+    let text = try Project.text("docker-compose.yml")
     var blocks: [String: [Substring]] = [:]
     var (top, name) = ("", "")
     for line in text.split(separator: "\n") where !line.drop(while: \.isWhitespace).hasPrefix("#") {
@@ -58,9 +56,7 @@ struct ComposeTests {
       blocks["x-ferryd"]?.contains(
         "    FERRY_TRUSTED_PROXY: \(address),${FERRY_OUTER_PROXY:-127.0.0.1}") == true)
     #expect(blocks["service proxy"]?.contains("        ipv4_address: \(address)") == true)
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../Server/proxy/haproxy.cfg").standardized
-    let proxy = try String(contentsOf: file, encoding: .utf8)
+    let proxy = try Project.text("Server/proxy/haproxy.cfg")
     for rule in [
       "http-request del-header Forwarded", "http-request del-header X-Forwarded-For unless outer",
       "http-request add-header X-Forwarded-For %[src]",

@@ -8,18 +8,14 @@ import Testing
 struct DocumentedDownloadsTests {
   @Test("the example of downloads equals the compiled one, and runs")
   func documented() async throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/library.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/library.md")
     let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("DownloadQueue.open") }).code
       .replacing("\"https://example.org/index.json\"", with: "url")
       .replacing("\"https://example.org/film.mp4\"", with: "url")
       .replacing("\"downloads.db\"", with: "\"\\(folder)/downloads.db\"")
       .replacing("to: \"", with: "to: \"\\(folder)/")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedDownloads.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/DocumentedDownloads.swift")
     let body = try #require(
       example.firstMatch(of: /func documentedDownloads.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

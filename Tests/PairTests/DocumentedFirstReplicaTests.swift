@@ -8,18 +8,14 @@ import Testing
 struct DocumentedFirstReplicaTests {
   @Test("the article's code equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let article = try String(
-      contentsOf: here.appending(path: "../../Client/Ferry/Ferry.docc/FirstReplica.md")
-        .standardized, encoding: .utf8)
+    let article = try Project.text("Client/Ferry/Ferry.docc/FirstReplica.md")
     let blocks = article.matches(of: /```swift\n(?<code>(?s:.*?))```/).map { $0.code }
     #expect(blocks.count > 5)
     let shown = blocks.joined()
       .replacing("\"phone.db\"", with: "folder + \"/phone.db\"")
       .replacing("\"laptop.db\"", with: "folder + \"/laptop.db\"")
       .replacing("\"http://127.0.0.1:8080\"", with: "server")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedFirstReplica.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/DocumentedFirstReplica.swift")
     let body = try #require(
       example.firstMatch(of: /func documentedFirstReplica.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

@@ -6,15 +6,11 @@ import Testing
 struct DocumentedMigrationTests {
   @Test("the example of a migrator equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/migrations.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/migrations.md")
     let shown = try #require(
       page.firstMatch(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     ).code.replacing("\"notes.db\"", with: "file")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedMigration.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/DocumentedMigration.swift")
     let body = try #require(
       example.firstMatch(of: /func documentedMigration.*?\{\n(?<code>(?s:.*))\n\}/)
     ).code

@@ -9,17 +9,13 @@ import Testing
 struct DocumentedOwnMissionsTests {
   @Test("the example of composed missions equals the compiled one, and runs")
   func documented() async throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/missions.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/missions.md")
     let blocks = page.matches(of: /```swift\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("OwnMissions.open") }).code
       .replacing("\"courses\"", with: "folder")
       .replacing("\"https://example.org/knots.mp4\"", with: "url")
       .replacing("\"https://api.example.org/lessons\"", with: "api")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedOwnMissions.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/DocumentedOwnMissions.swift")
     let body = try #require(
       example.firstMatch(of: /func ownMissionExample.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

@@ -7,12 +7,8 @@ import Testing
 struct DocumentedStoresTests {
   @Test("the examples equal the compiled ones")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/stores.md").standardized,
-      encoding: .utf8)
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedStores.swift"), encoding: .utf8)
+    let page = try Project.text("Documentation/stores.md")
+    let example = try Project.text("Tests/PairTests/DocumentedStores.swift")
     let shown = page.matches(of: /```swift\nimport Ferry\n\n(?<code>(?s:.*?))```/)
     #expect(shown.count == 2)
     for block in shown { #expect(example.contains(block.code)) }

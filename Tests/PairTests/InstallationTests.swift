@@ -53,12 +53,10 @@ struct InstallationTests {
     sourceLocation: SourceLocation = #_sourceLocation
   ) async throws -> ChildProcess.Finished {
     let programs = try Executables.ferry().deletingLastPathComponent().path
-    let repository = URL(filePath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
     let finished = try await ChildProcess.run(
       URL(filePath: "/usr/bin/make"),
       [target, "PROGRAMS=\(programs)", "PATCH_HOST=/bin/true"] + settings,
-      environment: ["SUDO_USER": "somebody", "MAKEFLAGS": ""], directory: repository)
+      environment: ["SUDO_USER": "somebody", "MAKEFLAGS": ""], directory: Project.file(""))
     #expect(
       finished.status == .exited(code), "\(finished.error)", sourceLocation: sourceLocation)
     return finished

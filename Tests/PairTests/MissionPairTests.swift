@@ -141,13 +141,9 @@ struct MissionPairTests {
 
   @Test("the documents' example of missions equals the compiled one, and runs")
   func documented() async throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/missions.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/missions.md")
     let shown = try #require(page.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedMissions.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/DocumentedMissions.swift")
     let body = try #require(
       example.firstMatch(of: /func missionExample.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

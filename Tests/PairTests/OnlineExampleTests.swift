@@ -130,9 +130,7 @@ struct OnlineExampleTests {
 
   @Test("the client has at most 100 lines, of at most 100 columns")
   func size() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../Examples/Online/online.js").standardized
-    let lines = try String(contentsOf: file, encoding: .utf8).split(
+    let lines = try Project.text("Examples/Online/online.js").split(
       separator: "\n", omittingEmptySubsequences: false
     ).dropLast()
     #expect(lines.count <= 100)

@@ -6,8 +6,7 @@ import Testing
 /// Patches from the author's script to the app, with a real server between.
 @Suite(.hangLimit)
 struct PatchPairTests {
-  private static let host = URL(filePath: #filePath).deletingLastPathComponent()
-    .appending(path: "../../.build/ferry-patch").standardized.path
+  private static let host = Project.file(".build/ferry-patch").path
   private static var isBuilt: Bool { access(host, X_OK) == 0 }
 
   private func documented(_ language: String, _ place: Int = 0) throws -> String {

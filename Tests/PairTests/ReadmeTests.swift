@@ -7,14 +7,11 @@ import Testing
 struct ReadmeTests {
   @Test("the README's example equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let readme = try String(
-      contentsOf: here.appending(path: "../../README.md").standardized, encoding: .utf8)
+    let readme = try Project.text("README.md")
     let shown = try #require(readme.firstMatch(of: /```swift\n(?<code>(?s:.*?))```/)).code
       .replacing("\"notes.db\"", with: "file")
       .replacing("\"http://127.0.0.1:8080\"", with: "server")
-    let example = try String(
-      contentsOf: here.appending(path: "ReadmeExample.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PairTests/ReadmeExample.swift")
     let body = try #require(
       example.firstMatch(of: /func readmeExample.*\{\n(?<code>(?s:.*))\n\}/)
     ).code

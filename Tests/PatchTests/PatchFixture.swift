@@ -74,8 +74,7 @@ final class SetClock: Sendable {
 
 /// The program that `make patches` builds.
 enum BuiltHost {
-  static let path = URL(filePath: #filePath).deletingLastPathComponent()
-    .appending(path: "../../.build/ferry-patch").standardized.path
+  static let path = Project.file(".build/ferry-patch").path
   static var isBuilt: Bool { access(path, X_OK) == 0 }
   static let hint: Comment = "`make patches` builds ferry-patch, which this test runs"
 }

@@ -7,16 +7,12 @@ import Testing
 struct DocumentedRecordsTests {
   @Test("the example of records equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../Documentation/library.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/library.md")
     let blocks = page.matches(
       of: /```swift\nimport Ferry\nimport Foundation\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("LocalDatabase.open(") }).code
       .replacing("\"local.db\"", with: "file")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedRecords.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/PersistenceTests/DocumentedRecords.swift")
     let body = try #require(
       example.firstMatch(of: /func documentedRecords.*?\{\n(?<code>(?s:.*))\n\}/)
     ).code

@@ -78,10 +78,7 @@ struct DeclarationTests {
 
   @Test("the example of a page in the documents is accepted")
   func documented() async throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let document = try String(
-      contentsOf: here.appending(path: "../../Documentation/shell.md").standardized, encoding: .utf8
-    )
+    let document = try Project.text("Documentation/shell.md")
     // Pages with elements are no programs of types: a browser runs them (DocumentedPagesTests).
     let examples = document.matches(of: /```js\n(?<code>(?s:.*?))```/).map { String($0.code) }
       .filter { !$0.contains("document.") }

@@ -29,8 +29,7 @@ struct PageBrowser {
 
   /// Opens an address and takes steps; the body of a step is repeated until it returns a value.
   static func visit(_ address: String, _ steps: String...) throws -> Visit {
-    let script = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../Scripts/browse.py").standardized
+    let script = Project.file("Scripts/browse.py")
     return Visit(
       try ChildProcess(
         URL(filePath: "/usr/bin/env"), ["python3", script.path, "--time", "600", address] + steps))

@@ -5,13 +5,10 @@ import Testing
 /// Inputs by chance for everything that reads bytes from outside: a short run of `ferry-sim fuzz`.
 @Suite(.hangLimit)
 struct FuzzTests {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
-
   private func fuzz(_ arguments: [String], corpus: URL? = nil) async throws -> ChildProcess.Finished
   {
-    let kept = corpus ?? Self.root.appending(path: "Tests/Fuzz")
-    let fixtures = Self.root.appending(path: "Protocol/fixtures")
+    let kept = corpus ?? Project.file("Tests/Fuzz")
+    let fixtures = Project.file("Protocol/fixtures")
     return try await ChildProcess.run(
       try Executables.ferrySim(),
       ["fuzz", "--corpus", kept.path, "--fixtures", fixtures.path] + arguments)
@@ -22,7 +19,7 @@ struct FuzzTests {
     // A finding is kept beside the test, not in the sources.
     let directory = try TemporaryDirectory()
     let corpus = directory.file("corpus")
-    try FileManager.default.copyItem(at: Self.root.appending(path: "Tests/Fuzz"), to: corpus)
+    try FileManager.default.copyItem(at: Project.file("Tests/Fuzz"), to: corpus)
     let finished = try await fuzz(["--cases", "50000"], corpus: corpus)
     #expect(finished.status == .exited(0), "\(finished.output)")
     #expect(finished.output.contains("Every property held."), "\(finished.output)")

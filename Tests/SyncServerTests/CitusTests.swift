@@ -226,36 +226,6 @@ struct CitusTests {
     }
     try PostgresConnection(url: administration).execute("DROP DATABASE \(name) WITH (FORCE)")
   }
-
-  @Test("the command distributes a store, and a server of it takes packets and serves them")
-  func processes() async throws {
-    let schema = try CitusSchema("process")
-    let migrate = ["migrate", "--distribute", "--database", schema.url]
-    let done = try await ChildProcess.run(try Executables.ferryd(), migrate)
-    #expect(done.status == .exited(0))
-    #expect(done.error.contains("26 tables distributed; the store is on "))
-    let server = try ChildProcess(
-      try Executables.ferryd(),
-      ["serve", "--listen", "127.0.0.1:0", "--database", schema.url])
-    let ready = try await server.line { $0.contains("listening on http://") }
-    let port = try #require(ready.firstMatch(of: /127\.0\.0\.1:(\d+)/).flatMap { UInt16($0.1) })
-    let made = try await ServiceSocket.exchange(port, "PUT", "/v1/spaces/notes")
-    #expect(made.status == 201 || made.status == 200)
-    let posted = try await ServiceSocket.exchange(
-      port, "POST", "/v1/spaces/notes/packets",
-      body: Packet.serviceSample(1, operations: 3).encoded())
-    #expect(posted.status == 200)
-    let page = try await ServiceSocket.exchange(port, "GET", "/v1/spaces/notes/changes")
-    let head = try PageReader.head(of: page.body)
-    #expect(head.count == 3)
-    let backup = try await ChildProcess.run(
-      try Executables.ferryd(),
-      ["backup", try TemporaryDirectory().file("backup").path, "--database", schema.url])
-    #expect(backup.status == .exited(1) && backup.error.contains("Citus"))
-    server.send(SIGTERM)
-    #expect(try await server.exitStatus() == .exited(0))
-    try schema.remove()
-  }
 }
 
 /// Errors of distributing without Citus.
@@ -267,18 +237,8 @@ struct DistributionFaultTests {
     await #expect(throws: DistributionFault.noExtension) {
       try await PostgresStore.distribute(PostgresAddresses(url))
     }
-    let done = try await ChildProcess.run(
-      try Executables.ferryd(), ["migrate", "--distribute", "--database", url])
-    #expect(done.status == .exited(1) && done.error.contains("CREATE EXTENSION citus"))
     let store = try await PostgresStore(url: url)
     #expect(!store.isDistributed)
     await store.close()
-  }
-
-  @Test("the embedded store is refused")
-  func embedded() async throws {
-    let tests = try ServiceDaemonTests()
-    let done = try await tests.run("migrate", "--distribute")
-    #expect(done.status == .exited(2) && done.error.contains("the embedded store is one file"))
   }
 }

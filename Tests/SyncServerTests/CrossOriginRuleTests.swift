@@ -99,9 +99,7 @@ struct CrossOriginRuleTests {
 
   @Test("pages may send every header that the endpoints describe, and read every one of an answer")
   func describedHeaders() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../Protocol/openapi.yaml").standardized
-    let text = try String(contentsOf: file, encoding: .utf8)
+    let text = try Project.text("Protocol/openapi.yaml")
     let block = text.matches(of: #/name: ([A-Za-z-]+)\n +in: header/#).map { String($0.1) }
     let inline = text.matches(of: #/\{name: ([A-Za-z-]+), in: header/#).map { String($0.1) }
     #expect(block.contains("Ferry-Protocol") && inline.contains("If-Range"))

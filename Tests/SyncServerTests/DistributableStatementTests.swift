@@ -133,8 +133,7 @@ struct DistributableStatementTests {
   /// Returns the statements in the sources of the store by their names; `nil` for those whose text
   /// has parts.
   private static func statementsInSources() throws -> [String: String?] {
-    let sources = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../Server/Sync/Store").standardizedFileURL
+    let sources = Project.file("Server/Sync/Store")
     let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
     let statement =
       /(?:Postgres|Plain)Statement\(\s*"(\w+)",\s*(?:"""(.*?)"""\)|"([^"]*)"\))?/

@@ -126,23 +126,6 @@ extension HTTPResponse {
   var problem: Problem? { Problem(decoding: bytes) }
 }
 
-extension Packet {
-  /// Returns a packet of one device with this many inserts, its ids made from `seed`.
-  static func serviceSample(_ seed: UInt64, operations count: Int = 1, record: String? = nil)
-    -> Packet
-  {
-    let device = DeviceID(UniqueID(high: 0x7000, low: 0x8000_0000_0000_0000 | seed))
-    let operations = (0..<count).map { index in
-      let time = HybridTimestamp(milliseconds: ServiceClockDouble.wall, counter: UInt16(index))
-      return SyncOperation(
-        id: OperationID(UniqueID(timestamp: time, random: seed)),
-        key: RecordKey(table: "tasks", record: record ?? "\(seed)-\(index)"), kind: .insert,
-        time: time, columns: [Column("title", .text("hello"))])
-    }
-    return Packet(device: device, dependency: nil, operations: operations)
-  }
-}
-
 extension SpaceName {
   /// Returns a space's name from a text that is known to be one.
   static func known(_ text: String) -> SpaceName {

@@ -4,20 +4,12 @@ import Testing
 
 @testable import FerrySyncServer
 
-enum HAProxy {
-  static let program = URL(filePath: "/usr/sbin/haproxy")
-
-  static var isAvailable: Bool { FileManager.default.isExecutableFile(atPath: program.path) }
-}
-
 /// A server behind a real HAProxy with the configuration that is shipped.
 @Suite(.hangLimit, .enabled(if: HAProxy.isAvailable, "needs haproxy"))
 struct ShippedProxyTests {
   /// Returns the shipped configuration, with this machine's ports in it.
   private static func configuration(proxy: UInt16, node: UInt16) throws -> String {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../Server/proxy/haproxy.cfg").standardized
-    let text = try String(contentsOf: file, encoding: .utf8)
+    let text = try Project.text("Server/proxy/haproxy.cfg")
     let placed =
       text
       .replacing("bind :8080", with: "bind 127.0.0.1:\(proxy)")

@@ -25,8 +25,7 @@ struct SignedTokenMint: Decodable {
 
   /// Makes them again; times are around ``ServiceClockDouble/wall``.
   static func make() async throws -> SignedTokenMint {
-    let script = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "Resources/mint_tokens.py").path
+    let script = Project.file("Tests/SyncServerTests/Resources/mint_tokens.py").path
     let made = try await ChildProcess.run(
       URL(filePath: "/usr/bin/python3"), [script, issuer, String(ServiceClockDouble.wall / 1_000)])
     try #require(made.status == .exited(0), "\(made.error)")

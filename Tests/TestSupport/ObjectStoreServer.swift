@@ -20,8 +20,7 @@ package final class ObjectStoreServer: Sendable {
   /// A key that may only read.
   package static let reader = Key(accessKey: "ferry-reader", secretKey: "another/secret")
 
-  private static let program = URL(filePath: #filePath).deletingLastPathComponent()
-    .appending(path: "../../.build/test-tools/bin/weed").standardizedFileURL
+  private static let program = Project.file(".build/test-tools/bin/weed")
   /// `Scripts/install-dependencies.sh test` installs it from PyPI if that can be reached.
   package static var isAvailable: Bool {
     FileManager.default.isExecutableFile(atPath: program.path)

@@ -27,9 +27,7 @@ package struct OpenAPIDescription: Sendable {
 
   /// Reads the file of this package.
   package init() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let file = here.appending(path: "../../Protocol/openapi.yaml").standardized
-    try self.init(String(contentsOf: file, encoding: .utf8))
+    try self.init(Project.text("Protocol/openapi.yaml"))
   }
 
   init(_ text: String) throws {

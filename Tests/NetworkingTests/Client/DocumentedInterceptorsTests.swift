@@ -8,16 +8,12 @@ import Testing
 struct DocumentedInterceptorsTests {
   @Test("the example of tokens and forms equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../../Documentation/library.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/library.md")
     let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("MultipartForm(") }).code
       .replacing("\"https://api.example.org/v1\"", with: "main")
       .replacing("\"photo.jpg\"", with: "photo").replacing("\"film.mp4\"", with: "film")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedInterceptors.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/NetworkingTests/Client/DocumentedInterceptors.swift")
     let body = try #require(
       example.firstMatch(of: /async throws\s*\{\n(?<code>(?s:.*))\n\}/)
     ).code

@@ -8,17 +8,13 @@ import Testing
 struct DocumentedRequestsTests {
   @Test("the example of requests equals the compiled one")
   func sameLines() throws {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    let page = try String(
-      contentsOf: here.appending(path: "../../../Documentation/library.md").standardized,
-      encoding: .utf8)
+    let page = try Project.text("Documentation/library.md")
     let blocks = page.matches(of: /```swift\nimport Ferry\n(?<code>(?s:.*?))```/)
     let shown = try #require(blocks.first { $0.code.contains("NetworkClient(") }).code
       .replacing("\"https://api.example.org/v1\"", with: "main")
       .replacing("\"https://media.example.org\"", with: "media")
       .replacing("\"photo.jpg\"", with: "file").replacing("\"film.mp4\"", with: "target")
-    let example = try String(
-      contentsOf: here.appending(path: "DocumentedRequests.swift"), encoding: .utf8)
+    let example = try Project.text("Tests/NetworkingTests/Client/DocumentedRequests.swift")
     let body = try #require(
       example.firstMatch(of: /async throws\s*\{\n(?<code>(?s:.*))\n\}/)
     ).code

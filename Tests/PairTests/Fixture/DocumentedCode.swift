@@ -1,14 +1,12 @@
+import FerryTestSupport
 import Foundation
 
 /// The code blocks of a document of this package.
 struct DocumentedCode {
-  /// The folder of the package.
-  static let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
-
   let text: String
 
   init(_ path: String) throws {
-    text = try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+    text = try Project.text(path)
   }
 
   /// Returns the blocks of a language, in the document's order.
@@ -22,7 +20,7 @@ struct DocumentedCode {
   static var documents: [String] {
     get throws {
       try ["", "Documentation/", "Protocol/", "Client/Ferry/Ferry.docc/"].flatMap { folder in
-        try FileManager.default.contentsOfDirectory(atPath: root.appending(path: folder).path)
+        try FileManager.default.contentsOfDirectory(atPath: Project.file(folder).path)
           .filter { $0.hasSuffix(".md") }.map { folder + $0 }
       }
     }

@@ -11,7 +11,7 @@ final class PageServer: Sendable {
 
   /// Serves a folder of this package.
   init(_ folder: String) throws {
-    let root = URL(filePath: #filePath).appending(path: "../../../../\(folder)").standardized
+    let root = Project.file(folder)
     let reports = Reports()
     http = try HTTPServer(configuration: HTTPServer.Configuration()) { request in
       let name = request.segments.last.flatMap { $0.isEmpty ? nil : $0 } ?? "index.html"

@@ -4,27 +4,18 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerrySyncServer
-
 /// The shipped proxy and two nodes on PostgreSQL, in networks of their own, with thousands of
 /// clients.
 @Suite(.hangLimit, .enabled(if: ProxyNetwork.obstacle == nil, "\(ProxyNetwork.obstacle ?? "")"))
-struct ProxyCrowdTests {
+struct DaemonCrowdTests {
   private static let watcherCount = 2_000
   private static let memberCount = 20
   private static let port: UInt16 = 8080
   private static let hostile = "10.78.200.1"
 
-  /// Returns a file of the project.
-  private static func text(_ path: String) throws -> String {
-    let here = URL(filePath: #filePath).deletingLastPathComponent()
-    return try String(
-      contentsOf: here.appending(path: "../../" + path).standardized, encoding: .utf8)
-  }
-
   /// Returns a setting of docker-compose.yml with its defaults.
   private static func composed(_ name: String) throws -> String {
-    let lines = try text("docker-compose.yml").split(separator: "\n")
+    let lines = try Project.text("docker-compose.yml").split(separator: "\n")
     let line = try #require(lines.first { $0.drop { $0 == " " }.hasPrefix(name + ": ") })
     let value = line.drop { $0 == " " }.dropFirst(name.count + 2)
     return String(value).replacing(#/\$\{[A-Z_]+:-([^}]*)\}/#) { String($0.output.1) }
@@ -33,7 +24,8 @@ struct ProxyCrowdTests {
   private static func startProxy(
     _ network: ProxyNetwork, _ directory: TemporaryDirectory
   ) async throws -> ChildProcess {
-    var text = try text("Server/proxy/haproxy.cfg").replacing("  parse-resolv-conf\n", with: "")
+    var text = try Project.text("Server/proxy/haproxy.cfg").replacing(
+      "  parse-resolv-conf\n", with: "")
     for (number, node) in ProxyNetwork.nodes.enumerated() {
       let name = "ferryd-\(number + 1)"
       text = text.replacing("server \(name) \(name):8080", with: "server \(name) \(node):\(port)")

@@ -44,7 +44,7 @@ struct WindowBoardTests {
         INSERT INTO cards VALUES ('c1', 'Buy a film projector', 'todo', 1),
           ('c2', 'Invite the neighbours', 'doing', 2), ('c3', 'Find a wall', 'done', 3)
         """)
-      let app = WindowStage.root.appending(path: "Examples/Board/app")
+      let app = Project.file("Examples/Board/app")
       for name in try FileManager.default.contentsOfDirectory(atPath: app.path) {
         try FileManager.default.copyItem(
           at: app.appending(path: name), to: window.folder.file(name))

@@ -4,8 +4,7 @@ import Testing
 
 @Suite("The command `ferry shell`", .serialized, .hangLimit)
 struct ShellCommandTests {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
-    .appending(path: "../..").standardized
+  private static let board = Project.file("Examples/Board/app").path
 
   private func ferry(_ arguments: String..., at folder: TemporaryDirectory) async throws
     -> ChildProcess.Finished
@@ -30,42 +29,40 @@ struct ShellCommandTests {
     #expect(broken.error.contains("it is not JSON: the file ends too early"), "\(broken.error)")
     let unnamed = try await ferry("shell", at: folder)
     #expect(unnamed.error.contains("no bundle was named"))
-    let board = Self.root.appending(path: "Examples/Board/app").path
-    let grant = try await ferry("shell", board, "--grant", "data.*", at: folder)
+    let grant = try await ferry("shell", Self.board, "--grant", "data.*", at: folder)
     #expect(grant.error.contains("'data.*' names no service"))
-    let origin = try await ferry("shell", board, "--origin", "example.org", at: folder)
+    let origin = try await ferry("shell", Self.board, "--origin", "example.org", at: folder)
     #expect(origin.error.contains("is no server"))
     // A path would limit nothing.
     let path = try await ferry(
-      "shell", board, "--origin", "https://a.example/b", "--window", at: folder)
+      "shell", Self.board, "--origin", "https://a.example/b", "--window", at: folder)
     #expect(path.error.contains("is no server"))
-    let unknown = try await ferry("shell", board, "--grant", "dota", "--window", at: folder)
+    let unknown = try await ferry("shell", Self.board, "--grant", "dota", "--window", at: folder)
     #expect(unknown.error.contains("there is no service 'dota'"))
-    let replica = try await ferry("shell", board, "--grant", "data", at: folder)
+    let replica = try await ferry("shell", Self.board, "--grant", "data", at: folder)
     #expect(replica.error.contains("there is no replica"))
   }
 
   @Test("a fault that is known before the page opens ends the command without an address")
   func early() async throws {
     let folder = try TemporaryDirectory()
-    let board = Self.root.appending(path: "Examples/Board/app").path
     _ = try await ferry("sql", "CREATE TABLE cards(id TEXT PRIMARY KEY)", at: folder)
     _ = try await ferry("track", "cards", at: folder)
     for table in ["none", "ferry_conflicts", "sqlite_schema"] {
       let absent = try await ferry(
-        "shell", board, "--grant", "data", "--table", "CARDS", "--table", table, "--no-open",
+        "shell", Self.board, "--grant", "data", "--table", "CARDS", "--table", table, "--no-open",
         at: folder)
       #expect(absent.error.contains("there is no table '\(table)'"), "\(absent.error)")
       #expect(absent.status == .exited(2) && absent.output.isEmpty)
     }
-    let alone = try await ferry("shell", board, "--sync", "--no-open", at: folder)
+    let alone = try await ferry("shell", Self.board, "--sync", "--no-open", at: folder)
     #expect(alone.error.contains("this replica has no server yet"), "\(alone.error)")
     #expect(alone.status != .exited(0) && alone.output.isEmpty)
     // Without the window's program beside it.
     _ = try await ChildProcess.run(
       URL(filePath: "/bin/cp"), [try Executables.ferry().path, folder.file("ferry").path])
     let blind = try await ChildProcess.run(
-      folder.file("ferry"), ["shell", board, "--window"],
+      folder.file("ferry"), ["shell", Self.board, "--window"],
       environment: ["PATH": folder.url.path], directory: folder.url)
     #expect(blind.error.contains("ferry-window is neither beside ferry nor on the PATH"))
     #expect(blind.status != .exited(0) && blind.output.isEmpty)
@@ -74,12 +71,11 @@ struct ShellCommandTests {
   @Test("the key of --key-file is that of the missions of a folder's pages")
   func keyFile() async throws {
     let folder = try TemporaryDirectory()
-    let board = Self.root.appending(path: "Examples/Board/app").path
     _ = try await ferry("sql", "CREATE TABLE cards(id TEXT PRIMARY KEY)", at: folder)
     _ = try await ferry("track", "cards", at: folder)
     try Data("short".utf8).write(to: folder.file("key"))
     let shell = try await ferry(
-      "shell", board, "--grant", "missions", "--key-file", "key", "--window", at: folder)
+      "shell", Self.board, "--grant", "missions", "--key-file", "key", "--window", at: folder)
     #expect(shell.error.contains("key contains no key"), "\(shell.error)")
   }
 
@@ -96,9 +92,8 @@ struct ShellCommandTests {
   @Test("the address is in JSON, declared services that are not granted are listed, and it ends")
   func json() async throws {
     let folder = try TemporaryDirectory()
-    let board = Self.root.appending(path: "Examples/Board/app").path
     let shell = try ChildProcess(
-      try Executables.ferry(), ["shell", board, "--no-open", "--json"], directory: folder.url)
+      try Executables.ferry(), ["shell", Self.board, "--no-open", "--json"], directory: folder.url)
     let line = try await shell.line { $0.contains("started") }
     struct Started: Decodable {
       let address: String
@@ -117,7 +112,7 @@ struct ShellCommandTests {
   private func start(_ folder: TemporaryDirectory, path: String) throws -> ChildProcess {
     try ChildProcess(
       try Executables.ferry(),
-      ["shell", Self.root.appending(path: "Examples/Board/app").path, "--json"],
+      ["shell", Self.board, "--json"],
       environment: ["PATH": path, "TMPDIR": folder.file("tmp").path], directory: folder.url)
   }
 
@@ -153,11 +148,13 @@ struct ShellCommandTests {
       let line = try? String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8)
       #expect(line?.contains(found.3) != true)
     }
-    let client = RawClient(port: try #require(UInt16(found.2)))
-    let request = ShellVisitor.request("GET", String(found.3), ["Host": String(found.1)])
-    let opened = try await client.exchange(request)
-    #expect(opened.status == 200 && opened.fields["set-cookie"] != nil)
-    #expect(try await client.exchange(request).fields["set-cookie"] == nil)
+    let (host, port) = (String(found.1), try #require(UInt16(found.2)))
+    func open() async throws -> ServiceSocket.Answer {
+      try await ServiceSocket.exchange(port, "GET", String(found.3), headers: ["Host": host])
+    }
+    let opened = try await open()
+    #expect(opened.status == 200 && opened.headers["set-cookie"] != nil)
+    #expect(try await open().headers["set-cookie"] == nil)
     shell.send(SIGTERM)
     _ = try await shell.exitStatus()
     #expect(!FileManager.default.fileExists(atPath: lines[1][1]))
@@ -182,7 +179,7 @@ struct ShellCommandTests {
     let pictures = try TemporaryDirectory()
     let programs = try Executables.ferry().deletingLastPathComponent()
     let run = try await ChildProcess.run(
-      Self.root.appending(path: "Scripts/hybrid.sh"), [programs.path, pictures.url.path])
+      Project.file("Scripts/hybrid.sh"), [programs.path, pictures.url.path])
     #expect(run.status == .exited(0), "\(run.output)\(run.error)")
     for line in [
       "the page shows the cards, and has confirmed version 1",

@@ -1,24 +1,22 @@
+import FerryLaboratory
 import FerryPostgres
-import FerryTestSupport
 import Foundation
 import Testing
-
-@testable import FerrySyncServer
 
 /// A schema of its own in the database of a coordinator of Citus, for the tables of one store.
 ///
 /// FERRY_TEST_CITUS names the database. It has the extension and at least one worker.
-struct CitusSchema {
-  static let variable = "FERRY_TEST_CITUS"
-  static let database = ProcessInfo.processInfo.environment[variable].flatMap {
+package struct CitusSchema {
+  package static let variable = "FERRY_TEST_CITUS"
+  package static let database = ProcessInfo.processInfo.environment[variable].flatMap {
     $0.isEmpty ? nil : $0
   }
 
-  let name: String
+  package let name: String
   /// The database with this schema, and with few shards.
-  let url: String
+  package let url: String
 
-  init(_ name: String) throws {
+  package init(_ name: String) throws {
     let database = Self.database ?? ""
     guard var parts = URLComponents(string: database) else {
       throw TestSupportError("\(Self.variable) is not a postgres:// URL")
@@ -33,21 +31,8 @@ struct CitusSchema {
     try connection.execute("CREATE SCHEMA \(self.name)")
   }
 
-  var addresses: PostgresAddresses { PostgresAddresses(url) }
-
-  /// The addresses of a node that uses a worker.
-  ///
-  /// - Parameter port: Of a proxy before the worker, if there is one.
-  func addresses(ofWorkerAt port: UInt16? = nil) throws -> PostgresAddresses {
-    let worker = try Self.worker()
-    var parts = try #require(URLComponents(string: url))
-    parts.host = port == nil ? worker.host : "127.0.0.1"
-    parts.port = Int(port ?? worker.port)
-    return PostgresAddresses(url, worker: parts.string)
-  }
-
   /// Returns a worker's place, as the coordinator knows it.
-  static func worker() throws -> (host: String, port: UInt16) {
+  package static func worker() throws -> (host: String, port: UInt16) {
     let row = try PostgresConnection(url: database ?? "").query(
       .once(
         "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid <> 0 ORDER BY nodeid LIMIT 1"))[
@@ -55,14 +40,7 @@ struct CitusSchema {
     return (try row.text(0), UInt16(try row.int4(1)))
   }
 
-  /// Makes a distributed store empty again.
-  func clear() throws {
-    let tables = PostgresDistribution.columns.keys + PostgresDistribution.copied
-    let names = tables.filter { $0 != "ferry_schema" }.sorted().joined(separator: ", ")
-    try PostgresConnection(url: url).execute("TRUNCATE \(names)")
-  }
-
-  func remove() throws {
+  package func remove() throws {
     try PostgresConnection(url: Self.database ?? "").execute("DROP SCHEMA \(name) CASCADE")
   }
 }

@@ -3,16 +3,14 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerrySyncServer
-
 /// `ferryd bundle …` as processes, on the embedded store and through a server.
 @Suite("The bundles' commands", .hangLimit)
-struct BundleCommandTests {
-  private let tests: ServiceDaemonTests
+struct DaemonBundleTests {
+  private let daemon: EmbeddedDaemon
   private let folder: TemporaryDirectory
 
   init() throws {
-    tests = try ServiceDaemonTests()
+    daemon = try EmbeddedDaemon()
     folder = try TemporaryDirectory(prefix: "ferryd-bundles")
   }
 
@@ -30,7 +28,7 @@ struct BundleCommandTests {
   }
 
   private func makeApp() async throws {
-    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    #expect(try await daemon.run("space", "create", "notes").status == .exited(0))
     try write("app/index.html", "<h1>Board</h1>")
     try write("app/js/app.js", "export {}")
     try declare("1")
@@ -41,20 +39,20 @@ struct BundleCommandTests {
   {
     try await ChildProcess.run(
       try Executables.ferryd(),
-      ["bundle"] + arguments + ["--space", "notes"] + (target ?? ["--data", tests.data]))
+      ["bundle"] + arguments + ["--space", "notes"] + (target ?? ["--data", daemon.data]))
   }
 
   @Test("a folder is published, rolled out, shown and withdrawn, on the store")
   func local() async throws {
     try await makeApp()
-    try await life(on: ["--data", tests.data])
+    try await life(on: ["--data", daemon.data])
   }
 
   @Test("a folder is published, rolled out, shown and withdrawn, through a server")
   func remote() async throws {
     try await makeApp()
-    let token = try await tests.token("admin")
-    let (server, port) = try await tests.serve()
+    let token = try await daemon.token("admin")
+    let (server, port) = try await daemon.serve()
     try await life(on: ["--server", "http://127.0.0.1:\(port)", "--token", token])
     server.send(SIGTERM)
     #expect(try await server.exitStatus() == .exited(0))

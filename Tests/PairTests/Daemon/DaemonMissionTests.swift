@@ -6,16 +6,14 @@ import Foundation
 import Synchronization
 import Testing
 
-@testable import FerrySyncServer
-
 /// `ferryd mission …` as processes, on the embedded store and through a server.
 @Suite("The missions' commands", .hangLimit)
-struct MissionCommandTests {
-  private let tests: ServiceDaemonTests
+struct DaemonMissionTests {
+  private let daemon: EmbeddedDaemon
   private let folder: TemporaryDirectory
 
   init() throws {
-    tests = try ServiceDaemonTests()
+    daemon = try EmbeddedDaemon()
     folder = try TemporaryDirectory(prefix: "ferryd-missions")
   }
 
@@ -28,13 +26,13 @@ struct MissionCommandTests {
 
   private func run(_ arguments: String...) async throws -> ChildProcess.Finished {
     try await ChildProcess.run(
-      try Executables.ferryd(), ["mission"] + arguments + ["--data", tests.data])
+      try Executables.ferryd(), ["mission"] + arguments + ["--data", daemon.data])
   }
 
   private var tour: String { folder.file("tour").path }
 
   private func makeTour() async throws {
-    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    #expect(try await daemon.run("space", "create", "notes").status == .exited(0))
     try write("tour/index.html", "<h1>Tour</h1>")
     try write("tour/media/a.json", "{}")
     try write("tour/.hidden", "x")
@@ -50,14 +48,14 @@ struct MissionCommandTests {
       ["token", "revoke", "abcdef"],
     ] {
       let failed = try await ChildProcess.run(
-        try Executables.ferryd(), arguments + ["--data", tests.data])
+        try Executables.ferryd(), arguments + ["--data", daemon.data])
       #expect(failed.status == .exited(1), "\(arguments): \(failed.output)")
-      #expect(failed.error.contains("there is no store in \(tests.data)"), "\(failed.error)")
+      #expect(failed.error.contains("there is no store in \(daemon.data)"), "\(failed.error)")
       #expect(failed.error.contains("next: check --data"), "\(failed.error)")
-      #expect(!FileManager.default.fileExists(atPath: tests.data), "\(arguments)")
+      #expect(!FileManager.default.fileExists(atPath: daemon.data), "\(arguments)")
     }
     // There is a store, but not the named content.
-    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    #expect(try await daemon.run("space", "create", "notes").status == .exited(0))
     let blobs = folder.file("blobs").path
     for command in ["key", "collect"] {
       let failed = try await run(command, "--blobs", blobs)
@@ -66,12 +64,12 @@ struct MissionCommandTests {
     #expect(try await run("list", "--space", "notes", "--blobs", blobs).status == .exited(0))
     #expect(try await run("collect").output.hasPrefix("removed 0 files (0 B) and 0 unfinished"))
     #expect(!FileManager.default.fileExists(atPath: blobs))
-    #expect(!FileManager.default.fileExists(atPath: tests.data + "/blobs"))
+    #expect(!FileManager.default.fileExists(atPath: daemon.data + "/blobs"))
   }
 
   @Test("an empty list of missions is reported with the command that publishes one")
   func none() async throws {
-    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    #expect(try await daemon.run("space", "create", "notes").status == .exited(0))
     let listed = try await run("list", "--space", "notes")
     #expect(listed.output.hasPrefix("no mission is published in space notes: `ferryd mission"))
     #expect(try await run("list", "--space", "notes", "--json").output == "{\"missions\":[]}\n")
@@ -83,8 +81,8 @@ struct MissionCommandTests {
   @Test("a missing, unknown or insufficient token is reported with exit status 4")
   func tokens() async throws {
     try await makeTour()
-    let reader = try await tests.token("reader")
-    let (child, port) = try await tests.serve()
+    let reader = try await daemon.token("reader")
+    let (child, port) = try await daemon.serve()
     let server = ["--server", "http://127.0.0.1:\(port)", "--space", "notes"]
     for (arguments, token) in [
       (["list"], nil), (["list"], "nonsense"), (["show", "tour"], nil),
@@ -130,7 +128,7 @@ struct MissionCommandTests {
   func damage() async throws {
     try await makeTour()
     _ = try await run("publish", tour, "--space", "notes")
-    let blobs = try BlobDirectory(tests.data + "/blobs")
+    let blobs = try BlobDirectory(daemon.data + "/blobs")
     let hash = ContentHash(of: Array("{}".utf8))
     #expect(truncate(blobs.file(of: hash), 1) == 0)
     let found = try await run("show", "tour", "--space", "notes", "--verify")
@@ -158,7 +156,7 @@ struct MissionCommandTests {
     try write("m.json", #"{"mission":"city","items":[{"path":"a","file":"tour/none"}]}"#)
     let missing = try await run("publish", folder.file("m.json").path, "--space", "notes")
     #expect(missing.status != .exited(0))
-    #expect(!FileManager.default.fileExists(atPath: tests.data + "/blobs"))
+    #expect(!FileManager.default.fileExists(atPath: daemon.data + "/blobs"))
   }
 
   @Test("a manifest can name files beside it and other addresses; faults are reported")
@@ -188,7 +186,7 @@ struct MissionCommandTests {
     ] {
       let failed = try await ChildProcess.run(
         try Executables.ferryd(),
-        ["mission", "publish", "--data", tests.data] + arguments)
+        ["mission", "publish", "--data", daemon.data] + arguments)
       #expect(failed.status != .exited(0), "\(arguments)")
       #expect(failed.error.contains(reason), "\(failed.error)")
       #expect(failed.error.contains("next:"), "\(failed.error)")
@@ -269,9 +267,9 @@ struct MissionCommandTests {
     try await makeTour()
     let big = (0..<400_000).map { "line \($0)\n" }.joined()
     try write("tour/big.txt", big)
-    let (child, port) = try await tests.serve()
-    let admin = try await tests.token("admin")
-    let reader = try await tests.token("reader")
+    let (child, port) = try await daemon.serve()
+    let admin = try await daemon.token("admin")
+    let reader = try await daemon.token("reader")
     let server = ["--server", "http://127.0.0.1:\(port)", "--space", "notes"]
     func remote(_ arguments: String...) async throws -> ChildProcess.Finished {
       try await ChildProcess.run(
@@ -344,12 +342,12 @@ struct MissionCommandTests {
     #expect(truncate(last, 8 << 30) == 0)
     let child = try ChildProcess(
       try Executables.ferryd(),
-      ["mission", "publish", tour, "--space", "notes", "--data", tests.data])
-    let blobs = tests.data + "/blobs"
+      ["mission", "publish", tour, "--space", "notes", "--data", daemon.data])
+    let blobs = daemon.data + "/blobs"
     // It is killed while it copies: some content is there, and the record is not.
     func isThere() -> Bool {
       // A file may go while its folder is listed.
-      let paths = try? FileManager.default.subpathsOfDirectory(atPath: tests.data)
+      let paths = try? FileManager.default.subpathsOfDirectory(atPath: daemon.data)
       return (paths ?? []).count {
         $0.hasPrefix("blobs/") && $0.utf8.count > 64 && !$0.hasPrefix("blobs/incoming")
       } >= 1
@@ -372,7 +370,7 @@ struct MissionCommandTests {
 
   @Test("concurrent commands make one key, and a store in a database needs --blobs")
   func key() async throws {
-    #expect(try await tests.run("space", "create", "notes").status == .exited(0))
+    #expect(try await daemon.run("space", "create", "notes").status == .exited(0))
     let keys = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<4 { group.addTask { try await run("key").output } }
       return try await group.reduce(into: Set<String>()) { $0.insert($1) }

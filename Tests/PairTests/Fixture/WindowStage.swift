@@ -3,9 +3,6 @@ import Foundation
 
 /// A display without a screen, and the window's program.
 final class WindowStage: Sendable {
-  static let root = URL(filePath: #filePath).deletingLastPathComponent()
-    .appending(path: "../..").standardized
-
   let folder: TemporaryDirectory
   let programs: TemporaryDirectory
   private let display: ChildProcess
@@ -14,7 +11,7 @@ final class WindowStage: Sendable {
   init() async throws {
     folder = try TemporaryDirectory()
     programs = try TemporaryDirectory()
-    let source = Self.root.appending(path: "Client/Window/Sources/ferry-window/main.c")
+    let source = Project.file("Client/Window/Sources/ferry-window/main.c")
     let built = try await ChildProcess.run(
       URL(filePath: "/bin/sh"),
       [

@@ -3,11 +3,9 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerrySyncServer
-
 /// The answers of a real `ferryd` to pages of other origins, as bytes on the wire.
 @Suite("A server for pages of other origins", .hangLimit)
-struct CrossOriginServerTests {
+struct DaemonOriginTests {
   private static let origin = "https://app.example"
   private let directory: TemporaryDirectory
 

@@ -4,14 +4,14 @@ import Testing
 
 /// The refusals and warnings of `ferryd mission publish`.
 @Suite("Publishing a mission", .hangLimit)
-struct MissionPublishingTests {
-  private let tests: ServiceDaemonTests
+struct DaemonPublishingTests {
+  private let daemon: EmbeddedDaemon
   private let folder: TemporaryDirectory
 
   init() async throws {
-    tests = try ServiceDaemonTests()
+    daemon = try EmbeddedDaemon()
     folder = try TemporaryDirectory(prefix: "ferryd-publishing")
-    try #require(try await tests.run("space", "create", "notes").status == .exited(0))
+    try #require(try await daemon.run("space", "create", "notes").status == .exited(0))
   }
 
   /// Makes a folder with these files, and returns its path.
@@ -28,25 +28,25 @@ struct MissionPublishingTests {
   private func publish(_ path: String, _ more: String...) async throws -> ChildProcess.Finished {
     try await ChildProcess.run(
       try Executables.ferryd(),
-      ["mission", "publish", path, "--space", "notes", "--data", tests.data] + more)
+      ["mission", "publish", path, "--space", "notes", "--data", daemon.data] + more)
   }
 
   @Test("a missing key is reported with the next step, and replaced on request")
   func key() async throws {
     let tour = try draft("tour", "a")
     #expect(try await publish(tour).status == .exited(0))
-    let old = try await tests.run("mission", "key").output
-    let key = tests.data + "/blobs/mission-key.pem"
+    let old = try await daemon.run("mission", "key").output
+    let key = daemon.data + "/blobs/mission-key.pem"
     try FileManager.default.removeItem(atPath: key)
     let next = try draft("next", "b")
-    for refused in [try await publish(next), try await tests.run("mission", "key")] {
+    for refused in [try await publish(next), try await daemon.run("mission", "key")] {
       #expect(refused.status == .exited(1), "\(refused.error)")
       #expect(refused.error.contains(old.dropLast()) && refused.error.contains("--mission-key"))
       #expect(refused.error.contains("--new-key") && refused.error.contains("mission trust"))
     }
     #expect(!FileManager.default.fileExists(atPath: key))
     #expect(try await publish(next, "--new-key").output.hasPrefix("published next version 1"))
-    #expect(try await tests.run("mission", "key").output != old)
+    #expect(try await daemon.run("mission", "key").output != old)
     #expect(try await publish(tour).output.hasPrefix("published tour version 2"))
   }
 
@@ -60,7 +60,7 @@ struct MissionPublishingTests {
     ] {
       let refused = try await ChildProcess.run(
         try Executables.ferryd(),
-        ["mission", "publish", tour, "--space", "notes", "--data", tests.data] + arguments)
+        ["mission", "publish", tour, "--space", "notes", "--data", daemon.data] + arguments)
       #expect(refused.status == .exited(1), "\(arguments)")
       #expect(refused.error.contains(reason), "\(refused.error)")
     }
@@ -82,7 +82,7 @@ struct MissionPublishingTests {
     let refused = try await publish(folder.file("none").path, "--json")
     #expect(refused.status == .exited(1) && refused.error.isEmpty, "\(refused.error)")
     #expect(refused.output.hasPrefix(#"{"error":{"code":"no_such_file","message":"#))
-    let usage = try await tests.run("mission", "show", "--json")
+    let usage = try await daemon.run("mission", "show", "--json")
     #expect(usage.output.hasPrefix(#"{"error":{"code":"missing_"#) && usage.error.isEmpty)
   }
 }

@@ -20,8 +20,7 @@ final class OpenIDProvider: Sendable {
     }
 
     static func make(_ algorithm: Algorithm) async throws -> Key {
-      let script = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "Resources/make_signing_key.py").path
+      let script = Project.file("Tests/PairTests/Resources/make_signing_key.py").path
       let made = try await ChildProcess.run(
         URL(filePath: "/usr/bin/python3"), [script, algorithm.rawValue])
       try #require(made.status == .exited(0), "\(made.error)")

@@ -1,22 +1,22 @@
-import FerryTestSupport
+import FerryLaboratory
 import Foundation
 
 /// A plain HTTP/1.1 client on one connection, for a live server's bytes on the wire.
-actor ServiceSocket {
-  struct Answer: Sendable {
-    var status: Int
-    var headers: [String: String]
-    var body: [UInt8]
+package actor ServiceSocket {
+  package struct Answer: Sendable {
+    package var status: Int
+    package var headers: [String: String]
+    package var body: [UInt8]
 
-    var text: String { String(decoding: body, as: UTF8.self) }
+    package var text: String { String(decoding: body, as: UTF8.self) }
   }
 
   private let connection: Connection
 
-  init(port: UInt16) throws { connection = try Connection(port: port) }
+  package init(port: UInt16) throws { connection = try Connection(port: port) }
 
   /// Sends one request and reads to the end of the connection.
-  static func exchange(
+  package static func exchange(
     _ port: UInt16, _ method: String, _ target: String, headers: [String: String] = [:],
     body: [UInt8] = []
   ) async throws -> Answer {
@@ -25,7 +25,7 @@ actor ServiceSocket {
     return try await socket.answer()
   }
 
-  func send(
+  package func send(
     _ method: String, _ target: String, headers: [String: String] = [:], body: [UInt8] = []
   ) async throws {
     var head = "\(method) \(target) HTTP/1.1\r\n"
@@ -41,7 +41,7 @@ actor ServiceSocket {
   }
 
   /// Reads on until the received bytes contain `text`; returns all of them.
-  func read(until text: String) async throws -> String {
+  package func read(until text: String) async throws -> String {
     let connection = connection
     return try await Self.blocking {
       while !connection.text.contains(text) {
@@ -54,7 +54,7 @@ actor ServiceSocket {
   }
 
   /// Reads to the end of the connection; returns all received bytes.
-  func readToEnd() async throws -> String {
+  package func readToEnd() async throws -> String {
     let connection = connection
     return try await Self.blocking {
       while try connection.receive() {}
@@ -63,7 +63,7 @@ actor ServiceSocket {
   }
 
   /// Returns the response to the one request, once the server has closed the connection.
-  func answer() async throws -> Answer {
+  package func answer() async throws -> Answer {
     _ = try await readToEnd()
     return try Self.parse(connection.bytes)
   }

@@ -1,3 +1,4 @@
+import FerryCryptography
 import FerryTestSupport
 import Foundation
 import Testing
@@ -6,7 +7,8 @@ import Testing
 
 /// `ferryd patch …` as processes.
 @Suite("The patches' commands", .hangLimit)
-struct PatchCommandTests {
+struct DaemonPatchTests {
+  private static let app = "org.example.shop"
   private let folder: TemporaryDirectory
 
   init() throws { folder = try TemporaryDirectory(prefix: "ferryd-patch") }
@@ -20,7 +22,7 @@ struct PatchCommandTests {
   private func sign(_ more: String...) async throws -> ChildProcess.Finished {
     try await run(
       [
-        "sign", path("double.js"), "--key", path("key.pem"), "--app", PatchFixture.app,
+        "sign", path("double.js"), "--key", path("key.pem"), "--app", Self.app,
         "--app-version", "2.3.0", "--app-version", "2.3.1", "--behaviour", "double",
       ] + more)
   }
@@ -44,7 +46,7 @@ struct PatchCommandTests {
     #expect(signed.output.hasPrefix(start), "\(signed.output)")
     let public64 = key.output.trimmingCharacters(in: .newlines)
     let decision = PatchDecision(
-      app: PatchFixture.app, version: "2.3.1", keys: [try #require(PatchKey(public64)).key],
+      app: Self.app, version: "2.3.1", keys: [try #require(PatchKey(public64)).key],
       grants: ["double": ["clock"]], now: 0)
     let bytes = Array(try Data(contentsOf: folder.file("double.ferrypatch")))
     let outcome = decision.decide([bytes], PatchLedger())
@@ -68,7 +70,7 @@ struct PatchCommandTests {
     let key = try await run(["key", "--key", path("key.pem"), "--json"])
     let answer = try JSONDecoder().decode([String: String].self, from: Data(key.output.utf8))
     let own = try #require(answer["publicKey"])
-    let other = PatchFixture.otherKey.publicKey.bytes
+    let other = try Ed25519.SecretKey([UInt8](repeating: 8, count: 32)).publicKey.bytes
     try writeScript("function patch() { return '\u{1B}[2J' }")
     #expect(try await sign("--sequence", "7", "--json").output.contains(#""sequence":7"#))
     let patch = path("double.ferrypatch")

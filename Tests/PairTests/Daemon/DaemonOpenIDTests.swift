@@ -8,7 +8,7 @@ import Testing
 @Suite(
   "Tokens of a real OpenID Connect provider", .hangLimit,
   .enabled(if: OpenIDProvider.isExpected, "needs glewlwyd, which not every system packages"))
-struct OpenIDProviderTests {
+struct DaemonOpenIDTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory(prefix: "ferry-openid-test") }

@@ -3,11 +3,9 @@ import FerryTestSupport
 import Foundation
 import Testing
 
-@testable import FerrySyncServer
-
 /// Two `ferryd` processes on one PostgreSQL.
 @Suite(.hangLimit)
-struct ServiceNodesTests {
+struct DaemonNodesTests {
   static func serve(_ database: String) async throws -> (ChildProcess, UInt16) {
     let child = try ChildProcess(
       try Executables.ferryd(), ["serve", "--listen", "127.0.0.1:0", "--database", database])
