@@ -137,8 +137,9 @@ steps=(
     return line?.includes('tablet') ? line : null"  # 18
   "@picture $pictures/5-conflict.png"
   "document.querySelector('.choice .primary').click(); return 'mine'"
-  "return document.getElementById('conflicts').hidden
-    && document.querySelector('[data-id=c2] input').value || null"              # 21
+  "const title = document.querySelector('[data-id=c2] input').value;
+    return document.getElementById('conflicts').hidden && title === 'Invite all neighbours'
+      ? title : null"                                                           # 21
   "@picture $pictures/6-resolved.png"
   "@wait $work/three"
   "document.documentElement.dataset.seen = 'two'; return 'left'"                # 24

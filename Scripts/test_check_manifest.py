@@ -30,10 +30,13 @@ class ManifestTests(unittest.TestCase):
             self.faults(targets, {"C": ["B"]}),
             ["C imports B and does not name it", "C names A and does not import it"])
 
-    def test_only_tests_may_name_programs_without_an_import(self):
+    def test_only_tests_of_processes_may_name_programs_without_an_import(self):
         targets = [
-            target("P", "executable"), target("T", "test", "P"), target("L", "regular", "P")]
-        self.assertEqual(self.faults(targets, {}), ["L names P and does not import it"])
+            target("P", "executable"), target("PairTests", "test", "P"), target("T", "test", "P"),
+            target("L", "regular", "P")]
+        self.assertEqual(
+            self.faults(targets, {}),
+            ["T names P and does not import it", "L names P and does not import it"])
 
     def test_modules_that_an_imported_one_exports_again_are_named(self):
         targets = [
