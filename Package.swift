@@ -45,22 +45,26 @@ func complete(_ needs: [Target.Dependency]) -> [Target.Dependency] {
   return needs + names[named...].map { .byName(name: $0) }
 }
 
-func library(
-  _ name: String, _ path: String, needs: [Target.Dependency] = [], resources: [Resource] = []
-) -> Target {
-  .target(
-    name: name, dependencies: complete(needs), path: path, resources: resources,
-    swiftSettings: optimised)
+func library(_ name: String, _ path: String, resources: [Resource] = []) -> Target {
+  .target(name: name, path: path, resources: resources, swiftSettings: optimised)
 }
 
-func command(_ name: String, _ path: String, needs: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: complete(needs), path: path, swiftSettings: optimised)
+func command(_ name: String, _ path: String) -> Target {
+  .executableTarget(name: name, path: path, swiftSettings: optimised)
 }
 
-func tests(_ name: String, needs: [Target.Dependency], resources: [Resource] = []) -> Target {
+/// Tests in a folder of their name.
+func tests(_ name: String, resources: [Resource] = []) -> Target {
   .testTarget(
-    name: name, dependencies: complete(needs), path: "Tests/\(name)", resources: resources,
-    swiftSettings: strict)
+    name: name, dependencies: complete(["FerryTestSupport"]), path: "Tests/\(name)",
+    resources: resources, swiftSettings: strict)
+}
+
+extension Target {
+  func needs(_ modules: Dependency...) -> Target {
+    dependencies += complete(modules)
+    return self
+  }
 }
 
 func system(_ name: String, _ path: String, _ pkgConfig: String?, apt: String) -> Target {
@@ -80,22 +84,25 @@ func optional(_ name: String) -> Target.Dependency {
   .target(name: name, condition: .when(platforms: elsewhere, traits: [systemLibraries]))
 }
 
-// The report page of ferry-sim, in the program itself.
-let reportPage =
-  [
-    "kinds", "model", "scale", "phases", "lost", "view", "canvas", "marks", "pointer", "controls",
-    "event-list",
-  ]
-  .map { "\($0).js" } + ["start.js", "watch.js", "style.css"]
+/// The files of a page that a program contains: scripts, and the rest by their whole names.
+func page(_ folder: String, scripts: String, _ others: String...) -> [Resource] {
+  (scripts.split(separator: " ").map { "\($0).js" } + others)
+    .map { .embedInCode("\(folder)/\($0)") }
+}
 
-// The page for administrators, in ferryd itself.
-let consolePage =
-  [
-    "start", "api", "parts", "format", "chart", "server", "spaces", "devices", "records",
-    "conflicts", "schema", "missions", "bundles", "declaration", "folder", "upload", "sha256",
-    "tokens",
-  ]
-  .map { "\($0).js" } + ["index.html", "style.css"]
+/// The report page of ferry-sim.
+let reportPage = page(
+  "Report/Page",
+  scripts:
+    "kinds model scale phases lost view canvas marks pointer controls event-list start watch",
+  "style.css")
+
+/// The page for administrators in ferryd.
+let consolePage = page(
+  "Page",
+  scripts: "start api parts format chart server spaces devices records conflicts schema missions "
+    + "bundles declaration folder upload sha256 tokens",
+  "index.html", "style.css")
 
 let package = Package(
   name: "ferry",
@@ -131,177 +138,112 @@ let package = Package(
     system("CFerryLineEditor", "Sources/CLineEditor", "libedit", apt: "libedit-dev"),
 
     // Protocol: all that client and server share.
-    library("FerryProtocol", "Protocol/FerryProtocol", needs: ["FerryPlatform"]),
+    library("FerryProtocol", "Protocol/FerryProtocol").needs("FerryPlatform"),
 
     // Sources: wrappers without a rule of Ferry's in them.
     library("FerryPlatform", "Sources/Platform"),
     library("FerryExecutors", "Sources/Executors"),
-    library("FerrySQLite", "Sources/SQLite", needs: ["CFerrySQLite", "FerryPlatform"]),
-    library("FerryTracing", "Sources/Tracing", needs: ["FerryProtocol", "FerryPlatform"]),
-    library("FerryStoredValues", "Sources/StoredValues", needs: ["FerryProtocol", "FerrySQLite"]),
-    library(
-      "FerryCompression", "Sources/Compression",
-      needs: [optional("CFerryZstd"), "CFerryZlib", "FerryPlatform"]),
-    library(
-      "FerryCryptography", "Sources/Cryptography",
-      needs: [.target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))]),
-    library("FerryCommandLine", "Sources/CommandLine", needs: ["FerryPlatform"]),
-    library(
-      "FerryLineEditor", "Sources/LineEditor",
-      needs: ["CFerryLineEditor", "FerryExecutors", "FerryPlatform"]),
+    library("FerrySQLite", "Sources/SQLite").needs("CFerrySQLite", "FerryPlatform"),
+    library("FerryTracing", "Sources/Tracing").needs("FerryProtocol", "FerryPlatform"),
+    library("FerryStoredValues", "Sources/StoredValues").needs("FerryProtocol", "FerrySQLite"),
+    library("FerryCompression", "Sources/Compression").needs(
+      optional("CFerryZstd"), "CFerryZlib", "FerryPlatform"),
+    library("FerryCryptography", "Sources/Cryptography").needs(
+      .target(name: "CFerryOpenSSL", condition: .when(platforms: elsewhere))),
+    library("FerryCommandLine", "Sources/CommandLine").needs("FerryPlatform"),
+    library("FerryLineEditor", "Sources/LineEditor").needs(
+      "CFerryLineEditor", "FerryExecutors", "FerryPlatform"),
 
     // Client.
-    library("FerryTransport", "Client/Transport", needs: ["FerryPlatform"]),
-    library(
-      "FerryCurlTransport", "Client/CurlTransport",
-      needs: ["CFerryCurl", "FerryCryptography", "FerryTransport", "FerryPlatform"]),
-    library(
-      "FerryNetworking", "Client/Networking",
-      needs: [
-        "FerryTransport", optional("FerryCurlTransport"), "FerryExecutors",
-        "FerryPlatform",
-      ]),
-    library(
-      "FerryCaching", "Client/Caching",
-      needs: [
-        "FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors", "FerryPlatform",
-      ]),
-    library(
-      "FerryPersistence", "Client/Persistence",
-      needs: [
-        "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors", "FerryPlatform",
-      ]),
-    library(
-      "FerrySyncClient", "Client/Sync",
-      needs: [
-        "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
-        "FerryCompression", "FerryExecutors", "FerryTracing", "FerryPlatform",
-      ]),
-    library(
-      "FerryFiles", "Client/Files",
-      needs: [
-        "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryExecutors", "FerryPlatform",
-      ]),
-    library(
-      "FerryMissions", "Client/Missions",
-      needs: [
-        "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking",
-        "FerryExecutors", "FerryPlatform",
-      ]),
-    library(
-      "FerryPatches", "Client/Patches",
-      needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
-    library(
-      "Ferry", "Client/Ferry",
-      needs: [
-        "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryFiles",
-        "FerryNetworking", "FerryPatches", "FerryProtocol", "FerryPlatform",
-      ]),
+    library("FerryTransport", "Client/Transport").needs("FerryPlatform"),
+    library("FerryCurlTransport", "Client/CurlTransport").needs(
+      "CFerryCurl", "FerryCryptography", "FerryTransport", "FerryPlatform"),
+    library("FerryNetworking", "Client/Networking").needs(
+      "FerryTransport", optional("FerryCurlTransport"), "FerryExecutors", "FerryPlatform"),
+    library("FerryCaching", "Client/Caching").needs(
+      "FerryNetworking", "FerrySQLite", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+    library("FerryPersistence", "Client/Persistence").needs(
+      "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors", "FerryPlatform"),
+    library("FerrySyncClient", "Client/Sync").needs(
+      "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryNetworking",
+      "FerryCompression", "FerryExecutors", "FerryTracing", "FerryPlatform"),
+    library("FerryFiles", "Client/Files").needs(
+      "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryExecutors", "FerryPlatform"),
+    library("FerryMissions", "Client/Missions").needs(
+      "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryNetworking",
+      "FerryExecutors", "FerryPlatform"),
+    library("FerryPatches", "Client/Patches").needs(
+      "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+    library("Ferry", "Client/Ferry").needs(
+      "FerryPersistence", "FerrySyncClient", "FerryMissions", "FerryCaching", "FerryFiles",
+      "FerryNetworking", "FerryPatches", "FerryProtocol", "FerryPlatform"),
     // Pages of a web app over the client: its bundle, its bridge, and the services that it may call.
     library(
       "FerryShell", "Client/Shell",
-      needs: [
-        "FerrySyncClient", "FerryMissions", "FerryPersistence", "FerryNetworking",
-        "FerryTransport", "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform",
-      ],
-      resources: [.embedInCode("Bridge/ferry.js"), .embedInCode("Bridge/ferry.d.ts")]),
-    library(
-      "FerrySQLiteExtension", "Client/SQLiteExtension",
-      needs: ["FerrySyncClient", "FerrySQLite", "FerryPlatform"]),
-    library("FerryTableImport", "Client/Import", needs: ["FerryProtocol", "FerryPlatform"]),
-    command(
-      "FerryCommand", "Client/FerryCommand",
-      needs: [
-        "Ferry", "FerryShell", "FerryTableImport", "FerryCommandLine", "FerryLineEditor",
-        "FerryProtocol", "FerryTransport", "FerryPlatform",
-      ]),
+      resources: [.embedInCode("Bridge/ferry.js"), .embedInCode("Bridge/ferry.d.ts")]
+    ).needs(
+      "FerrySyncClient", "FerryMissions", "FerryPersistence", "FerryNetworking", "FerryTransport",
+      "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+    library("FerrySQLiteExtension", "Client/SQLiteExtension").needs(
+      "FerrySyncClient", "FerrySQLite", "FerryPlatform"),
+    library("FerryTableImport", "Client/Import").needs("FerryProtocol", "FerryPlatform"),
+    command("FerryCommand", "Client/FerryCommand").needs(
+      "Ferry", "FerryShell", "FerryTableImport", "FerryCommandLine", "FerryLineEditor",
+      "FerryProtocol", "FerryTransport", "FerryPlatform"),
 
     // Apps, as a user of the library writes them.
-    command("FerryTasks", "Examples/Tasks", needs: ["Ferry"]),
-    command("FerryCourses", "Examples/Courses", needs: ["Ferry"]),
+    command("FerryTasks", "Examples/Tasks").needs("Ferry"),
+    command("FerryCourses", "Examples/Courses").needs("Ferry"),
 
     // Server.
-    library(
-      "FerryHTTPServer", "Server/HTTP",
-      needs: ["CFerryMicroHTTPD", "FerryCompression", "FerryPlatform"]),
-    library(
-      "FerryPostgres", "Server/Postgres",
-      needs: ["CFerryPostgres", "FerryProtocol", "FerryExecutors", "FerryPlatform"]),
-    library(
-      "FerryMissionServer", "Server/Missions",
-      needs: ["FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"]),
+    library("FerryHTTPServer", "Server/HTTP").needs(
+      "CFerryMicroHTTPD", "FerryCompression", "FerryPlatform"),
+    library("FerryPostgres", "Server/Postgres").needs(
+      "CFerryPostgres", "FerryProtocol", "FerryExecutors", "FerryPlatform"),
+    library("FerryMissionServer", "Server/Missions").needs(
+      "FerryProtocol", "FerryCryptography", "FerryExecutors", "FerryPlatform"),
     // Missions' content in an S3-compatible store, whose client it is.
-    library(
-      "FerryObjectStore", "Server/ObjectStore",
-      needs: [
-        "FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTransport",
-        "FerryPlatform",
-      ]),
-    library(
-      "FerryConsole", "Server/Console",
-      resources: consolePage.map { .embedInCode("Page/\($0)") }),
-    library(
-      "FerrySyncServer", "Server/Sync",
-      needs: [
-        "FerryConsole",
-        "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryHTTPServer",
-        "FerryCryptography",
-        "FerryExecutors", "FerryMissionServer", "FerryTracing", "FerryPlatform",
-      ]),
+    library("FerryObjectStore", "Server/ObjectStore").needs(
+      "FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTransport", "FerryPlatform"),
+    library("FerryConsole", "Server/Console", resources: consolePage),
+    library("FerrySyncServer", "Server/Sync").needs(
+      "FerryConsole", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres",
+      "FerryHTTPServer", "FerryCryptography", "FerryExecutors", "FerryMissionServer",
+      "FerryTracing", "FerryPlatform"),
     // A device of a space whose tables are in PostgreSQL.
-    library(
-      "FerryMirror", "Server/Mirror",
-      needs: [
-        "FerrySyncClient", "FerryPersistence", "FerrySQLite", "FerryPostgres", "FerryProtocol",
-        "FerryCryptography", "FerryExecutors", "FerryPlatform",
-      ]),
-    command(
-      "FerryDaemon", "Server/FerryDaemon",
-      needs: [
-        "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient",
-        "FerrySyncServer", "FerryMissionServer", "FerryProtocol", "FerryCryptography",
-        "FerryNetworking", "FerryExecutors", "FerryCommandLine", "FerryHTTPServer", "FerryTracing",
-        "FerryObjectStore", "FerryPlatform",
-      ]),
+    library("FerryMirror", "Server/Mirror").needs(
+      "FerrySyncClient", "FerryPersistence", "FerrySQLite", "FerryPostgres", "FerryProtocol",
+      "FerryCryptography", "FerryExecutors", "FerryPlatform"),
+    command("FerryDaemon", "Server/FerryDaemon").needs(
+      "FerryMirror", "FerryPostgres", "FerrySQLite", "FerrySyncClient", "FerrySyncServer",
+      "FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryNetworking",
+      "FerryExecutors", "FerryCommandLine", "FerryHTTPServer", "FerryTracing", "FerryObjectStore",
+      "FerryPlatform"),
 
     // Measuring and testing: real processes and a private PostgreSQL.
-    library(
-      "FerryLaboratory", "Sources/Proving/Laboratory", needs: ["FerryPostgres", "FerryProtocol"]),
-    command(
-      "FerryBench", "Sources/Proving/FerryBench",
-      needs: [
-        "Ferry", "FerryPersistence", "FerrySyncClient", "FerryProtocol", "FerryNetworking",
-        "FerryPostgres", "CFerrySQLite", "FerrySQLite", "FerryCommandLine", "FerryHTTPServer",
-        "FerryLaboratory",
-      ]),
+    library("FerryLaboratory", "Sources/Proving/Laboratory").needs(
+      "FerryPostgres", "FerryProtocol"),
+    command("FerryBench", "Sources/Proving/FerryBench").needs(
+      "Ferry", "FerryPersistence", "FerrySyncClient", "FerryProtocol", "FerryNetworking",
+      "FerryPostgres", "CFerrySQLite", "FerrySQLite", "FerryCommandLine", "FerryHTTPServer",
+      "FerryLaboratory"),
 
     // Sources/Proving: the workload and the oracles, and the two instruments that use them.
-    library(
-      "FerryConformance", "Sources/Proving/Conformance",
-      needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres"]),
-    library("FerrySimulatedDisk", "Sources/Proving/SimulatedDisk", needs: ["CFerrySQLite"]),
-    library(
-      "FerrySimulation", "Sources/Proving/Simulation",
-      needs: [
-        "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
-        "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
-        "FerrySQLite", "FerryStoredValues",
-        "FerryPostgres", "FerryMissions", "FerryMissionServer", "FerryCryptography", "Ferry",
-        "FerryShell", "FerryMirror",
-      ], resources: reportPage.map { .embedInCode("Report/Page/\($0)") }),
-    command(
-      "FerrySim", "Sources/Proving/FerrySim",
-      needs: [
-        "FerrySimulation", "FerryCommandLine", "FerryLaboratory", "FerryConformance",
-        "FerryProtocol", "FerrySyncServer", "FerryHTTPServer", "FerryTracing", "FerryNetworking",
-        "FerryTableImport", "FerryCompression", "FerryCryptography",
-      ]),
-    command(
-      "FerryChaos", "Sources/Proving/FerryChaos",
-      needs: [
-        "FerryConformance", "FerryProtocol", "FerryLaboratory", "FerryPostgres", "FerrySQLite",
-        "FerryCommandLine",
-      ]),
+    library("FerryConformance", "Sources/Proving/Conformance").needs(
+      "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryPostgres"),
+    library("FerrySimulatedDisk", "Sources/Proving/SimulatedDisk").needs("CFerrySQLite"),
+    library("FerrySimulation", "Sources/Proving/Simulation", resources: reportPage).needs(
+      "FerryConformance", "FerrySimulatedDisk", "FerryPersistence", "FerrySyncClient",
+      "FerrySyncServer", "FerryHTTPServer", "FerryNetworking", "FerryProtocol", "FerryExecutors",
+      "FerrySQLite", "FerryStoredValues", "FerryPostgres", "FerryMissions", "FerryMissionServer",
+      "FerryCryptography", "Ferry", "FerryShell", "FerryMirror"),
+    command("FerrySim", "Sources/Proving/FerrySim").needs(
+      "FerrySimulation", "FerryCommandLine", "FerryLaboratory", "FerryConformance", "FerryProtocol",
+      "FerrySyncServer", "FerryHTTPServer", "FerryTracing", "FerryNetworking", "FerryTableImport",
+      "FerryCompression", "FerryCryptography"),
+    command("FerryChaos", "Sources/Proving/FerryChaos").needs(
+      "FerryConformance", "FerryProtocol", "FerryLaboratory", "FerryPostgres", "FerrySQLite",
+      "FerryCommandLine"),
 
     // Tests: one folder a target.
     .target(
@@ -309,115 +251,55 @@ let package = Package(
       dependencies: ["FerryLaboratory", "FerryPostgres", "FerryProtocol"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
-    tests(
-      "ProtocolTests",
-      needs: ["FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryTestSupport"]),
-    tests("TracingTests", needs: ["FerryTracing", "FerryTestSupport"]),
-    tests("SQLiteTests", needs: ["FerrySQLite", "FerryTestSupport", "CFerrySQLite"]),
-    tests("CompressionTests", needs: ["FerryCompression", "FerryTestSupport"]),
-    tests("CryptographyTests", needs: ["FerryCryptography", "FerryTestSupport"]),
-    tests(
-      "CommandLineTests",
-      needs: ["FerryCommandLine", "FerryLineEditor", "FerryPlatform", "FerryTestSupport"]),
-    tests(
-      "NetworkingTests",
-      needs: [
-        "FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryCryptography",
-        "FerryTestSupport",
-      ]),
-    tests(
-      "CachingTests",
-      needs: [
-        "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer", "FerryTestSupport",
-      ]),
-    tests("HTTPServerTests", needs: ["FerryHTTPServer", "FerryTestSupport", "FerryCompression"]),
-    tests(
-      "PostgresTests",
-      needs: ["FerryPostgres", "FerryExecutors", "FerryLaboratory", "FerryTestSupport"]),
-    tests(
-      "MirrorTests",
-      needs: [
-        "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerrySQLite",
-        "FerryTestSupport",
-      ]),
-    tests("TableImportTests", needs: ["FerryTableImport", "FerryTestSupport", "FerryProtocol"]),
-    tests(
-      "SyncClientTests",
-      needs: [
-        "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
-        "FerryCompression", "FerryExecutors", "FerryTestSupport", "CFerrySQLite",
-      ]),
-    tests(
-      "PersistenceTests",
-      needs: [
-        "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors",
-        "FerryLaboratory", "FerryTestSupport",
-      ]),
-    tests(
-      "FileStoreTests",
-      needs: [
-        "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite", "FerryTestSupport",
-      ]),
-    tests(
-      "ShellTests",
-      needs: [
-        "FerryShell", "FerrySyncClient", "FerryPersistence", "FerryProtocol", "FerryTestSupport",
-        "FerryMissions",
-      ]),
-    tests(
-      "MissionServerTests",
-      needs: ["FerryMissionServer", "FerryProtocol", "FerryCryptography", "FerryTestSupport"]),
-    tests(
-      "ObjectStoreTests",
-      needs: [
-        "FerryObjectStore", "FerryMissionServer", "FerryNetworking", "FerryHTTPServer",
-        "FerryProtocol", "FerryCryptography", "FerryTestSupport",
-      ]),
-    tests(
-      "MissionTests",
-      needs: [
-        "FerryMissions", "FerryFiles", "FerryNetworking", "FerryCryptography", "FerrySQLite",
-        "FerryProtocol",
-        "FerryExecutors",
-        "FerrySimulatedDisk", "FerryTestSupport",
-      ]),
-    tests(
-      "PatchTests",
-      needs: [
-        "FerryPatches", "FerryProtocol", "FerryCryptography", "FerryPlatform", "FerryTestSupport",
-      ]),
-    tests(
-      "SyncServerTests",
-      needs: [
-        "FerrySyncServer", "FerryMissionServer", "FerryPostgres",
-        "FerryCryptography", "FerryTestSupport", "FerryHTTPServer", "FerryProtocol",
-        "FerrySQLite", "FerryExecutors", "FerrySimulatedDisk",
-      ], resources: [.copy("Resources")]),
-    tests(
-      "ConformanceTests",
-      needs: [
-        "FerryConformance", "FerryProtocol", "FerrySQLite", "FerryPostgres", "FerrySyncClient",
-        "FerrySyncServer",
-        "FerryTestSupport",
-      ]),
-    tests("SimulatedDiskTests", needs: ["FerrySimulatedDisk", "FerrySQLite", "FerryTestSupport"]),
-    tests(
-      "SimulationTests",
-      needs: [
-        "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer",
-        "FerryNetworking", "FerryTestSupport",
-        "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography",
-        "FerryExecutors", "FerryFiles", "FerryPostgres",
-      ]),
-    tests(
-      "PairTests",
-      needs: [
-        "Ferry", "FerryShell", "FerrySyncClient", "FerryNetworking", "FerryCompression",
-        "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite",
-        "FerryProtocol", "FerryTestSupport",
-        "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
-        "FerryCourses", "FerryMissionServer", "FerryPatches",
-      ], resources: [.copy("Resources")]),
+    tests("ProtocolTests").needs("FerryProtocol", "FerrySQLite", "FerryStoredValues"),
+    tests("TracingTests").needs("FerryTracing"),
+    tests("SQLiteTests").needs("FerrySQLite", "CFerrySQLite"),
+    tests("CompressionTests").needs("FerryCompression"),
+    tests("CryptographyTests").needs("FerryCryptography"),
+    tests("CommandLineTests").needs("FerryCommandLine", "FerryLineEditor", "FerryPlatform"),
+    tests("NetworkingTests").needs(
+      "FerryNetworking", "FerryTransport", "FerryCurlTransport", "FerryCryptography"),
+    tests("CachingTests").needs(
+      "FerryCaching", "FerryNetworking", "FerrySQLite", "FerryHTTPServer"),
+    tests("HTTPServerTests").needs("FerryHTTPServer", "FerryCompression"),
+    tests("PostgresTests").needs("FerryPostgres", "FerryExecutors"),
+    tests("MirrorTests").needs(
+      "FerryMirror", "FerryPersistence", "FerryPostgres", "FerryProtocol", "FerrySQLite"),
+    tests("TableImportTests").needs("FerryTableImport", "FerryProtocol"),
+    tests("SyncClientTests").needs(
+      "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
+      "FerryCompression", "FerryExecutors", "CFerrySQLite"),
+    tests("PersistenceTests").needs(
+      "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors"),
+    tests("FileStoreTests").needs(
+      "FerryFiles", "FerryProtocol", "FerryCryptography", "FerrySQLite"),
+    tests("ShellTests").needs(
+      "FerryShell", "FerrySyncClient", "FerryPersistence", "FerryProtocol", "FerryMissions"),
+    tests("MissionServerTests").needs("FerryMissionServer", "FerryProtocol", "FerryCryptography"),
+    tests("ObjectStoreTests").needs(
+      "FerryObjectStore", "FerryMissionServer", "FerryNetworking", "FerryHTTPServer",
+      "FerryProtocol", "FerryCryptography"),
+    tests("MissionTests").needs(
+      "FerryMissions", "FerryFiles", "FerryNetworking", "FerryCryptography", "FerrySQLite",
+      "FerryProtocol", "FerryExecutors", "FerrySimulatedDisk"),
+    tests("PatchTests").needs(
+      "FerryPatches", "FerryProtocol", "FerryCryptography", "FerryPlatform"),
+    tests("SyncServerTests", resources: [.copy("Resources")]).needs(
+      "FerrySyncServer", "FerryMissionServer", "FerryPostgres", "FerryCryptography",
+      "FerryHTTPServer", "FerryProtocol", "FerrySQLite", "FerryExecutors", "FerrySimulatedDisk"),
+    tests("ConformanceTests").needs(
+      "FerryConformance", "FerryProtocol", "FerrySQLite", "FerryPostgres", "FerrySyncClient",
+      "FerrySyncServer"),
+    tests("SimulatedDiskTests").needs("FerrySimulatedDisk", "FerrySQLite"),
+    tests("SimulationTests").needs(
+      "FerrySimulation", "FerryConformance", "FerryProtocol", "FerryHTTPServer", "FerryNetworking",
+      "FerrySim", "FerrySimulatedDisk", "FerryMissions", "FerryCryptography", "FerryExecutors",
+      "FerryFiles", "FerryPostgres"),
+    tests("PairTests", resources: [.copy("Resources")]).needs(
+      "Ferry", "FerryShell", "FerrySyncClient", "FerryNetworking", "FerryCompression",
+      "FerryExecutors", "FerryCryptography", "FerryHTTPServer", "FerrySQLite", "FerryProtocol",
+      "FerryCommand", "FerryDaemon", "FerryChaos", "FerryBench", "FerryTasks", "FerryPostgres",
+      "FerryCourses", "FerryMissionServer", "FerryPatches"),
   ]
 )
 

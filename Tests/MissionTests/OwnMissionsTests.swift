@@ -9,13 +9,13 @@ import Testing
 
 @Suite("Missions of the app's own", .hangLimit)
 struct OwnMissionsTests {
-  private struct Course: Codable, Equatable {
+  struct Course: Codable, Equatable {
     var id: Int
     var name: String
   }
 
   /// A server with a film, an image, and a service that answers POST with JSON.
-  private final class World: Sendable {
+  final class World: Sendable {
     let film = DownloadFixture.bytes(9_000_000, seed: 3)
     let image = DownloadFixture.bytes(70_000, seed: 4)
     /// The bytes after which the film's first answers stop.
@@ -40,19 +40,19 @@ struct OwnMissionsTests {
     }
   }
 
-  private let directory: TemporaryDirectory
-  private let world = World()
-  private let server: HostileServer
-  private let course = Course(id: 7, name: "Knöten")
+  let directory: TemporaryDirectory
+  let world = World()
+  let server: HostileServer
+  let course = Course(id: 7, name: "Knöten")
 
   init() throws {
     directory = try TemporaryDirectory()
     server = try HostileServer { [world] in world.respond($0) }
   }
 
-  private var folder: String { directory.file("own").path }
+  var folder: String { directory.file("own").path }
 
-  private func open(key: [UInt8]? = nil) async throws -> OwnMissions {
+  func open(key: [UInt8]? = nil) async throws -> OwnMissions {
     var options = MissionOptions()
     options.pauses = RetryPolicy(
       delayBase: .milliseconds(1), delayMax: .milliseconds(5), attemptsMax: nil)
@@ -62,25 +62,25 @@ struct OwnMissionsTests {
       canonical: { $0 })
   }
 
-  private func url(_ path: String) -> String { "http://127.0.0.1:\(server.port)\(path)" }
+  func url(_ path: String) -> String { "http://127.0.0.1:\(server.port)\(path)" }
 
-  private var lessons: OwnItem {
+  var lessons: OwnItem {
     .result(
       "data/lessons.json",
       of: ContentRequest(
         url("/lessons"), method: "POST", headers: ["X-Key": "k"], body: Array("{}".utf8)))
   }
 
-  private var film: OwnItem { .file("film.mp4", from: url("/film"), kind: .video) }
-  private var image: OwnItem {
+  var film: OwnItem { .file("film.mp4", from: url("/film"), kind: .video) }
+  var image: OwnItem {
     .file("image.png", from: url("/image"), kind: .image, mediaType: "image/png")
   }
 
-  private func mission(_ items: [OwnItem], payload: Course? = nil) -> OwnMission {
+  func mission(_ items: [OwnItem], payload: Course? = nil) -> OwnMission {
     OwnMission("course-7", title: "Knots", payload: payload ?? course, items: items)
   }
 
-  private func names(_ below: String) -> [String] {
+  func names(_ below: String) -> [String] {
     (try? FileManager.default.contentsOfDirectory(atPath: "\(folder)/\(below)")) ?? []
   }
 
@@ -176,82 +176,6 @@ struct OwnMissionsTests {
     await missions.close()
   }
 
-  @Test("an item is paused alone: the others continue, and the mission waits for it")
-  func pausedItem() async throws {
-    world.cut.withLock { $0 = 2_000_000 }
-    let missions = try await open()
-    try await missions.add(mission([film, image]))
-    let download = try #require(try await missions.download(of: "film.mp4", in: "course-7"))
-    try await download.pause()
-    let states = try await missions.waitUntilIdle("course-7")
-    #expect(states.first?.state == .paused)
-    #expect(states.first?.itemsDone == 1)
-    #expect(try await !missions.isDownloaded("course-7"))
-    world.cut.withLock { $0 = nil }
-    let events = missions.events()
-    try await download.resume()
-    for await event in events {
-      if case .changed(_, .done, _) = event { break }
-    }
-    #expect(try await missions.isDownloaded("course-7"))
-    await missions.close()
-  }
-
-  @Test("an item that was paused stays so in the next process, and continues from its part")
-  func pausedItemReopened() async throws {
-    world.cut.withLock { $0 = 6_000_000 }
-    var missions = try await open()
-    try await missions.add(mission([film, image]))
-    var download = try #require(try await missions.download(of: "film.mp4", in: "course-7"))
-    for await status in download.updates() where status.progress.bytesDone >= 5_000_000 { break }
-    try await download.pause()
-    #expect(try await missions.waitUntilIdle("course-7").first?.state == .paused)
-    await missions.close()
-
-    world.cut.withLock { $0 = nil }
-    let before = server.served
-    missions = try await open()
-    let states = try await missions.waitUntilIdle("course-7")
-    #expect(states.first?.state == .paused)
-    #expect(states.first?.itemsDone == 1)
-    download = try #require(try await missions.download(of: "film.mp4", in: "course-7"))
-    #expect(download.state == .paused)
-    #expect(download.status.progress.bytesDone >= 5_000_000)
-    #expect(server.served == before, "nothing is fetched while the item is paused")
-    try await download.resume()
-    #expect(try await missions.waitUntilIdle("course-7").first?.state == .done)
-    #expect(server.served - before < 4_500_000, "\(server.served - before) bytes")
-    #expect(try await missions.verify("course-7").isIntact)
-    await missions.close()
-  }
-
-  @Test("an item that is cancelled alone is left out of the mission")
-  func cancelledItem() async throws {
-    world.cut.withLock { $0 = 2_000_000 }
-    let missions = try await open()
-    try await missions.add(mission([film, image]))
-    try await missions.download(of: "film.mp4", in: "course-7")?.cancel()
-    #expect(try await missions.waitUntilIdle("course-7").first?.state == .done)
-    #expect(try await missions.items("course-7").map(\.path) == ["image.png"])
-    await missions.close()
-  }
-
-  @Test("an item that comes after a cancelled one fails, and the mission with it")
-  func cancelledPredecessor() async throws {
-    world.cut.withLock { $0 = 2_000_000 }
-    var last = image
-    last.after = [film.path]
-    let missions = try await open()
-    try await missions.add(mission([film, last]))
-    try await missions.download(of: "film.mp4", in: "course-7")?.cancel()
-    let status = try await missions.waitUntilIdle("course-7").first
-    #expect(status?.state == .failed)
-    #expect(status?.reason?.kind == .dependency)
-    #expect(status?.reason?.item == last.path)
-    #expect(try await !missions.isDownloaded("course-7"))
-    await missions.close()
-  }
-
   @Test("the answer to a request is kept as it is, and is repaired by the same request")
   func answer() async throws {
     world.answer.withLock { $0 = "no JSON" }
@@ -341,104 +265,5 @@ struct OwnMissionsTests {
     #expect(names("staged").isEmpty)
     await #expect(throws: MissionError.self) { try await missions.pause("course-7") }
     await missions.close()
-  }
-
-  @Test("a result that is too large or not JSON fails", arguments: ["[1,2,3,4]", "{nope"])
-  func results(text: String) async throws {
-    world.answer.withLock { $0 = text }
-    var item = lessons
-    item.sizeMax = 8
-    let missions = try await open()
-    try await missions.add(mission([item]))
-    let status = try await missions.waitUntilIdle("course-7").first
-    #expect(status?.state == .failed)
-    #expect(status?.reason?.item == item.path)
-    await missions.close()
-  }
-
-  @Test("paths and addresses are checked before anything is stored")
-  func hostile() async throws {
-    let missions = try await open()
-    func item(_ path: String, _ url: String = "http://x/", after: [String] = []) -> OwnItem {
-      .file(path, from: url, after: after)
-    }
-    let wrong: [[OwnItem]] = [
-      [], [item("../a")], [item("/a")], [item("a/../b")], [item("a"), item("a")],
-      [item("Film.mp4"), item("film.mp4")], [item("a"), item("a/b")], [item("a\u{0}")],
-      [item("a", "file:///etc/passwd")], [item("a", "http://")], [item("a", after: ["b"])],
-      [item("a", after: ["b"]), item("b", after: ["a"])],
-    ]
-    for items in wrong {
-      let failure = await #expect(throws: MissionError.self, "\(items.map(\.path))") {
-        try await missions.add(mission(items))
-      }
-      #expect(failure?.kind == .badManifest)
-    }
-    let failure = await #expect(throws: MissionError.self) {
-      try await missions.add(OwnMission("../x", items: [item("a")]))
-    }
-    #expect(failure?.kind == .badManifest)
-    #expect(try await missions.list().isEmpty)
-    await missions.close()
-  }
-
-  @Test("with a key no content is on the disk unencrypted, not even during the download")
-  func sealed() async throws {
-    let key = [UInt8](repeating: 5, count: 32)
-    world.cut.withLock { $0 = 4_000_000 }
-    var missions = try await open(key: key)
-    try await missions.add(mission([film, image]))
-    let download = try #require(try await missions.download(of: "film.mp4", in: "course-7"))
-    for await status in download.updates() where status.progress.bytesDone >= 3_000_000 { break }
-    #expect(try !isPlainAnywhere())
-    await missions.close()
-    world.cut.withLock { $0 = nil }
-    for other in [nil, [UInt8](repeating: 6, count: 32)] {
-      let failure = await #expect(throws: MissionError.self) { try await open(key: other) }
-      #expect(failure?.kind == .wrongKey)
-    }
-    missions = try await open(key: key)
-    #expect(try await missions.waitUntilIdle("course-7").first?.state == .done)
-    #expect(try !isPlainAnywhere())
-    #expect(try await missions.content(of: "film.mp4", in: "course-7").readAll() == world.film)
-    await missions.close()
-  }
-
-  private func isPlainAnywhere() throws -> Bool {
-    let probe = Data(world.film[1_000_000..<1_000_064])
-    let image = Data(world.image[1_000..<1_064])
-    let files = FileManager.default.enumerator(atPath: folder)
-    while let name = files?.nextObject() as? String {
-      guard let found = FileManager.default.contents(atPath: "\(folder)/\(name)") else { continue }
-      if found.range(of: probe) != nil || found.range(of: image) != nil { return true }
-    }
-    return false
-  }
-
-  @Test("a damaged item is fetched again from its own address")
-  func repaired() async throws {
-    let missions = try await open()
-    try await missions.add(mission([image, lessons]))
-    try await missions.waitUntilIdle("course-7")
-    let items = try await missions.items("course-7")
-    for item in items {
-      let path = try #require(item.localPath)
-      chmod(path, 0o600)
-      try Data("wrong".utf8).write(to: URL(filePath: path))
-    }
-    #expect(try await missions.verify("course-7").damaged.count == 2)
-    let report = try await missions.verify("course-7", repairing: true)
-    #expect(report.isRepaired)
-    #expect(try await missions.verify("course-7").isIntact)
-    await missions.close()
-  }
-
-  @Test("a folder in use is refused to a second process")
-  func locked() async throws {
-    let missions = try await open()
-    let failure = await #expect(throws: MissionError.self) { try await open() }
-    #expect(failure?.kind == .busy)
-    await missions.close()
-    try await open().close()
   }
 }

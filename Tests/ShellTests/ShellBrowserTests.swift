@@ -59,67 +59,6 @@ struct ShellBrowserTests {
     """
   }
 
-  private static let echo = Service(
-    "probe.echo", permission: "repeats", argument: .any, result: .any
-  ) { $0.argument }
-
-  private static let fails = Service(
-    "probe.fails", permission: "fails", argument: .any, result: .any
-  ) { _ in throw ServiceError("sold_out", "there is none left") }
-
-  /// Answers only when the call is cancelled.
-  private static func slow(_ begun: SharedFlag, _ ended: SharedFlag) -> Service {
-    Service("probe.slow", permission: "waits", argument: .any, result: .any) { _ in
-      begun.set()
-      defer { ended.set() }
-      try await Task.sleep(for: .seconds(3_600))
-      return .null
-    }
-  }
-
-  /// Answers once a flag is set.
-  private static func awaits(_ flag: SharedFlag) -> Service {
-    Service("probe.awaits", permission: "waits", argument: .any, result: .any) { _ in
-      try await flag.wait()
-      return .null
-    }
-  }
-
-  /// Never has a result; sets a flag when it is followed.
-  private static func silent(_ followed: SharedFlag) -> Service {
-    Service(watching: "probe.silent", permission: "waits", argument: .any, result: .any) { _ in
-      followed.set()
-      return AsyncThrowingStream { _ in }
-    }
-  }
-
-  /// Counts, one number for each that was taken.
-  private static func count(_ ended: SharedFlag) -> Service {
-    Service(watching: "probe.count", permission: "counts", argument: .any, result: .any) { call in
-      AsyncThrowingStream { continuation in
-        continuation.onTermination = { _ in ended.set() }
-        let task = Task {
-          for number in 1...1_000_000 {
-            continuation.yield(.integer(Int64(number)))
-            try await Task.sleep(for: .milliseconds(5))
-          }
-        }
-        _ = task
-      }
-    }
-  }
-
-  private final class SharedFlag: Sendable {
-    private let flag = Atomic(false)
-    private let name: String
-    init(_ name: String) { self.name = name }
-    var isSet: Bool { flag.load(ordering: .relaxed) }
-    func set() { flag.store(true, ordering: .relaxed) }
-    func wait() async throws {
-      try await eventually(name) { isSet }
-    }
-  }
-
   private final class SharedCount: Sendable {
     private let count = Atomic(0)
     func next() -> Int { count.add(1, ordering: .relaxed).newValue }
@@ -131,8 +70,9 @@ struct ShellBrowserTests {
     let slowEnded = SharedFlag("the slow call to end")
     let countEnded = SharedFlag("the count to end")
     let stage = try Stage([
-      Self.echo, Self.fails, Self.slow(slowBegun, slowEnded), Self.awaits(slowBegun),
-      Self.count(countEnded),
+      PageProbes.echo, PageProbes.fails, PageProbes.slow(slowBegun, slowEnded),
+      PageProbes.awaits(slowBegun),
+      PageProbes.count(countEnded),
     ])
     try stage.publish(1, ["index.html": Self.page("one"), "app.js": "await ferry.ready();"])
     let visit = try PageBrowser.visit(
@@ -300,7 +240,7 @@ struct ShellBrowserTests {
       try await isFollowed.wait()
       isOver.set()
     }
-    let stage = try Stage([Self.silent(isFollowed)], surroundings)
+    let stage = try Stage([PageProbes.silent(isFollowed)], surroundings)
     let works = "await ferry.ready(); document.body.dataset.state = 'ready';"
     try stage.publish(1, ["index.html": Self.page("good"), "app.js": works])
     let mark = stage.folder.file(".published").path
@@ -351,7 +291,7 @@ struct ShellBrowserTests {
 
   @Test("a page of another origin reaches nothing")
   func anotherOrigin() async throws {
-    let stage = try Stage([Self.echo])
+    let stage = try Stage([PageProbes.echo])
     let works = "await ferry.ready(); document.body.dataset.address = location.href;"
     try stage.publish(1, ["index.html": Self.page("good"), "app.js": works])
     let shell = stage.shell.port

@@ -18,11 +18,28 @@ struct OpenAPITests {
   func methods() throws {
     let operations = try OpenAPIDescription().operations
     for route in Route.allCases where route != .unknown {
-      let methods = Set(route.methods.map(\.name))
+      let methods = Set(route.endpoints.map(\.method))
       let named = Set((operations[route.rawValue] ?? [:]).keys)
       #expect(named.isSubset(of: methods), "\(route.rawValue)")
       let missing = methods.subtracting(named)
       #expect(missing.isEmpty || missing == ["HEAD"] && named.contains("GET"), "\(route.rawValue)")
+    }
+  }
+
+  @Test("each operation needs the described role, and has content if the description has it")
+  func rules() throws {
+    for (path, methods) in try OpenAPIDescription().operations {
+      for (method, operation) in methods {
+        let endpoint = try #require(Route(rawValue: path)?.endpoints.first { $0.method == method })
+        #expect(operation.role == endpoint.need?.rawValue, "\(method) \(path)")
+        #expect(operation.hasContent == (endpoint.content != nil), "\(method) \(path)")
+        #expect(operation.statuses.contains("413") == operation.hasContent, "\(method) \(path)")
+      }
+    }
+    // A HEAD that is not described is like its GET.
+    for endpoints in Route.allCases.map(\.endpoints) {
+      guard let get = endpoints.first(where: { $0.method == "GET" }) else { continue }
+      for head in endpoints where head.method == "HEAD" { #expect(head.need == get.need) }
     }
   }
 
@@ -33,9 +50,8 @@ struct OpenAPITests {
         let statuses = operation.statuses
         let common = ["400", "401", "403", "404", "405", "500", "503"]
         #expect(Set(common).isSubset(of: statuses), "\(method) \(path)")
-        let takesContent = method == "POST" || method == "PUT" && path != Route.space.rawValue
         let ofContent: Set = ["400", "413", "415"]
-        #expect(!takesContent || ofContent.isSubset(of: statuses), "\(method) \(path)")
+        #expect(!operation.hasContent || ofContent.isSubset(of: statuses), "\(method) \(path)")
         #expect(Set(statuses).count == statuses.count, "\(method) \(path)")
         #expect(statuses.contains { $0.hasPrefix("2") }, "\(method) \(path)")
       }

@@ -34,15 +34,14 @@ struct ServiceRouteTests {
   func finds(_ method: String, _ segments: [String], _ route: Route, _ need: Role?) {
     let match = RouteMatch(method: method, segments: segments)
     #expect(match.route == route)
-    #expect(match.isAllowed)
-    #expect(match.need == need)
+    #expect(match.endpoint?.method == method && match.endpoint?.need == need)
     #expect(match.spaceText == (segments.first == "v1" ? "a" : nil))
   }
 
   @Test("content has an address without a space, and its name is parsed")
   func content() {
     let match = RouteMatch(method: "HEAD", segments: ["v1", "blobs", "ab"])
-    #expect(match.route == .blob && match.need == .reader)
+    #expect(match.route == .blob && match.endpoint?.need == .reader)
     #expect(match.spaceText == nil && match.itemText == "ab")
     let mission = RouteMatch(method: "PUT", segments: ["v1", "spaces", "a", "missions", "b"])
     #expect(mission.spaceText == "a" && mission.itemText == "b")
@@ -66,7 +65,7 @@ struct ServiceRouteTests {
   func refusesMethods(_ method: String, _ segments: [String], _ allow: String) {
     let match = RouteMatch(method: method, segments: segments)
     #expect(match.route != .unknown)
-    #expect(!match.isAllowed)
+    #expect(match.endpoint == nil)
     #expect(match.route.allow == allow)
   }
 

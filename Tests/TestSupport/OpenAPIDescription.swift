@@ -7,6 +7,10 @@ package struct OpenAPIDescription: Sendable {
   package struct Operation: Sendable, Equatable {
     /// The statuses of its answers, in their order.
     package var statuses: [String] = []
+    /// The role that it needs; `nil` if every caller may use it.
+    package var role: String?
+    /// Whether a request has content.
+    package var hasContent = false
     /// The names of its query parameters.
     package var query: Set<String> = []
     /// The query parameters that a request has to have.
@@ -42,6 +46,10 @@ package struct OpenAPIDescription: Sendable {
         method = match.1.uppercased()
         operations[path, default: [:]][method] = Operation()
       }
+      if let match = line.wholeMatch(of: #/      security: \[\{token: \[([a-z]+)\]\}\]/#) {
+        operations[path]?[method]?.role = String(match.1)
+      }
+      if line == "      requestBody:" { operations[path]?[method]?.hasContent = true }
       if let match = line.prefixMatch(of: #/        '(\d{3})':/#) {
         operations[path]?[method]?.statuses.append(String(match.1))
       }

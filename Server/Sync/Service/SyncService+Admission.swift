@@ -31,18 +31,19 @@ extension SyncService {
     _ arrival: HTTPArrival, _ context: RequestContext
   ) throws(Problem) -> HTTPAdmission {
     let (request, match) = (context.request, context.match)
-    if arrival.isOnReserve, !match.isServedOnReserve {
+    let isServedOnReserve = match.endpoint?.isServedOnReserve ?? false
+    if arrival.isOnReserve, !isServedOnReserve {
       throw Problem(
         .unavailable,
         "the server has reached its limit of connections; send the request again in a moment")
     }
-    if arrival.isBeyondShare, !match.isServedOnReserve { throw Problem(.tooManyRequests) }
-    try check(match)
-    guard arrival.hasContent, match.route.takesContent(request.method), let need = match.need
+    if arrival.isBeyondShare, !isServedOnReserve { throw Problem(.tooManyRequests) }
+    let endpoint = try endpoint(of: match)
+    guard arrival.hasContent, let content = endpoint.content, let need = endpoint.need
     else { return .proceed(limit: 0) }
-    let limit = parts.limits.messageBytes
+    let limit = content.limit(parts.limits)
     if let length = arrival.declaredLength, length > limit { return .proceed(limit: limit) }
-    guard let text = match.spaceText else { return admitToken(request, context) }
+    guard let text = match.spaceText else { return admitToken(request, context, limit) }
     let name = try space(named: text)
     // A web page's request is judged each time: its origin counts as well.
     let memory = request.headers["Origin"] == nil ? admissions : nil
@@ -67,22 +68,21 @@ extension SyncService {
   }
 
   /// Admits a request about tokens, which is about no single space.
-  private func admitToken(_ request: HTTPRequest, _ context: RequestContext) -> HTTPAdmission {
+  private func admitToken(
+    _ request: HTTPRequest, _ context: RequestContext, _ limit: Int
+  ) -> HTTPAdmission {
     .decide { [self] in
       var context = context
       return await WorkFlow(address: request.remoteAddress).run {
         do throws(Problem) {
           let identity = try await identify(request, context.match.route)
-          return .proceed(limit: Self.tokenRequestBytes, account: identity.principal.memoryAccount)
+          return .proceed(limit: limit, account: identity.principal.memoryAccount)
         } catch {
           return refuse(error, &context)
         }
       }
     }
   }
-
-  /// Content of a request about tokens, in bytes.
-  private static let tokenRequestBytes = 64 << 10
 
   private func refuse(_ problem: Problem, _ context: inout RequestContext) -> HTTPAdmission {
     context.span = beginSpan(of: context)
@@ -91,16 +91,6 @@ extension SyncService {
       context, status: response.status,
       bytesOut: response.contentCount(for: context.request.method))
     return .refuse(response)
-  }
-}
-
-extension RouteMatch {
-  /// Whether it is answered although all ordinary connections are taken.
-  var isServedOnReserve: Bool {
-    switch route {
-    case .health, .readiness, .metrics: true
-    default: isAllowed && need == .admin
-    }
   }
 }
 

@@ -86,7 +86,7 @@ extension SyncService {
 
   /// Takes in content, or the next part of it.
   func receiveUpload(
-    _ context: inout RequestContext, _ name: SpaceName
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     let hash = try Self.contentHash(context)
     let body = context.request.body

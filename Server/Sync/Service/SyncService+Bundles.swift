@@ -49,14 +49,15 @@ extension SyncService {
     return .json(entry.encoded())
   }
 
-  /// Keeps the reports of a device.
-  func keepBundleReports(
-    _ context: inout RequestContext, _ name: SpaceName, _ principal: Principal
+  /// Adds the reports of a device.
+  func addBundleReports(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     let request = try decoded(context.request.body, BundleReportsRequest.init(decoding:))
     context.device = request.device
     let space = try await find(name)
     let (store, now, quota) = (parts.store, parts.clock.wall(), parts.quotas.devices)
+    let principal = admission.principal
     let kept = try await ask { () async throws(StoreError) in
       try await store.keepBundleReports(
         request.reports, of: request.device, in: space.id, now: now, by: principal, quota: quota)

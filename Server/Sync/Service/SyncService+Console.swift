@@ -5,7 +5,7 @@ import FerryProtocol
 extension SyncService {
   /// Returns a file of the console. It contains no data: the page asks for that with the caller's
   /// token.
-  func console(_ context: RequestContext) throws(Problem) -> HTTPResponse {
+  func console(_ context: inout RequestContext) throws(Problem) -> HTTPResponse {
     guard let name = context.match.itemText else {
       return HTTPResponse(
         status: 308, headers: ["Location": "/console/", "Cache-Control": "no-cache"])

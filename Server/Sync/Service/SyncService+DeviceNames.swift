@@ -5,7 +5,7 @@ import FerryProtocol
 extension SyncService {
   /// Gives one of the caller's devices a name, or takes it away.
   func nameDevice(
-    _ context: inout RequestContext, _ name: SpaceName, _ principal: Principal
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     guard let text = context.match.itemText, let device = DeviceID(text), device != .server else {
       throw Problem(
@@ -14,7 +14,7 @@ extension SyncService {
     context.device = device
     let wanted = try read(context.request.body, DeviceNameRequest.init(decoding:limits:)).name
     let space = try await find(name)
-    let store = parts.store
+    let (store, principal) = (parts.store, admission.principal)
     let isOwn = try await ask { () async throws(StoreError) in
       try await store.setDeviceName(wanted, of: device, in: space.id, by: principal)
     }
@@ -29,9 +29,9 @@ extension SyncService {
 
   /// Returns the names of the devices that the body names.
   func deviceNames(
-    _ request: HTTPRequest, _ name: SpaceName
+    _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
-    let wanted = try read(request.body, DevicesRequest.init(decoding:limits:))
+    let wanted = try read(context.request.body, DevicesRequest.init(decoding:limits:))
     let space = try await find(name)
     let store = parts.store
     let found = try await ask { () async throws(StoreError) in

@@ -8,11 +8,11 @@ extension SyncService {
   static let foldsPerRequest = 10
 
   func digests(
-    _ request: HTTPRequest, _ name: SpaceName
+    _ context: RequestContext, _ name: SpaceName
   ) async throws(Problem) -> HTTPResponse {
     let query: DigestQuery
     do {
-      query = try DigestQuery(decoding: request.body, limits: parts.limits)
+      query = try DigestQuery(decoding: context.request.body, limits: parts.limits)
     } catch {
       throw Problem(.malformedMessage, error.description)
     }

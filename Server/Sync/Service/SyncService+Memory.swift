@@ -5,9 +5,8 @@ import FerryProtocol
 extension SyncService {
   /// Builds an answer whose store calls take memory of the budget first.
   func withMemory(
-    _ context: RequestContext, _ build: () async throws(Problem) -> HTTPResponse
+    _ size: AnswerSize, _ context: RequestContext, _ build: () async throws(Problem) -> HTTPResponse
   ) async throws(Problem) -> HTTPResponse {
-    let size = context.match.route.answerSize(context.request.method)
     guard let bytes = size.bytes(parts.limits) else { return try await build() }
     let room = PageRoom(
       parts.memory, bytes: bytes, account: context.principal?.memoryAccount)

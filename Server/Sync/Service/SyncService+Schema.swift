@@ -3,7 +3,9 @@ import FerryProtocol
 
 // The requests about a space's schema.
 extension SyncService {
-  func schema(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+  func schema(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
     let space = try await find(name)
     let store = parts.store
     let schema = try await ask { () async throws(StoreError) in

@@ -4,7 +4,7 @@ import FerryProtocol
 // The requests about one space.
 extension SyncService {
   func createSpace(
-    _ name: SpaceName, _ admission: Admission
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     info(try await makeSpace(name, by: admission.principal), admission.role)
   }
@@ -26,13 +26,15 @@ extension SyncService {
     return space
   }
 
-  func spaceInfo(_ name: SpaceName, _ role: Role) async throws(Problem) -> HTTPResponse {
+  func spaceInfo(
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
+  ) async throws(Problem) -> HTTPResponse {
     let store = parts.store
     let space = try await ask { () async throws(StoreError) in
       try await store.space(named: name)
     }
     guard let space else { throw .unknownSpace(name) }
-    return info(space, role)
+    return info(space, admission.role)
   }
 
   func receivePacket(
@@ -76,12 +78,12 @@ extension SyncService {
   }
 
   func changes(
-    _ context: inout RequestContext, _ name: SpaceName
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     let query = context.request.query
     var request = try ChangesQuery.read({ query[$0] }, limits: parts.limits).get()
     request.protocolVersion = try Self.protocolVersion(of: context.request)
-    request.principal = context.principal ?? .anonymous
+    request.principal = admission.principal
     context.device = request.device
     let space = try await find(name)
     let (store, now, wanted) = (parts.store, parts.clock.wall(), request)
@@ -94,10 +96,11 @@ extension SyncService {
   }
 
   func events(
-    _ request: HTTPRequest, _ name: SpaceName, _ admission: Admission
+    _ context: inout RequestContext, _ name: SpaceName, _ admission: Admission
   ) async throws(Problem) -> HTTPResponse {
     if lifecycle.isStopping { throw Problem(.unavailable, "the server is stopping") }
     let space = try await find(name)
+    let request = context.request
     let heard = request.headers["Last-Event-ID"].flatMap { SequenceNumber($0) }
     let stream = HTTPStream()
     let (store, hub, streams) = (parts.store, parts.hub, streams)

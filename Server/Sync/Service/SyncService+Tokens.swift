@@ -26,19 +26,11 @@ extension SyncService {
     return identity
   }
 
-  func tokens(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let caller = try await caller(&context)
-    if context.request.method == "POST" { return try await createToken(context, caller) }
-    let query = context.request.query
-    return try await withMemory(context) { () async throws(Problem) in
-      try await listTokens(query, caller)
-    }
-  }
-
-  private func listTokens(
-    _ query: [String: String], _ caller: Identity
+  /// Lists the tokens that the caller manages.
+  func tokens(
+    _ context: RequestContext, _ caller: Identity
   ) async throws(Problem) -> HTTPResponse {
-    let (tokens, next) = try await managedTokens(query, caller)
+    let (tokens, next) = try await managedTokens(context.request.query, caller)
     var json = JSONWriter(capacity: 256 + tokens.count * 256)
     json.object { json in
       json.key("tokens")
@@ -90,7 +82,7 @@ extension SyncService {
     }
   }
 
-  private func createToken(
+  func createToken(
     _ context: RequestContext, _ caller: Identity
   ) async throws(Problem) -> HTTPResponse {
     let request = try read(context.request.body) { (body, _) throws(MalformedMessage) in
@@ -119,8 +111,9 @@ extension SyncService {
   }
 
   /// Revokes a token.
-  func token(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let caller = try await caller(&context)
+  func revokeToken(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
     let token = try await managedToken(context, caller)
     let (store, mark) = (parts.store, mark(caller.principal))
     let wasThere = try await ask { () async throws(StoreError) in
@@ -131,8 +124,9 @@ extension SyncService {
   }
 
   /// Gives a token another secret.
-  func rotateToken(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let caller = try await caller(&context)
+  func rotateToken(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
     let token = try await managedToken(context, caller)
     if let fault = TokenRule.fault(rotating: token, by: caller) { throw fault }
     let grace = try read(context.request.body) { (body, _) throws(MalformedMessage) in
@@ -174,18 +168,13 @@ extension SyncService {
 
   // MARK: The audit log
 
-  func audit(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let caller = try await caller(&context)
+  func audit(
+    _ context: RequestContext, _ caller: Identity
+  ) async throws(Problem) -> HTTPResponse {
     guard caller.grants.isServerAdmin else {
       throw Problem(.forbidden, "the audit log is for admins of all spaces")
     }
     let query = try Self.auditQuery(context.request.query)
-    return try await withMemory(context) { () async throws(Problem) in
-      try await listEntries(query)
-    }
-  }
-
-  private func listEntries(_ query: AuditQuery) async throws(Problem) -> HTTPResponse {
     let store = parts.store
     let entries = try await ask { () async throws(StoreError) in try await store.audit(query) }
     var json = JSONWriter(capacity: 256 + entries.count * 256)

@@ -145,96 +145,52 @@ package final class SyncService: Sendable {
   private func answer(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let match = context.match
     if let answer = try parts.crossOrigin.preflight(context.request, match.route) { return answer }
-    try check(match)
-    switch match.route {
-    case .health: return .text("ok\n")
-    case .readiness: return try await readiness()
-    case .metrics: return metricsPage()
-    case .console: return try console(context)
-    case .blob: return try await blob(&context)
-    case .tokens: return try await tokens(&context)
-    case .token: return try await token(&context)
-    case .tokenRotation: return try await rotateToken(&context)
-    case .audit: return try await audit(&context)
-    case .spaces: return try await spaces(&context)
-    case .overview, .tables, .history, .conflicts, .rejections, .activity, .unknown, .space,
-      .packets, .changes, .records, .events, .schema, .digests, .devices, .device, .missions,
-      .mission, .bundles, .bundle, .bundleReports, .upload:
-      break
+    let endpoint = try endpoint(of: match)
+    switch endpoint.handler {
+    case .open(let build): return try await build(self)(&context)
+    case .administrator(let build):
+      let caller = try await caller(&context)
+      return try await withMemory(endpoint.memory, context) { () async throws(Problem) in
+        try await build(self)(context, caller)
+      }
+    case .space(let build):
+      let (name, _) = try await enter(&context, need: endpoint.need)
+      return try await withMemory(endpoint.memory, context) { () async throws(Problem) in
+        try await build(self)(context, name)
+      }
+    case .member(let build):
+      let (name, admission) = try await enter(&context, need: endpoint.need)
+      return try await withMemory(endpoint.memory, context) { () async throws(Problem) in
+        try await build(self)(&context, name, admission)
+      }
     }
-    let name = try space(named: match.spaceText ?? "")
+  }
+
+  /// Admits a request to its space, and counts it.
+  private func enter(
+    _ context: inout RequestContext, need: Role?
+  ) async throws(Problem) -> (SpaceName, Admission) {
+    let name = try space(named: context.match.spaceText ?? "")
     context.space = name
-    let admission = try await admit(context, to: name)
+    let admission = try await admit(context, to: name, need: need ?? .admin)
     context.principal = admission.principal
     context.isServerAdmin = admission.isServerAdmin
     try count(&context)
-    return try await withMemory(context) { () async throws(Problem) in
-      try await answer(&context, in: name, admission)
-    }
+    return (name, admission)
   }
 
-  /// Answers an admitted request about a space.
-  private func answer(
-    _ context: inout RequestContext, in name: SpaceName, _ admission: Admission
-  ) async throws(Problem) -> HTTPResponse {
-    let role = admission.role
-    switch context.match.route {
-    case .packets: return try await receivePacket(&context, name, admission)
-    case .changes: return try await changes(&context, name)
-    case .records:
-      return context.request.method == "POST"
-        ? try await records(context, name) : try await listRecords(context, name)
-    case .events: return try await events(context.request, name, admission)
-    case .schema:
-      switch context.request.method {
-      case "PUT": return try await applySchema(context, name)
-      case "POST": return try await checkSchema(context, name)
-      default: return try await schema(name)
-      }
-    case .digests: return try await digests(context.request, name)
-    case .devices:
-      return context.request.method == "POST"
-        ? try await deviceNames(context.request, name) : try await listDevices(context, name)
-    case .overview: return try await overview(name)
-    case .tables: return try await tables(context, name)
-    case .history: return try await history(context, name)
-    case .conflicts: return try await conflicts(context, name)
-    case .rejections: return try await rejections(context, name)
-    case .activity: return try await activity(context, name)
-    case .device: return try await nameDevice(&context, name, admission.principal)
-    case .missions: return try await missions(context, name)
-    case .mission:
-      switch context.request.method {
-      case "PUT": return try await publishMission(context, name)
-      case "DELETE": return try await retractMission(context, name)
-      default: return try await mission(context, name)
-      }
-    case .bundles: return try await bundles(context, name)
-    case .bundle:
-      return context.request.method == "POST"
-        ? try await changeBundle(context, name) : try await bundle(context, name)
-    case .bundleReports:
-      return try await keepBundleReports(&context, name, admission.principal)
-    case .upload:
-      return context.request.method == "PUT"
-        ? try await receiveUpload(&context, name) : try await uploadState(context, name)
-    default:
-      return context.request.method == "PUT"
-        ? try await createSpace(name, admission) : try await spaceInfo(name, role)
-    }
-  }
-
-  /// Throws a problem unless a route takes the method.
-  func check(_ match: RouteMatch) throws(Problem) {
+  /// Returns the endpoint of a request.
+  func endpoint(of match: RouteMatch) throws(Problem) -> Endpoint {
     if match.route == .unknown {
       throw Problem(
         .notFound,
         "Ferry's addresses are below /v1/spaces/{space}, /v1/blobs, /v1/tokens and /v1/audit")
     }
-    guard match.isAllowed else {
+    guard let endpoint = match.endpoint else {
       throw Problem(
         .methodNotAllowed, "\(match.route.rawValue) takes \(match.route.allow)")
     }
+    return endpoint
   }
 
   func space(named text: String) throws(Problem) -> SpaceName {
@@ -248,10 +204,9 @@ package final class SyncService: Sendable {
   }
 
   private func admit(
-    _ context: RequestContext, to space: SpaceName
+    _ context: RequestContext, to space: SpaceName, need: Role
   ) async throws(Problem) -> Admission {
     let (request, match) = (context.request, context.match)
-    let need = match.need ?? .admin
     // The transaction of a packet looks whether tokens exist.
     if match.route == .packets,
       let admission = parts.gate.admitAssumingOpen(
@@ -317,14 +272,16 @@ package final class SyncService: Sendable {
 
   // MARK: The server itself
 
-  private func readiness() async throws(Problem) -> HTTPResponse {
+  func health(_ context: inout RequestContext) -> HTTPResponse { .text("ok\n") }
+
+  func readiness(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     if lifecycle.isStopping { throw Problem(.unavailable, "the server is stopping") }
     let store = parts.store
     try await ask { () async throws(StoreError) in try await store.check() }
     return .text("ready\n")
   }
 
-  private func metricsPage() -> HTTPResponse {
+  func metricsPage(_ context: inout RequestContext) -> HTTPResponse {
     let page = MetricsPage(
       counts: parts.metrics.snapshot, listeners: parts.hub.listenerCount,
       droppedLogLines: parts.log.droppedLines, leftOutLogLines: parts.log.leftOutLines,

@@ -4,19 +4,12 @@ import FerryProtocol
 // The views of spaces and devices for administrators (SPEC.md §32).
 extension SyncService {
   /// Lists the spaces that the caller administers.
-  func spaces(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
-    let caller = try await caller(&context)
-    let query = InspectionQuery(values: context.request.query)
-    await inspection.save()
-    return try await withMemory(context) { () async throws(Problem) in
-      try await listSpaces(query, caller)
-    }
-  }
-
-  private func listSpaces(
-    _ query: InspectionQuery, _ caller: Identity
+  func spaces(
+    _ context: RequestContext, _ caller: Identity
   ) async throws(Problem) -> HTTPResponse {
+    let query = InspectionQuery(values: context.request.query)
     let limit = try query.limit()
+    await inspection.save()
     let now = parts.clock.wall()
     let store = parts.store
     var found: [SpaceOverview] = []
@@ -46,7 +39,9 @@ extension SyncService {
     return .json(json.finish())
   }
 
-  func overview(_ name: SpaceName) async throws(Problem) -> HTTPResponse {
+  func overview(
+    _ context: RequestContext, _ name: SpaceName
+  ) async throws(Problem) -> HTTPResponse {
     await inspection.save()
     _ = try await find(name)
     let (store, now) = (parts.store, parts.clock.wall())
