@@ -24,13 +24,23 @@ public struct DatabaseError: Error, LockReporting, Sendable, Equatable, CustomSt
   }
 
   package init(_ error: SQLiteError) {
+    self.init(Self.hint(for: error.message) ?? error.message, code: error.code)
+  }
+
+  /// Returns a message that also names the reason and a way that works; `nil` if SQLite's is enough.
+  private static func hint(for message: String) -> String? {
     // Triggers of a tracked table call functions that only a replica's connection has.
-    let isReplica = error.message.begins(with: "no such function: ferry_")
-    self.init(
-      isReplica
-        ? "this file is a replica, and the table is tracked: the write would not be recorded. Open "
-          + "the file with Replica.open to write to this table"
-        : error.message, code: error.code)
+    if message.begins(with: "no such function: ferry_") {
+      return
+        "this file is a replica, and the table is tracked: the write would not be recorded. Open "
+        + "the file with Replica.open to write to this table"
+    }
+    guard message == "too many levels of trigger recursion" else { return nil }
+    return message
+      + ": a trigger fires itself without end, or more than 1,000 rows in a chain go with each other. In "
+      + "a replica, REPLACE in a statement or in its triggers lets triggers fire themselves, so that the "
+      + "replaced rows are recorded. Write INSERT … ON CONFLICT … DO UPDATE instead, or give the "
+      + "trigger a WHEN condition that its own write does not meet"
   }
 
   public var description: String { message }

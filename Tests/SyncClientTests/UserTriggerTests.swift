@@ -197,6 +197,50 @@ struct UserTriggerTests {
     #expect(deleted == ["a", "b"])
   }
 
+  @Test(
+    "REPLACE beside triggers that fire each other without end is rejected with the ways that work",
+    arguments: [
+      "REPLACE INTO t(id, v) VALUES ('a', 2)", "UPDATE OR REPLACE t SET id = 'a' WHERE id = 'b'",
+      "WITH x(id) AS (VALUES ('a')) INSERT OR REPLACE INTO t(id) SELECT id FROM x",
+    ])
+  func endless(_ sql: String) throws {
+    func schema(_ condition: String) -> String {
+      Self.table + """
+        CREATE TRIGGER made AFTER INSERT ON t BEGIN UPDATE t SET n = 1 WHERE id = NEW.id; END;
+        CREATE TRIGGER touch AFTER UPDATE ON t \(condition) BEGIN
+          UPDATE t SET at = at + 1 WHERE id = NEW.id;
+        END
+        """
+    }
+    let replica = try ReplicaFixture()
+    try replica.run(schema(""))
+    try replica.file.track(["t"])
+    try replica.run("INSERT INTO t(id, v) VALUES ('a', 1), ('b', 1)")
+    let (rows, pending) = (try replica.rows("SELECT * FROM t"), try replica.pending)
+    let error = #expect(throws: DatabaseError.self) { try replica.run(sql) }
+    #expect(try #require(error).message.contains("ON CONFLICT … DO UPDATE"))
+    #expect(try replica.rows("SELECT * FROM t") == rows)
+    #expect(try replica.pending == pending)
+    // The ways that the message names.
+    try replica.run(
+      "INSERT INTO t(id, v) VALUES ('a', 2) ON CONFLICT(id) DO UPDATE SET v = excluded.v")
+    #expect(try replica.rows("SELECT v, at FROM t WHERE id = 'a'") == [[2, 2]])
+    let plain = try SQLiteConnection(path: ":memory:")
+    let guarded = try ReplicaFixture()
+    func run(_ sql: String) throws {
+      try plain.execute(sql)
+      try guarded.run(sql)
+    }
+    try run(schema("WHEN NEW.at IS OLD.at"))
+    try run("INSERT INTO t(id, v) VALUES ('a', 1), ('b', 1)")
+    try guarded.file.track(["t"])
+    try run(sql)
+    let expected = try plain.rows("SELECT * FROM t ORDER BY id") { row in
+      (0..<row.columnCount).map { row.value($0) }
+    }
+    #expect(try guarded.rows("SELECT * FROM t ORDER BY id") == expected)
+  }
+
   @Test("a table that replaces rows by its definition records them")
   func replacingTable() throws {
     let replica = try ReplicaFixture()
