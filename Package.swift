@@ -226,7 +226,7 @@ let package = Package(
     command("FerryBench", "Sources/Proving/FerryBench").needs(
       "Ferry", "FerryPersistence", "FerrySyncClient", "FerryProtocol", "FerryNetworking",
       "FerryPostgres", "CFerrySQLite", "FerrySQLite", "FerryCommandLine", "FerryHTTPServer",
-      "FerryLaboratory"),
+      "FerryLaboratory", "FerryExecutors"),
 
     // Sources/Proving: the workload and the oracles, and the two instruments that use them.
     library("FerryConformance", "Sources/Proving/Conformance").needs(
@@ -268,7 +268,7 @@ let package = Package(
     tests("TableImportTests").needs("FerryTableImport", "FerryProtocol"),
     tests("SyncClientTests").needs(
       "FerrySyncClient", "FerryPersistence", "FerryNetworking", "FerrySQLite", "FerryProtocol",
-      "FerryCompression", "FerryExecutors", "CFerrySQLite"),
+      "FerryCompression", "FerryExecutors", "CFerrySQLite", "FerrySimulatedDisk"),
     tests("PersistenceTests").needs(
       "FerryPersistence", "FerryProtocol", "FerrySQLite", "FerryStoredValues", "FerryExecutors"),
     tests("FileStoreTests").needs(

@@ -47,21 +47,70 @@ struct FilledListTests {
     try replica.checkFile()
   }
 
-  @Test("a row that another process writes into a table of the list stays, and is sent")
-  func sameTable() throws {
+  @Test("rows that are written into the tables of the list meanwhile stay, and are sent")
+  func sameTables() throws {
     let replica = try ReplicaFixture.withTasks()
+    try replica.run(
+      "CREATE TABLE steps(id TEXT PRIMARY KEY, task TEXT REFERENCES tasks(id) ON DELETE CASCADE)")
+    try replica.run("CREATE TABLE visits(task TEXT REFERENCES tasks(id) ON DELETE CASCADE)")
+    try replica.file.track(["steps"])
     let other = try replica.other()
-    var isWritten = false
+    var slices = 0
     replica.fill {
-      if isWritten { return }
-      isWritten = true
-      _ = try other.write { try $0.execute("INSERT INTO tasks(id, title) VALUES ('own', 'x')") }
+      slices += 1
+      if slices > 2 { return }
+      let writer = slices == 1 ? other : replica.file
+      _ = try writer.write {
+        try $0.execute(
+          "INSERT INTO tasks(id, title) VALUES ('own\(slices)', 'x'), ('gone\(slices)', 'y')")
+        try $0.execute("INSERT INTO steps VALUES ('s\(slices)', 'own\(slices)')")
+        try $0.execute("INSERT INTO visits VALUES ('own\(slices)')")
+        try $0.execute("DELETE FROM tasks WHERE id = 'gone\(slices)'")
+      }
     }
-    try replica.pull(tasks(5), pages: 2)
-    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[6]])
-    #expect(try replica.pending.map(\.key.record) == ["own"])
+    let steps = (0..<2).map {
+      maker.change(SequenceNumber($0 + 6), "steps", Name("p\($0)"), [Column("task", "r1")])
+    }
+    let result = try replica.pull(tasks(5) + steps, pages: 2)
+    #expect(result == AppliedPull(applied: 7, refused: 0))
+    #expect(try replica.rows("SELECT count(*) FROM tasks") == [[7]])
+    #expect(try replica.rows("SELECT id, task FROM steps ORDER BY 1").count == 4)
+    #expect(try replica.rows("SELECT * FROM visits ORDER BY 1") == [["own1"], ["own2"]])
+    let own = try replica.pending.filter { $0.kind == .insert }.map(\.key.record.text)
+    #expect(own.filter { !$0.hasPrefix("gone") } == ["own1", "s1", "own2", "s2"])
+    #expect(replica.file.attempts == 7, "the list was applied at once, too")
     #expect(try replica.leftovers().isEmpty)
+    try replica.run("DELETE FROM tasks WHERE id = 'own1'")
+    #expect(try replica.rows("SELECT id FROM steps WHERE task = 'own1'").isEmpty)
     try replica.checkFile()
+  }
+
+  @Test(
+    "rows that are written meanwhile and clash with the list have the same result as before the pull",
+    arguments: [
+      "INSERT INTO tasks(id, title) VALUES ('r1', 'mine')",
+      "INSERT INTO tasks(id, title) VALUES ('r1', 'mine'); DELETE FROM tasks WHERE id = 'r1'",
+      "INSERT INTO tasks(id, title) VALUES ('own', 't2')",
+    ])
+  func clashing(_ write: String) throws {
+    func run(fills: Bool) throws -> [[[Value]]] {
+      let replica = try ReplicaFixture.withTasks()
+      try replica.run("CREATE UNIQUE INDEX one_title ON tasks(title)")
+      var isWritten = false
+      func writeOnce() throws {
+        if !isWritten { try replica.run(write) }
+        isWritten = true
+      }
+      if fills { replica.fill(writeOnce) } else { try writeOnce() }
+      try replica.pull(tasks(5), pages: 2)
+      #expect(isWritten)
+      #expect(try replica.leftovers().isEmpty)
+      try replica.checkFile()
+      return try ["tasks", "ferry_kept", "ferry_conflicts", "ferry_refresh"].map {
+        try replica.rows("SELECT * FROM \($0) ORDER BY 1, 2")
+      } + [replica.pending.map { [.text($0.kind.rawValue), .text($0.key.record.text)] }]
+    }
+    #expect(try run(fills: true) == run(fills: false))
   }
 
   @Test("a changed schema between two slices gives up the copies and nothing else")
@@ -112,7 +161,7 @@ struct FilledListTests {
       #expect(try file.syncState().applied == 0)
       #expect(try file.shadows.isAny())
       let last = maker.page(Array(changes[6...]))
-      #expect(try file.apply(last: last.body, last.head).applied == 9)
+      #expect(try file.pullList(last.body, last.head).applied == 9)
       #expect(try file.connection.count("SELECT count(*) FROM tasks") == 9)
       #expect(try !file.shadows.isAny())
       #expect(try file.connection.rows("PRAGMA integrity_check") { $0.text(0) } == ["ok"])
@@ -130,8 +179,37 @@ struct FilledListTests {
     #expect(try replica.file.connection.count("PRAGMA foreign_keys") == 1)
     fails = false
     let last = maker.page(Array(tasks(5)[3...]))
-    #expect(try replica.file.apply(last: last.body, last.head).applied == 5)
+    #expect(try replica.file.pullList(last.body, last.head).applied == 5)
     #expect(try replica.leftovers().isEmpty)
+    try replica.checkFile()
+  }
+
+  @Test("a space can be left while its list is filled in")
+  func left() throws {
+    struct Failure: Error {}
+    let replica = try ReplicaFixture.withTasks()
+    let family = try replica.join("family")
+    try replica.run(
+      """
+      CREATE TABLE area(id TEXT PRIMARY KEY);
+      CREATE TABLE item(id TEXT PRIMARY KEY, area TEXT REFERENCES area(id))
+      """)
+    try family.track(["area", "item"])
+    var slices = 0
+    replica.fill {
+      slices += 1
+      if slices == 4 { throw Failure() }
+    }
+    let changes =
+      (0..<4).map { maker.change(SequenceNumber($0 + 1), "area", Name("a\($0)"), []) }
+      + (0..<4).map {
+        maker.change(
+          SequenceNumber($0 + 5), "item", Name("i\($0)"), [Column("area", .text("a\($0)"))])
+      }
+    #expect(throws: Failure.self) { try replica.pull(changes, pages: 2, into: family) }
+    try replica.file.spaces.leave(2, discarding: false)
+    #expect(
+      try replica.rows("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'ferry_2%'") == [[0]])
     try replica.checkFile()
   }
 
@@ -144,6 +222,61 @@ struct FilledListTests {
     #expect(filled.state == atOnce.state)
     #expect((filled.slices > 0) == test.isFilled)
     #expect(atOnce.slices == 0)
+  }
+
+  @Test("the tables of a joined space are filled in, and those with rows of several spaces are not")
+  func joined() throws {
+    let atOnce = try joined(fills: false)
+    let filled = try joined(fills: true)
+    #expect(filled.rows == atOnce.rows)
+    // Four slices and a check of foreign keys.
+    #expect(filled.slices == [5, 0])
+  }
+
+  private func joined(fills: Bool) throws -> (rows: [[[Value]]], slices: [Int]) {
+    let replica = try ReplicaFixture()
+    try replica.run(
+      """
+      CREATE TABLE notes(id TEXT PRIMARY KEY, space TEXT, body TEXT);
+      CREATE TABLE list(id TEXT PRIMARY KEY, a TEXT);
+      CREATE TABLE item(id TEXT PRIMARY KEY, list TEXT REFERENCES list(id));
+      """)
+    try replica.configure(replica.file, "private")
+    let family = try replica.join("family")
+    try family.track(["list", "item"])
+    try replica.file.spaces.share(["notes"], by: "space")
+    var (count, slices) = (0, [Int]())
+    if fills { replica.fill { count += 1 } }
+    func pull(_ changes: [Change], into file: ReplicaFile) throws {
+      count = 0
+      try replica.pull(changes, pages: 2, into: file)
+      slices.append(count)
+    }
+    try pull(
+      [
+        maker.change(1, "item", "i1", [Column("list", "l1")]),
+        maker.change(2, "item", "i2", [Column("list", "l1")]),
+        maker.change(3, "list", "l1", [Column("a", "x")]),
+        maker.change(4, "notes", "n1", [Column("body", "of the family")]),
+        maker.change(5, "list", "l2", [Column("a", "y")]),
+        maker.change(6, "item", "i3", [Column("list", "l2")]),
+        maker.deletion(7, "item", "i3"), maker.change(8, "list", "l3", []),
+      ], into: family)
+    try pull(
+      [
+        maker.change(1, "notes", "n2", [Column("body", "mine")]),
+        maker.change(2, "notes", "n1", [Column("body", "taken")]),
+        maker.change(3, "list", "l9", [Column("a", "of another space")]),
+      ], into: replica.file)
+    try replica.run("UPDATE list SET a = 'later' WHERE id = 'l1'; DELETE FROM notes")
+    let tables = ["notes", "list", "item"]
+    let kept = ["kept", "refresh", "conflicts", "operations"].flatMap {
+      ["ferry_\($0)", "ferry_2_\($0)"]
+    }
+    let rows = try (tables + kept).map { try replica.rows("SELECT * FROM \($0) ORDER BY 1, 2") }
+    #expect(try replica.leftovers().isEmpty)
+    try replica.checkFile()
+    return (rows, slices)
   }
 
   private func tasks(_ count: Int) -> [Change] {
@@ -159,19 +292,16 @@ extension ReplicaFixture {
   ///
   /// - Parameter body: runs after each slice.
   func fill(_ body: @escaping () throws -> Void = {}) {
-    // SAFETY: the closure runs on the thread of the test, within its calls of the fixture.
-    nonisolated(unsafe) let body = body
-    file.firstListOptions.changesMin = 1
-    file.firstListOptions.sliceChanges = 2
-    file.firstListOptions.run = { slice in
-      try slice()
-      try body()
-    }
+    file.fillInSlices()
+    afterSlice = body
   }
 
   /// Stages and applies changes as a list of pages of about the same size.
   @discardableResult
-  func pull(_ changes: [Change], pages: Int) throws -> AppliedPull {
+  func pull(
+    _ changes: [Change], pages: Int, into space: ReplicaFile? = nil
+  ) throws -> AppliedPull {
+    let file = space ?? file
     let size = (changes.count + pages - 1) / pages
     var rest = changes[...]
     let head = changes.map(\.sequence).max() ?? 0
@@ -181,12 +311,26 @@ extension ReplicaFixture {
       rest = rest.dropFirst(size)
     }
     let page = PageMaker().page(Array(rest), head: head)
-    return try file.apply(last: page.body, page.head)
+    return try file.pullList(page.body, page.head, afterSlice: afterSlice)
+  }
+
+  func configure(_ file: ReplicaFile, _ name: String) throws {
+    let space = try #require(SpaceName(name))
+    try file.configure(ServerAddress(url: "http://ferry.test", space: space), token: nil)
+  }
+
+  /// Joins a space, and returns its ledger.
+  func join(_ name: String) throws -> ReplicaFile {
+    let space = try #require(SpaceName(name))
+    let number = try file.spaces.join(ServerAddress(url: "http://ferry.test", space: space))
+    let joined = try file.spaces.file(number)
+    try configure(joined, name)
+    return joined
   }
 
   /// Returns the names of copies that are left in the file.
   func leftovers() throws -> [String] {
-    try file.connection.rows("SELECT name FROM sqlite_schema WHERE name LIKE 'ferry_first%'") {
+    try file.connection.rows("SELECT name FROM sqlite_schema WHERE name GLOB 'ferry_*first_*'") {
       $0.text(0)
     }
   }
@@ -197,5 +341,23 @@ extension ReplicaFixture {
       #expect(try connection.rows("PRAGMA integrity_check") { $0.text(0) } == ["ok"])
       #expect(try !connection.prepare("PRAGMA foreign_key_check").exists())
     }
+  }
+}
+
+extension ReplicaFile {
+  /// Fills each first list in slices of two changes.
+  func fillInSlices() {
+    (firstListOptions.changesMin, firstListOptions.sliceChanges) = (1, 2)
+    firstListOptions.checkedRows = 3
+  }
+
+  /// Applies a complete list as a sync does.
+  func pullList(
+    _ body: [UInt8], _ head: PageHead, afterSlice: () throws -> Void = {}
+  ) throws -> AppliedPull {
+    if try beginFilling(last: body, head) {
+      while try fillSlice() { try afterSlice() }
+    }
+    return try apply(last: body, head)
   }
 }

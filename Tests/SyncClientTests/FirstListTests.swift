@@ -24,11 +24,14 @@ struct FirstListTests {
   func tables() {
     let tables: [Name: FirstList.Table] = [
       "plain": Table(), "uploads": Table(isTwoWay: false), "full": Table(isEmpty: false),
-      "written": Table(hasOwnWrites: true), "mapped": Table(hasNumbers: true),
+      "written": Table(hasOwnWrites: true), "unseen": Table(isUnrecorded: true),
+      "mapped": Table(hasNumbers: true),
       "shared": Table(isShared: true), "watched": Table(hasUserTriggers: true),
       "replacing": Table(decidesItself: true),
     ]
     #expect(FirstList.tables(tables) == ["plain"])
+    let exchangeable = tables.filter { $0.value.isExchangeable }.keys
+    #expect(Set(exchangeable) == ["plain", "full", "written"])
   }
 
   @Test("a table is filled in only with the tables to which it refers")

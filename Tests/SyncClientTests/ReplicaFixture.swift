@@ -12,6 +12,8 @@ final class ReplicaFixture {
   let clock = TestClock()
   let credentials = MemoryCredentialStore()
   private let limits: Limits
+  /// Runs after each slice of a list that is filled in.
+  var afterSlice: () throws -> Void = {}
 
   init(limits: Limits = .standard) throws {
     self.limits = limits

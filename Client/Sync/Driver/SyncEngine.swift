@@ -289,13 +289,7 @@ package struct SyncEngine: Sendable {
           throw ReplicaError.unexpectedAnswer(status: 200, fault)
         }
         guard head.more else {
-          return try await thread.runUntilCancelled { [received] in
-            try $0.apply(last: body, head) { applied in
-              progress(
-                SyncProgress(
-                  phase: .applying, completed: min(applied, received), total: received))
-            }
-          }
+          return try await apply(last: body, head, received: received, progress)
         }
         if let fault = bound.accept(
           reached: head.cursor.received, head: head.head, bytes: body.count)

@@ -1,7 +1,7 @@
 import FerryProtocol
 
 /// The rule for a pull list whose rows may be filled in beside their tables, in short transactions, before
-/// one more exchanges the tables (SPEC.md §5); pure.
+/// one more exchanges the tables (SPEC.md §38); pure.
 ///
 /// A list is visible whole or not at all, so it cannot be applied in slices. A list into empty tables has
 /// another way: nothing here can differ from the filled rows until the tables are exchanged.
@@ -25,8 +25,10 @@ struct FirstList {
     /// Whether changes of others are pulled into it now.
     var isTwoWay = true
     var isEmpty = true
-    /// Whether it has pending, rejected or unrecorded writes of this device.
+    /// Whether this device has written to it.
     var hasOwnWrites = false
+    /// Whether rows may have been written without a record of it.
+    var isUnrecorded = false
     /// Whether its key or a column has numbers that this file chooses.
     var hasNumbers = false
     /// Whether it has rows of several spaces.
@@ -39,10 +41,13 @@ struct FirstList {
     /// The folded names of the tables to which its foreign keys refer.
     var parents: Set<Name> = []
 
-    var isFillable: Bool {
-      isTwoWay && isEmpty && !hasOwnWrites && !hasNumbers && !isShared && !hasUserTriggers
-        && !decidesItself
+    /// Whether its rows may be exchanged for those of a copy. Own rows that were written and recorded since
+    /// the copy was made come along.
+    var isExchangeable: Bool {
+      isTwoWay && !isUnrecorded && !hasNumbers && !isShared && !hasUserTriggers && !decidesItself
     }
+
+    var isFillable: Bool { isExchangeable && isEmpty && !hasOwnWrites }
   }
 
   /// Whether rows of the list may be filled in at all.

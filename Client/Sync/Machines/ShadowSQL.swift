@@ -30,7 +30,15 @@ struct ShadowSQL {
       }
       names[index + 1] = parent
     }
-    return replacing(names)
+    return replacing(names.merging(qualifiers(of: local, as: copy)) { one, _ in one })
+  }
+
+  /// Returns the places at which expressions have the name of their table before a column: `t.a`.
+  private func qualifiers(of local: Name, as copy: Name) -> [Int: Name] {
+    let places = tokens.indices.dropLast().filter {
+      tokens[$0 + 1].bytes.elementsEqual(".".utf8) && isName($0, local)
+    }
+    return Dictionary(uniqueKeysWithValues: places.map { ($0, copy) })
   }
 
   /// Returns the statement of the same index of a table's copy; `nil` if the statement is another one.
@@ -41,7 +49,8 @@ struct ShadowSQL {
     guard words(0..<place) == start, words(place + 1..<place + 2) == ["ON"],
       isName(place + 2, local)
     else { return nil }
-    return replacing([place: copy, place + 2: table])
+    return replacing(
+      [place: copy, place + 2: table].merging(qualifiers(of: local, as: table)) { one, _ in one })
   }
 
   private func words(_ range: Range<Int>) -> [String] {

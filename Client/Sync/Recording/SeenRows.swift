@@ -8,16 +8,21 @@ struct SeenRows {
   let cursor: SequenceNumber
   /// The rows that the list has changed.
   private var changed: Set<RecordKey> = []
+  /// The tables with no rows but those of the list.
+  private var filled: Set<Name> = []
 
   init(cursor: SequenceNumber) { self.cursor = cursor }
 
   /// Notes that the list has changed a row.
   mutating func note(_ key: RecordKey) { changed.insert(key) }
 
+  /// Notes tables that the list has filled.
+  mutating func note(allOf tables: [Name]) { filled.formUnion(tables) }
+
   /// Returns the base of an operation on a row.
   ///
   /// - Parameter head: the cursor after the list.
   func base(of key: RecordKey, head: SequenceNumber) -> SequenceNumber {
-    changed.contains(key) ? head : min(cursor, head)
+    changed.contains(key) || filled.contains(key.table) ? head : min(cursor, head)
   }
 }

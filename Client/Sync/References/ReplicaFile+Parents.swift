@@ -62,6 +62,11 @@ extension ReplicaFile {
     }
   }
 
+  /// Returns the foreign keys of a table.
+  func parentLinks(of table: TableSchema) throws -> [ParentLink] {
+    try numberedLinks(of: table).map(\.link)
+  }
+
   /// Returns one foreign key of a table, by its number in the schema.
   func parentLink(of table: TableSchema, id: Int64) throws -> ParentLink? {
     try numberedLinks(of: table).first { $0.id == id }?.link

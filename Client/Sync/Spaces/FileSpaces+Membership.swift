@@ -82,6 +82,8 @@ extension FileSpaces {
         "the first space of a file cannot be left; delete the file, or use another one")
     }
     let place = file.place
+    // Rows of copies may refer to others, so that their tables could not be dropped with the ledger.
+    try file.endFilling()
     try first.connection.transaction {
       try beginChanges()
       let unsent = try file.unsentCount()

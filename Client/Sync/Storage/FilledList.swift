@@ -1,26 +1,23 @@
 import FerryProtocol
 import FerrySQLite
-import Foundation
 
 /// How a first list is filled in beside its tables.
 package struct FirstListOptions: Sendable {
   /// The fewest changes of a list that are worth copies of the tables.
   package var changesMin = 20_000
-  /// The changes of one transaction. Another process waits for it, not for the list.
+  /// The changes of one transaction. Other writers wait for it, not for the list.
   package var sliceChanges = 2_000
-  /// Runs one transaction, and gives other processes time for theirs.
-  package var run: @Sendable (_ slice: () throws -> Void) throws -> Void = Self.pausing
-
-  package init() {}
-
+  /// The rows of a copy whose foreign keys are checked at once.
+  package var checkedRows = 20_000
+  /// Returns the pause after a slice that took some time.
+  ///
   /// SQLite has no queue for the lock of a file: processes that wait for it look again and again. So the
   /// pause is a share of the time for which the slice had the lock.
-  @Sendable private static func pausing(_ slice: () throws -> Void) throws {
-    let start = ContinuousClock.now
-    try slice()
-    let pause = min(max((ContinuousClock.now - start) / 2, pauseMin), pauseMax)
-    Thread.sleep(forTimeInterval: pause / .seconds(1))
+  package var pause: @Sendable (_ taken: Duration) -> Duration = {
+    min(max($0 / 2, pauseMin), pauseMax)
   }
+
+  package init() {}
 
   private static let pauseMin: Duration = .milliseconds(1)
   private static let pauseMax: Duration = .milliseconds(50)
@@ -36,7 +33,7 @@ final class FilledList {
   private(set) var newestTime = HybridTimestamp.zero
   private(set) var spellings = SpellingsFound()
   /// The plans that write to the copies, by the names of the tables in the space.
-  private let plans: [Name: ApplyPlan]
+  let plans: [Name: ApplyPlan]
   private let connection: SQLiteConnection
   private var rule = FirstList()
   private var lastPlan: ApplyPlan?
@@ -99,6 +96,7 @@ extension ApplyPass {
     newestTime = max(newestTime, filled.newestTime)
     spellings = filled.spellings
     writtenTables.formUnion(filled.tables)
+    seen?.note(allOf: filled.tables)
   }
 }
 

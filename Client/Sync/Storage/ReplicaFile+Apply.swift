@@ -97,7 +97,7 @@ extension ReplicaFile {
   }
 
   /// Applies the staged pages and the last one, and moves the cursor, in one transaction. A reader
-  /// sees the replica before the pull or after it.
+  /// sees the replica before the pull or after it. A list that was filled in is exchanged.
   ///
   /// - Parameter progress: gets the number of changes tried so far, after each page.
   package func apply(
@@ -111,9 +111,7 @@ extension ReplicaFile {
       return AppliedPull(refused: try kept.refusedCount())
     }
     defer { spaces.retryDeferred(after: self) }
-    if let filled = try fill(last: body, head, progress),
-      let applied = try apply(filled, last: body, head)
-    {
+    if let filled = takeFilled(), let applied = try apply(filled, last: body, head) {
       return applied
     }
     do {
@@ -126,20 +124,20 @@ extension ReplicaFile {
   }
 
   /// Exchanges the filled tables of a first list, and applies the rest of it; `nil` if it has to be applied
-  /// at once, because another process has changed the tables or a row violates a foreign key.
+  /// at once, because another writer has changed the tables or a row violates the schema.
   private func apply(
     _ filled: FilledList, last body: [UInt8], _ head: PageHead
   ) throws -> AppliedPull? {
+    let applied: AppliedPull
     do {
-      let applied = try applyOnce(last: body, head, DeferredRecords(), filled: filled)
-      if applied.isToRepeat { try dropShadows() }
-      return applied
-    } catch let error as SQLiteError where error.concernsRow {
-    } catch is FirstListOutdated {
-    } catch is RecordEndedTransaction {
+      applied = try applyOnce(last: body, head, DeferredRecords(), filled: filled)
+    } catch {
+      try giveUpExchange(after: error)
+      return nil
     }
-    try dropShadows()
-    return nil
+    // The list is applied; what is left is dropped by the next one at the latest.
+    try? endFilling()
+    return applied
   }
 
   /// Whether an empty page changes nothing, like most pages for an idle device. Then nothing is

@@ -1,37 +1,110 @@
 import FerryProtocol
 import FerrySQLite
 
-/// A first list that is filled in beside its tables, so that other processes can write meanwhile (SPEC.md
-/// §5). Readers see all of it with the exchange, or nothing.
+/// A first list that is filled in beside its tables, so that others can write meanwhile (SPEC.md
+/// §38). Readers see all of it with the exchange, or nothing.
 extension ReplicaFile {
   var shadows: ShadowTables { ShadowTables(connection: connection) }
 
   private var firstLists: FirstListOptions { (spaces.first ?? self).firstListOptions }
 
-  /// Fills copies of the empty tables of a list with its rows; `nil` if the list has to be applied at once.
-  func fill(
-    last body: [UInt8], _ head: PageHead, _ progress: (Int) -> Void
-  ) throws -> FilledList? {
-    // A process may have been killed before the exchange.
-    if try shadows.isAny() { try dropShadows() }
-    guard FirstList.isFillable(try stateBefore(head), changesMin: firstLists.changesMin) else {
-      return nil
+  /// Begins to fill copies of the empty tables of a list. Returns whether slices follow; otherwise the list
+  /// has to be applied at once.
+  package func beginFilling(last body: [UInt8], _ head: PageHead) throws -> Bool {
+    filling = nil
+    let changes = try stagedPages.changeCount() + head.count
+    // A process may have been killed.
+    if changes > 0 { try endFilling() }
+    guard changes >= firstLists.changesMin,
+      FirstList.isFillable(try stateBefore(changes), changesMin: firstLists.changesMin)
+    else { return false }
+    return try givingUp {
+      guard let filled = try makeCopies() else { return false }
+      filling = ListFilling(filled, StagedPageCursor(stagedPages, last: body))
+      return true
     }
-    return try withoutForeignKeys {
-      do {
-        guard let filled = try beginFilling() else { return nil }
-        try fill(filled, last: body, progress)
-        for pair in filled.pairs where try shadows.hasDanglingRows(pair) { throw CannotFill() }
-        return filled
-      } catch let error where error is CannotFill || (error as? SQLiteError)?.concernsRow == true {
-        try dropShadows()
-        return nil
-      } catch let error as SQLiteError where error.isDiskFull {
-        // The copies would have the room that the user makes.
-        try? dropShadows()
-        throw error
+  }
+
+  /// Fills the next slice, or checks some of its rows. Returns false at the end: ``apply(last:_:progress:)``
+  /// makes the list visible.
+  ///
+  /// - Parameter progress: gets the number of changes tried so far.
+  package func fillSlice(_ progress: (Int) -> Void = { _ in }) throws -> Bool {
+    guard let filling, !filling.isComplete else { return false }
+    return try givingUp {
+      let slice = try filling.next(firstLists.sliceChanges)
+      if slice.isEmpty { return try check(filling) }
+      // A row may come before its parent, in another transaction.
+      try withoutForeignKeys {
+        try connection.transaction { for change in slice { try filling.filled.add(change) } }
       }
+      attempts += slice.count
+      progress(filling.tried)
+      return true
     }
+  }
+
+  /// Drops the copies of a list, also those of a process that was killed.
+  package func endFilling() throws {
+    filling = nil
+    if try shadows.isAny() { try dropShadows() }
+  }
+
+  /// Returns a list that was filled in completely.
+  func takeFilled() -> FilledList? {
+    defer { filling = nil }
+    guard let filling, filling.isComplete else { return nil }
+    return filling.filled
+  }
+
+  private func check(_ filling: ListFilling) throws -> Bool {
+    var check = try filling.check ?? copyCheck(of: filling.filled)
+    filling.isComplete = try !check.next(firstLists.checkedRows)
+    filling.check = check
+    return !filling.isComplete
+  }
+
+  private func copyCheck(of filled: FilledList) throws -> CopyCheck {
+    try CopyCheck(
+      filled.pairs.map { pair in
+        let copy = TableSchema(name: pair.copy, keys: [], columns: [])
+        return (pair.copy, try parentLinks(of: copy))
+      }, on: connection)
+  }
+
+  /// Runs a step of the fill. If it shows that the list cannot be filled in, the copies are dropped.
+  private func givingUp(_ step: () throws -> Bool) throws -> Bool {
+    do {
+      return try step()
+    } catch let error where error is CannotFill || (error as? SQLiteError)?.concernsRow == true {
+      try endFilling()
+      return false
+    } catch {
+      dropUnlessBusy(error)
+      throw error
+    }
+  }
+
+  /// Drops the copies after an error: they would have the room that the user makes. If the file is locked, the
+  /// next list does so.
+  private func dropUnlessBusy(_ error: any Error) {
+    if (error as? SQLiteError)?.isBusy == true { filling = nil } else { try? endFilling() }
+  }
+
+  /// Drops the copies after a failed exchange.
+  ///
+  /// - Throws: the error, unless the list can be applied at once: another writer has changed the tables, or a
+  ///   row violates the schema.
+  func giveUpExchange(after error: any Error) throws {
+    shadows.forgetSchema()
+    let isAtOnce =
+      error is FirstListOutdated || error is RecordEndedTransaction
+      || (error as? SQLiteError)?.concernsRow == true
+    guard isAtOnce else {
+      dropUnlessBusy(error)
+      throw error
+    }
+    try endFilling()
   }
 
   /// Removes the copies of tables.
@@ -45,26 +118,64 @@ extension ReplicaFile {
     }
   }
 
-  /// Gives the filled rows to their tables. Part of the transaction that applies the rest of the list.
+  /// Gives the filled rows to their tables, beside those that this device has written meanwhile. Part of the
+  /// transaction that applies the rest of the list.
   ///
-  /// - Throws: ``FirstListOutdated`` if the tables have changed since.
+  /// - Throws: ``FirstListOutdated`` if the tables have changed in another way.
   func exchange(_ filled: FilledList) throws {
-    let facts = try tableFacts(after: filled.newestOrder)
+    let facts = try tableFacts()
     guard try kept.isEmpty(), spaces.pullInterceptors.isEmpty,
-      filled.pairs.allSatisfy({ facts[$0.local.folded]?.isFillable ?? false })
+      filled.pairs.allSatisfy({ facts[$0.local.folded]?.isExchangeable ?? false })
     else { throw FirstListOutdated() }
-    try shadows.exchange(filled.pairs)
+    let hasOwnRows = try addOwnRows(to: filled)
+    // With rows, the drop of a copy would check foreign keys. It comes after the transaction then.
+    try shadows.exchange(filled.pairs, dropsCopies: !hasOwnRows)
     for name in filled.tables { try storeTriggerMark(of: schema(of: name)) }
     applyPlans = [:]
     try noteChecked()
   }
 
+  /// Adds the rows to the copies that this device has written into their tables since. Returns whether there
+  /// are any.
+  ///
+  /// - Throws: ``FirstListOutdated`` if there are too many, or the list has one of these records, too.
+  private func addOwnRows(to filled: FilledList) throws -> Bool {
+    var left = FirstList.leftMax
+    var hasRows = false
+    for (name, plan) in filled.plans.sorted(by: { $0.key < $1.key }) {
+      let table = try schema(of: name)
+      let (own, copy) = (quoted(table.local), quoted(plan.table.local))
+      let operations = try connection.rows(
+        "SELECT DISTINCT record, kind FROM ferry_operations WHERE seq > ? AND tbl = ? LIMIT ?",
+        filled.newestOrder, name, Int64(left + 1)
+      ) { (record: $0.name(0), kind: $0.text(1)) }
+      left -= operations.count
+      let records = Set(operations.map(\.record))
+      guard left >= 0, !operations.contains(where: { $0.kind == OperationKind.batch.rawValue }),
+        try !records.contains(where: plan.exists)
+      else { throw FirstListOutdated() }
+      let found = "SELECT 1 FROM \(own) WHERE \(table.has(record: "?1"))"
+      let recorded = try records.count { try connection.exists(found, $0) }
+      let count = try connection.count(
+        "SELECT count(*) FROM (SELECT 1 FROM \(own) LIMIT \(recorded + 1))")
+      guard count == recorded else { throw FirstListOutdated() }
+      if count == 0 { continue }
+      let columns = try connection.rows(
+        "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", table.local
+      ) { quoted($0.name(0)) }.joined(separator: ", ")
+      try connection.execute(
+        single: "INSERT INTO \(copy)(\(columns)) SELECT \(columns) FROM \(own)")
+      hasRows = true
+    }
+    return hasRows
+  }
+
   // MARK: Filling
 
-  private func stateBefore(_ head: PageHead) throws -> FirstList.Replica {
+  private func stateBefore(_ changes: Int) throws -> FirstList.Replica {
     let state = try syncState()
     return FirstList.Replica(
-      changes: try stagedPages.changeCount() + head.count,
+      changes: changes,
       hasCursor: state.applied != 0 || state.replacement != nil,
       hasInterceptors: !spaces.pullInterceptors.isEmpty,
       hasWaiting: try !kept.isEmpty() || conflicts.hasOpenQuestions() || tracked.hasReturning()
@@ -72,13 +183,17 @@ extension ReplicaFile {
       isInMemory: path == SQLiteConnection.memory)
   }
 
-  private func beginFilling() throws -> FilledList? {
+  private func makeCopies() throws -> FilledList? {
     try connection.transaction {
       try refreshTriggersOfNewSchema()
       let chosen = FirstList.tables(try tableFacts())
       guard !chosen.isEmpty else { return nil }
       try shadows.checkExchange()
       guard let pairs = try shadows.create(chosen.sorted()) else { throw CannotFill() }
+      // SQLite rejects a foreign key here that names no key of its parent.
+      for pair in pairs {
+        _ = try connection.prepare("PRAGMA main.foreign_key_check(\(quoted(pair.copy)))")
+      }
       try noteChecked()
       var plans: [Name: ApplyPlan] = [:]
       for name in try tracked.names() {
@@ -93,36 +208,8 @@ extension ReplicaFile {
     }
   }
 
-  private func fill(
-    _ filled: FilledList, last body: [UInt8], _ progress: (Int) -> Void
-  ) throws {
-    let attempts = self.attempts
-    var slice: [Change] = []
-    func write() throws {
-      try firstLists.run {
-        try connection.transaction { for change in slice { try filled.add(change) } }
-      }
-      self.attempts += slice.count
-      slice.removeAll(keepingCapacity: true)
-      progress(self.attempts - attempts)
-    }
-    try stagedPages.forEachApart(last: body) { page in
-      guard try page.open().notices.isEmpty else { throw CannotFill() }
-      while let batch = try page.next() {
-        for change in batch {
-          guard case .success(let change) = change else { throw CannotFill() }
-          slice.append(change)
-          if slice.count >= firstLists.sliceChanges { try write() }
-        }
-      }
-    }
-    if !slice.isEmpty { try write() }
-  }
-
   /// Returns the states of the tracked tables, by their folded names here.
-  ///
-  /// - Parameter order: own operations after this place count.
-  private func tableFacts(after order: Int64 = 0) throws -> [Name: FirstList.Table] {
+  private func tableFacts() throws -> [Name: FirstList.Table] {
     let uploads = try tracked.uploads()
     let unrecorded = Set(try unrecordedTables().map(\.table))
     var facts: [Name: FirstList.Table] = [:]
@@ -137,7 +224,7 @@ extension ReplicaFile {
       facts[table.local.folded] = FirstList.Table(
         isTwoWay: !uploads.contains(name),
         isEmpty: try !connection.exists("SELECT 1 FROM \(quoted(table.local)) LIMIT 1"),
-        hasOwnWrites: try unrecorded.contains(name) || hasOperations(on: name, after: order),
+        hasOwnWrites: try hasOperations(on: name), isUnrecorded: unrecorded.contains(name),
         hasNumbers: table.identity == .mapped || table.keys.contains { $0.numbers != nil }
           || table.columns.contains { $0.numbers != nil },
         isShared: table.share != nil, hasUserTriggers: try shadows.hasUserTriggers(table.local),
@@ -147,12 +234,11 @@ extension ReplicaFile {
     return facts
   }
 
-  private func hasOperations(on table: Name, after order: Int64) throws -> Bool {
-    try connection.exists(
-      "SELECT 1 FROM ferry_operations WHERE seq > ? AND tbl = ? LIMIT 1", order, table)
+  private func hasOperations(on table: Name) throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_operations WHERE tbl = ? LIMIT 1", table)
   }
 
-  /// Runs `body` without checks of foreign keys: a row may come before its parent, in another transaction.
+  /// Runs `body` without checks of foreign keys.
   private func withoutForeignKeys<T>(_ body: () throws -> T) throws -> T {
     precondition(!connection.isInTransaction, "SQLite keeps foreign keys within a transaction")
     let wereOn = try connection.first("PRAGMA foreign_keys") { $0.int64(0) == 1 } ?? false

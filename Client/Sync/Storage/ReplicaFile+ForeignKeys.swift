@@ -16,12 +16,15 @@ struct DanglingRow {
 
 /// Foreign keys that a pull would leave dangling.
 extension ReplicaFile {
-  /// Returns all dangling rows, inside the transaction that created them.
+  /// Returns all dangling rows, inside the transaction that created them. Lists that are filled in have other
+  /// checks.
   func danglingRows() throws -> [DanglingRow] {
     let broken = try connection.prepare(
       "SELECT DISTINCT \"table\", fkid FROM pragma_foreign_key_check()"
     ).rows { (table: $0.name(0), foreignKey: $0.int64(1)) }
-    return try broken.flatMap { try danglingRows(of: $0.table, foreignKey: $0.foreignKey) }
+    return try broken.filter { !ShadowTables.isCopy($0.table) }.flatMap {
+      try danglingRows(of: $0.table, foreignKey: $0.foreignKey)
+    }
   }
 
   /// Returns the record that `row` refers to, in a state of the replica with that record.

@@ -28,6 +28,8 @@ package final class ReplicaFile {
   var attempts = 0
   /// How first lists are filled in beside their tables, in all spaces of the file.
   package var firstListOptions = FirstListOptions()
+  /// The first list that is being filled in.
+  var filling: ListFilling?
   /// Runs after deferred changes were tried, now and then.
   var whileRetrying: (() -> Void)?
   /// Prepared plans for the tables that receive changes.

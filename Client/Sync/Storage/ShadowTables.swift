@@ -77,6 +77,19 @@ struct ShadowTables {
   /// Whether there are copies.
   func isAny() throws -> Bool { try !existing().isEmpty }
 
+  /// Whether a table is a copy, also one of another space of the file.
+  static func isCopy(_ table: Name) -> Bool {
+    let parts = table.text.utf8.split(
+      separator: UInt8(ascii: "_"), omittingEmptySubsequences: false)
+    let isNumbered = parts.count == 4
+    guard isNumbered || parts.count == 3 else { return false }
+    func isNumber(_ part: Substring.UTF8View) -> Bool {
+      !part.isEmpty && part.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+    return parts[0].elementsEqual("ferry".utf8) && (!isNumbered || isNumber(parts[1]))
+      && parts[parts.count - 2].elementsEqual("first".utf8) && isNumber(parts[parts.count - 1])
+  }
+
   private func existing() throws -> [Name] {
     let own = connection.namespace.name(Self.prefix)
     return try connection.rows(
@@ -118,11 +131,6 @@ struct ShadowTables {
       && connection.exists("SELECT 1 FROM sqlite_temp_schema WHERE \(condition)", table)
   }
 
-  /// Returns whether a row of a copy refers to a parent that is in no copy.
-  func hasDanglingRows(_ pair: Pair) throws -> Bool {
-    try connection.prepare("PRAGMA main.foreign_key_check(\(quoted(pair.copy)))").exists()
-  }
-
   private struct Object {
     let name: Name
     let isTable: Bool
@@ -154,10 +162,11 @@ struct ShadowTables {
 
   // MARK: Exchanging
 
-  /// Gives the rows of the copies to their empty tables, and drops the copies. Part of a transaction.
+  /// Gives the rows of the copies to their tables. Part of a transaction.
   ///
+  /// - Parameter dropsCopies: whether the copies are dropped at once.
   /// - Throws: ``FirstListOutdated`` if a table, a copy or an index has changed meanwhile.
-  func exchange(_ pairs: [Pair]) throws {
+  func exchange(_ pairs: [Pair], dropsCopies: Bool) throws {
     var places: [(name: Name, place: Int64)] = []
     for pair in pairs {
       guard try definition(of: pair.local) == pair.definition else { throw FirstListOutdated() }
@@ -170,21 +179,25 @@ struct ShadowTables {
       }
     }
     try swap(places)
+    guard dropsCopies else { return }
     for pair in pairs { try connection.execute(single: "DROP TABLE main.\(quoted(pair.copy))") }
   }
 
   /// Throws if SQLite permits no exchange in this file (SQLITE_DBCONFIG_DEFENSIVE).
   func checkExchange() throws {
-    defer { try? connection.execute("PRAGMA writable_schema=RESET") }
+    defer { forgetSchema() }
     try connection.execute("PRAGMA writable_schema=ON")
     try connection.execute("UPDATE sqlite_schema SET rootpage = rootpage WHERE 0")
   }
 
+  /// Forgets the schema as this connection knows it. After an exchange that was rolled back, it may know the
+  /// places of the exchange by a version of the schema that another process uses for other changes.
+  func forgetSchema() { try? connection.execute("PRAGMA writable_schema=RESET") }
+
   /// Sets the places of b-trees, and lets every connection read the schema again.
   private func swap(_ places: [(name: Name, place: Int64)]) throws {
     let version = try connection.first("PRAGMA schema_version") { $0.int64(0) } ?? 0
-    // RESET forgets the schema as this connection knows it, also after an error.
-    defer { try? connection.execute("PRAGMA writable_schema=RESET") }
+    defer { forgetSchema() }
     try connection.execute("PRAGMA writable_schema=ON")
     let update = try connection.prepare(
       "UPDATE sqlite_schema SET rootpage = ? WHERE name = ? AND type IN ('table', 'index')")

@@ -42,25 +42,40 @@ struct StagedPages {
     if let begun { try body(begun) }
   }
 
-  /// Passes the pages as ``forEach(last:_:)`` does. Between two pages the connection reads nothing, so that
-  /// `body` may write in transactions of its own beside other processes.
-  func forEachApart(last: [UInt8], _ body: (PageFeed) throws -> Void) throws {
-    var place = Int64.min
-    func next() throws -> StoredPage? {
-      try connection.first(
-        "SELECT page, body FROM ferry_staged WHERE page > ? ORDER BY page LIMIT 1", place
-      ) { row in
-        place = row.int64(0)
-        return StoredPage(row.blob(1))
-      }
-    }
-    var page = try next().map { try PageFeed($0, limits: limits) }
-    while let begun = page {
-      page = try next().map { try PageFeed($0, limits: limits) }
-      try body(begun)
-    }
-    try body(PageFeed(.plain(last), limits: limits))
+  func removeAll() throws { try connection.run("DELETE FROM ferry_staged") }
+}
+
+/// Reads the pages of a complete list one by one. The connection reads nothing between two pages, so that its
+/// owner may write in transactions of its own beside other processes.
+struct StagedPageCursor {
+  private let pages: StagedPages
+  private var last: [UInt8]?
+  private var place = Int64.min
+  private var hasBegun = false
+  /// The page after the one in use, which another thread decodes.
+  private var ahead: PageFeed?
+
+  /// - Parameter last: the last page, which is not staged.
+  init(_ pages: StagedPages, last: [UInt8]) { (self.pages, self.last) = (pages, last) }
+
+  /// Returns the next page; `nil` after the last one.
+  mutating func next() throws -> PageFeed? {
+    if !hasBegun { ahead = try read() }
+    hasBegun = true
+    let page = ahead
+    ahead = page == nil ? nil : try read()
+    return page
   }
 
-  func removeAll() throws { try connection.run("DELETE FROM ferry_staged") }
+  private mutating func read() throws -> PageFeed? {
+    let staged = try pages.connection.first(
+      "SELECT page, body FROM ferry_staged WHERE page > ? ORDER BY page LIMIT 1", place
+    ) { ($0.int64(0), StoredPage($0.blob(1))) }
+    if let (found, body) = staged {
+      place = found
+      return try PageFeed(body, limits: pages.limits)
+    }
+    defer { last = nil }
+    return try last.map { try PageFeed(.plain($0), limits: pages.limits) }
+  }
 }

@@ -7,11 +7,12 @@ import Foundation
 extension Benchmark {
   /// A new device's first pull in a file into which another process writes.
   static let firstPull = Benchmark(
-    name: "first-pull", summary: "The longest wait of another process' write during a first pull."
+    name: "first-pull",
+    summary: "The longest wait of a write during a first pull, of this process and of another one."
   ) { context in
     let pages = (context.rows ?? context.size(200_000, quick: 50_000)) / 5_000
     let list = FirstPull(pages: pages)
-    context.begin("first-pull", "pulls", total: 4)
+    context.begin("first-pull", "pulls", total: 6)
     let raw = try list.upsertByHand()
     context.advance()
     let alone = try list.pull(in: TemporaryDirectory(prefix: "ferry-bench"))
@@ -19,6 +20,10 @@ extension Benchmark {
     let beside = try await list.pullBesideWriter()
     context.advance()
     let atOnce = try await list.pullBesideWriter(atOnce: true)
+    context.advance()
+    let own = try await OwnWrites.during(list)
+    context.advance()
+    let ownAtOnce = try await OwnWrites.during(list, atOnce: true)
     context.advance()
     let rows = Double(pages * 5_000)
     return [
@@ -33,6 +38,15 @@ extension Benchmark {
             + Amount(atOnce.waits.longest, .milliseconds).text,
         ]),
       Measurement(
+        name: "first pull, wait of an own write", figure: Amount(own.longest, .milliseconds),
+        target: .atMost(1_000),
+        notes: [
+          "\(own.writes) writes through the same replica, p50 "
+            + Amount(own.median, .milliseconds).text,
+          "applied at once, a write waited \(Amount(ownAtOnce.longest, .milliseconds).text): "
+            + "\((ownAtOnce.longest / own.longest).rounded(to: 1)) times as long",
+        ]),
+      Measurement(
         name: "first pull", figure: Amount(rows / alone, .perSecond("rows")),
         raw: Amount(rows / raw, .perSecond("rows")),
         notes: ["\(Int(rows).grouped) rows, staged and applied"]),
@@ -41,7 +55,7 @@ extension Benchmark {
 }
 
 /// A first pull of a list of new tasks, page by page. The time to make a page does not count.
-private struct FirstPull {
+struct FirstPull {
   let pages: Int
 
   /// Stages and applies the list in a new replica. Seconds.
@@ -57,7 +71,7 @@ private struct FirstPull {
       if page.head.more {
         try file.stage(page.body, page.head, changes: page.head.count)
       } else {
-        let applied = try file.apply(last: page.body, page.head).applied
+        let applied = try apply(page, to: file)
         guard applied == list.total else {
           throw BenchError("applied \(applied) of \(list.total)")
         }
@@ -65,6 +79,19 @@ private struct FirstPull {
       seconds += watch.seconds
     }
     return seconds
+  }
+
+  /// Applies the complete list as a sync does. Returns the number of changes.
+  private func apply(_ page: PulledPages.Page, to file: ReplicaFile) throws -> Int {
+    if try file.beginFilling(last: page.body, page.head) {
+      var slice = Stopwatch()
+      while try file.fillSlice() {
+        let pause = file.firstListOptions.pause(.seconds(slice.seconds))
+        Thread.sleep(forTimeInterval: pause / .seconds(1))
+        slice = Stopwatch()
+      }
+    }
+    return try file.apply(last: page.body, page.head).applied
   }
 
   /// The same, while another process writes small rows into the file.

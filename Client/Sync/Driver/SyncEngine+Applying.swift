@@ -1,0 +1,41 @@
+import FerryProtocol
+
+/// The end of a pull: the complete list becomes visible.
+extension SyncEngine {
+  /// Applies the staged pages and the last one. A large first list is filled in before: calls of this process
+  /// and of others run between its slices.
+  ///
+  /// - Parameter received: the changes of the list.
+  func apply(
+    last body: [UInt8], _ head: PageHead, received: Int, _ progress: @escaping Progress
+  ) async throws -> AppliedPull {
+    @Sendable func report(_ applied: Int) {
+      progress(
+        SyncProgress(phase: .applying, completed: min(applied, received), total: received))
+    }
+    let atOnce = try await thread.runUntilCancelled { file -> AppliedPull? in
+      if try file.beginFilling(last: body, head) { return nil }
+      return try file.apply(last: body, head, progress: report)
+    }
+    if let atOnce { return atOnce }
+    do {
+      while let pause = try await fillSlice(report) {
+        if pause > .zero { try await surroundings.sleep(pause) }
+      }
+      return try await thread.runUntilCancelled { try $0.apply(last: body, head, progress: report) }
+    } catch {
+      // The copies would keep their room. If this fails, the next sync drops them.
+      if !ReplicaError(error).isBusy { try? await thread.run { try $0.endFilling() } }
+      throw error
+    }
+  }
+
+  /// Fills the next slice. Returns the pause after it; `nil` if it was the last one.
+  private func fillSlice(_ report: @escaping @Sendable (Int) -> Void) async throws -> Duration? {
+    let taken = try await thread.runUntilCancelled { file -> Duration? in
+      let start = ContinuousClock.now
+      return try file.fillSlice(report) ? ContinuousClock.now - start : nil
+    }
+    return taken.map(surroundings.firstLists.pause)
+  }
+}
