@@ -43,7 +43,7 @@ struct StoreContractTests {
     let path = directory.url.path
     await (try await SQLiteStore(directory: path)).close()
     try SQLiteConnection(path: directory.file("ferry.sqlite").path).execute(
-      "DROP TABLE bundle_reports")
+      "DROP TABLE bundle_reports; DROP TABLE bundle_counts")
     try await contract.check(
       StoreUnderTest(isShared: false) { limits, quotas in
         try await SQLiteStore(directory: path, limits: limits, quotas: quotas)
@@ -54,7 +54,7 @@ struct StoreContractTests {
   func olderPostgres(contract: StoreContract) async throws {
     let url = try PostgresCluster.shared().createDatabase()
     await (try await PostgresStore(url: url)).close()
-    try PostgresConnection(url: url).execute("DROP TABLE bundle_reports")
+    try PostgresConnection(url: url).execute("DROP TABLE bundle_reports, bundle_counts")
     try await contract.check(
       StoreUnderTest(isShared: true) { limits, quotas in
         try await PostgresStore(PostgresAddresses(url), limits: limits, quotas: quotas)

@@ -21,7 +21,7 @@ struct StoreFormatTests {
         Issue.record("\(error)")
         return
       }
-      #expect(reason.contains("its format is \(version), and this version needs format 5"))
+      #expect(reason.contains("its format is \(version), and this version needs format 6"))
     }
   }
 
@@ -55,7 +55,7 @@ struct StoreFormatTests {
 
   /// The tables that stores of earlier versions lack.
   private static let additions = [
-    "bundle_reports", "device_sightings", "rejections", "space_activity",
+    "bundle_counts", "bundle_reports", "device_sightings", "rejections", "space_activity",
   ]
 
   @Test(

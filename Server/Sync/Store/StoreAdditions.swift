@@ -22,7 +22,7 @@ enum StoreAdditions {
     }
   }
 
-  static let all = [sightings, rejections, activity, bundleReports]
+  static let all = [sightings, rejections, activity, bundleReports, bundleCounts]
 
   /// The last contact of each device. `reached` is the place up to which it knows the changes.
   private static let sightings = Table(
@@ -87,6 +87,22 @@ enum StoreAdditions {
         PRIMARY KEY(space, mission, device)
       """,
     indexes: [
-      "CREATE INDEX bundle_reports_by_account ON bundle_reports(space, mission, account)"
+      """
+      CREATE INDEX bundle_reports_failed ON bundle_reports(space, mission, at DESC, device)
+        WHERE failed = 1
+      """
     ])
+
+  /// The devices that reported about a version of a bundle: those of each account, and all of them
+  /// under an empty account.
+  private static let bundleCounts = Table(
+    name: "bundle_counts",
+    columns: """
+        space bigint NOT NULL,
+        mission TEXT NOT NULL,
+        account TEXT NOT NULL,
+        successes bigint NOT NULL,
+        failures bigint NOT NULL,
+        PRIMARY KEY(space, mission, account)
+      """)
 }

@@ -195,6 +195,21 @@ extension StoreContract {
         try require((tally.successes, tally.failures) == (12, 1), "\(tally)")
       }
     },
+    StoreContract("a device counts for the account of its last report") { under in
+      try await under.withSpace { space in
+        try await space.publishBundle("1")
+        let (first, second) = (Author(1).device, Author(2).device)
+        try await space.reports(["1": "blank"], of: first, by: .anonymous, quota: 1)
+        try require(
+          try await space.problem(of: second, by: .anonymous, quota: 1), is: .storageQuota, "full")
+        try await space.reports(["1": nil], of: first, by: one, at: 1, quota: 1)
+        try require(
+          try await space.problem(of: second, by: one, quota: 1), is: .storageQuota, "its device")
+        try await space.reports(["1": nil], of: second, by: .anonymous, quota: 1)
+        let tally = try await space.tally("1")
+        try require((tally.successes, tally.failures) == (2, 0), "\(tally)")
+      }
+    },
     StoreContract("concurrent reports of one principal do not exceed its quota") { under in
       let store = try await under.open(.standard)
       let second = under.isShared ? try await under.open(.standard) : store

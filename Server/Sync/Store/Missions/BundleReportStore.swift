@@ -37,8 +37,8 @@ enum BundleReportRule {
     var number: Int64
     /// The number of the device's kept report about the version; `nil` if there is none.
     var kept: Int64?
-    /// Devices by which the principal has reported about the version, up to the limit. Not counted if
-    /// this device is one of them.
+    /// Devices by which the principal's account has reported about the version. Not read if this device
+    /// is one of them.
     var devices: Int64
     /// The limit of those.
     var quota: Int64
@@ -78,21 +78,14 @@ struct BundleReports {
     SELECT state FROM records WHERE space = $1 AND tbl = $2 AND record = $3 AND NOT dead
     """)
 
-  private static let former = PlainStatement(
+  static let former = PlainStatement(
     "bundle_report_former",
     """
-    SELECT principal, number FROM bundle_reports
+    SELECT principal, number, account, failed FROM bundle_reports
     WHERE space = $1 AND mission = $2 AND device = $3
     """)
 
-  private static let devices = PlainStatement(
-    "bundle_reporters",
-    """
-    SELECT count(*) FROM (SELECT 1 FROM bundle_reports
-    WHERE space = $1 AND mission = $2 AND account = $3 LIMIT $4) AS reporters
-    """)
-
-  private static let save = PlainStatement(
+  static let save = PlainStatement(
     "bundle_report_save",
     """
     INSERT INTO bundle_reports(space, mission, device, principal, number, failed, reason, at,
@@ -102,6 +95,14 @@ struct BundleReports {
       account = excluded.account, number = excluded.number, failed = excluded.failed, reason = excluded.reason,
       at = excluded.at
     """)
+
+  /// A device's former report about a version.
+  private struct Former {
+    let principal: Principal?
+    let number: Int64
+    let account: String
+    let hasFailed: Bool
+  }
 
   /// Keeps reports in the transaction of the caller.
   ///
@@ -116,15 +117,12 @@ struct BundleReports {
       let place: [PlainValue] = [
         .integer(space), .text(report.bundle.mission.value), .text(device.value.description),
       ]
-      let former = try connection.rows(
-        Self.former, place, { (reporter: try $0.text(0), number: try $0.integer(1)) }
-      ).first
-      let reporter = former.flatMap { Principal($0.reporter) }
+      let former = try former(at: place, on: connection)
       let facts = BundleReportRule.Facts(
-        principal: principal, owner: owner, reporter: reporter, number: report.number,
+        principal: principal, owner: owner, reporter: former?.principal, number: report.number,
         kept: former?.number,
-        devices: reporter == principal
-          ? 1 : try reporters(of: report, principal, quota, on: connection),
+        devices: former?.principal == principal
+          ? 1 : try count(of: report.bundle, principal.account.id, on: connection).devices,
         quota: quota)
       switch BundleReportRule.judge(facts) {
       case .keep: break
@@ -140,23 +138,21 @@ struct BundleReports {
           .text(principal.id), .integer(report.number), .integer(reason == nil ? 0 : 1),
           .text(reason), .integer(now), .text(principal.account.id),
         ])
+      try recount(
+        report.bundle, former, principal.account.id, hasFailed: reason != nil, on: connection)
       kept += 1
     }
     return .success(kept)
   }
 
-  /// Counts the devices by which an account has reported about the version of a report, up to a limit.
-  private func reporters(
-    of report: BundleReport, _ principal: Principal, _ limit: Int64,
-    on connection: any PlainConnection
-  ) throws -> Int64 {
-    try connection.rows(
-      Self.devices,
-      [
-        .integer(space), .text(report.bundle.mission.value), .text(principal.account.id),
-        .integer(limit),
-      ]
-    ) { try $0.integer(0) }.first ?? 0
+  private func former(
+    at place: [PlainValue], on connection: any PlainConnection
+  ) throws -> Former? {
+    try connection.rows(Self.former, place) { row in
+      Former(
+        principal: Principal(try row.text(0)), number: try row.integer(1),
+        account: try row.text(2), hasFailed: try row.integer(3) != 0)
+    }.first
   }
 
   /// Returns whether the version is published with the reported content.
@@ -173,13 +169,71 @@ struct BundleReports {
     return record?.bundle != nil && record?.manifest == report.manifest
   }
 
-  private static let counts = PlainStatement(
-    "bundle_counts",
+  // MARK: Counts
+
+  /// The devices that reported about a version, for all accounts together.
+  private static let everybody = ""
+
+  static let counted = PlainStatement(
+    "bundle_counted",
     """
-    SELECT failed, count(*) FROM bundle_reports WHERE space = $1 AND mission = $2 GROUP BY failed
+    SELECT successes, failures FROM bundle_counts
+    WHERE space = $1 AND mission = $2 AND account = $3
     """)
 
-  private static let latest = PlainStatement(
+  static let recount = PlainStatement(
+    "bundle_recount",
+    """
+    INSERT INTO bundle_counts(space, mission, account, successes, failures)
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (space, mission, account) DO UPDATE SET
+      successes = bundle_counts.successes + excluded.successes,
+      failures = bundle_counts.failures + excluded.failures
+    """)
+
+  /// Devices by the outcomes of their last reports.
+  private struct Count {
+    var successes: Int64 = 0
+    var failures: Int64 = 0
+    var devices: Int64 { successes + failures }
+  }
+
+  /// Returns the devices of an account that have reported about a version. One row has the number: a
+  /// report costs the same, however many devices there are.
+  private func count(
+    of bundle: BundleID, _ account: String, on connection: any PlainConnection
+  ) throws -> Count {
+    try connection.rows(
+      Self.counted, [.integer(space), .text(bundle.mission.value), .text(account)]
+    ) { Count(successes: try $0.integer(0), failures: try $0.integer(1)) }.first ?? Count()
+  }
+
+  /// Counts a device by its new report instead of its former one.
+  private func recount(
+    _ bundle: BundleID, _ former: Former?, _ account: String, hasFailed: Bool,
+    on connection: any PlainConnection
+  ) throws {
+    func count(_ hasFailed: Bool, _ change: Int64) -> [Int64] {
+      hasFailed ? [0, change] : [change, 0]
+    }
+    var changes: [(account: String, numbers: [Int64])] = []
+    if former?.account != account || former?.hasFailed != hasFailed {
+      changes += [Self.everybody, account].map { ($0, count(hasFailed, 1)) }
+      if let former {
+        changes += [Self.everybody, former.account].map { ($0, count(former.hasFailed, -1)) }
+      }
+    }
+    for (account, numbers) in changes {
+      try connection.run(
+        Self.recount,
+        [.integer(space), .text(bundle.mission.value), .text(account)]
+          + numbers.map { .integer($0) })
+    }
+  }
+
+  // MARK: Reading
+
+  static let latest = PlainStatement(
     "bundle_failures",
     """
     SELECT device, reason, at FROM bundle_reports
@@ -190,12 +244,8 @@ struct BundleReports {
     of bundle: BundleID, latest: Int, on connection: any PlainConnection
   ) throws -> BundleTally {
     let place: [PlainValue] = [.integer(space), .text(bundle.mission.value)]
-    var tally = BundleTally()
-    for (failed, count) in try connection.rows(
-      Self.counts, place, { (try $0.integer(0), try $0.integer(1)) })
-    {
-      if failed == 0 { tally.successes = count } else { tally.failures = count }
-    }
+    let count = try count(of: bundle, Self.everybody, on: connection)
+    var tally = BundleTally(successes: count.successes, failures: count.failures)
     tally.latest = try connection.rows(Self.latest, place + [.integer(Int64(latest))]) { row in
       guard let device = DeviceID(try row.text(0)) else { return nil }
       return ReportedFailure(
@@ -205,9 +255,13 @@ struct BundleReports {
     return tally
   }
 
-  /// Forgets the reports about a mission; for the transaction that retracts it.
-  static let forget = PlainStatement(
-    "bundle_reports_forget", "DELETE FROM bundle_reports WHERE space = $1 AND mission = $2")
+  /// Forget the reports about a mission; for the transaction that retracts it.
+  static let forget = [
+    PlainStatement(
+      "bundle_reports_forget", "DELETE FROM bundle_reports WHERE space = $1 AND mission = $2"),
+    PlainStatement(
+      "bundle_counts_forget", "DELETE FROM bundle_counts WHERE space = $1 AND mission = $2"),
+  ]
 }
 
 extension Problem {

@@ -113,9 +113,11 @@ struct PostgresMissions {
           PostgresAudit.append(mark, .missionRetracted, of: space, id.value, to: &pipeline)
         }
         pipeline.add(Self.forget, [.int8(space), .text(id.value)])
-        pipeline.add(
-          PostgresStatement(BundleReports.forget),
-          PostgresParameters([PlainValue.integer(space), .text(id.value)]))
+        for statement in BundleReports.forget {
+          pipeline.add(
+            PostgresStatement(statement),
+            PostgresParameters([PlainValue.integer(space), .text(id.value)]))
+        }
         pipeline.commit()
       }
       return effects

@@ -66,7 +66,9 @@ extension SQLiteStoreFile {
       try save(effects, in: space, now: now)
       try connection.run(
         "DELETE FROM mission_blobs WHERE space = ? AND mission = ?", space, id.value)
-      try run(BundleReports.forget, [.integer(space), .text(id.value)])
+      for statement in BundleReports.forget {
+        try run(statement, [.integer(space), .text(id.value)])
+      }
       if !effects.isEmpty { try append(mark, .missionRetracted, of: space, id.value) }
       return !effects.isEmpty
     }
