@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// A table that a mirror keeps in PostgreSQL.
@@ -34,7 +35,8 @@ package struct MirrorPlan: Sendable, Equatable {
   private static let systemColumns: Set<String> = [
     "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid",
   ]
-  /// PostgreSQL has at most 1,600, if they are short.
+  /// PostgreSQL has at most 1,600, if they are short: a row's values, or their places elsewhere, fit
+  /// into a page of 8 KiB.
   private static let columnsMax = 1_000
 
   /// Creates a plan.
@@ -87,11 +89,14 @@ package struct MirrorPlan: Sendable, Equatable {
       }
     case .mapped(let column):
       throw MirrorFault(
-        description: "table \(name): each device counts its key \(column) itself")
+        description: "table \(name): each device counts its key \(column) itself; define a text, a "
+          + "UUID or several columns as its key")
     }
     if let column = key.first(where: { $0.type != .text && $0.type != .bigint }) {
       throw MirrorFault(
-        description: "table \(name): its key \(column.name) is neither a text nor an integer")
+        description:
+          "table \(name): its key \(column.name) is neither a text nor an integer; define "
+          + "it as one of them")
     }
     let columns = definition.columns.map { column in
       MirrorColumn(
@@ -99,16 +104,22 @@ package struct MirrorPlan: Sendable, Equatable {
         isRequired: column.isRequired, defaultValue: column.defaultValue,
         policy: rules.policy(of: column.name))
     }
-    for name in [name] + (key + columns).map(\.name) where name.utf8.count > nameBytesMax {
+    for long in [name] + (key + columns).map(\.name) where long.utf8.count > nameBytesMax {
       throw MirrorFault(
-        description: "table \(name): PostgreSQL takes names of at most \(nameBytesMax) bytes")
+        description: "table \(name): PostgreSQL takes names of at most \(nameBytesMax) bytes, and "
+          + "\(long) is longer; define a table with shorter names")
     }
     for column in key + columns where systemColumns.contains(column.name.text) {
       throw MirrorFault(
-        description: "table \(name): each table of PostgreSQL has a column \(column.name) already")
+        description: "table \(name): each table of PostgreSQL has a column \(column.name) already; "
+          + "define one with another name")
     }
     guard key.count + columns.count <= columnsMax else {
-      throw MirrorFault(description: "table \(name) has more than \(columnsMax) columns")
+      throw MirrorFault(
+        description: "table \(name) has more than \(columnsMax.grouped) columns, and a row of "
+          + "PostgreSQL has no room for their values; define it with fewer columns "
+          + "(`\(name.command("ferry schema publish"))` on a device with such a table), and the "
+          + "mirror adds it: the space keeps the values of the others")
     }
     return MirrorTable(
       name: name, key: key, columns: columns, unique: definition.unique,

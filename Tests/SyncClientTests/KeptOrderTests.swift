@@ -48,6 +48,49 @@ struct KeptOrderTests {
     #expect(try fixture.file.kept.count() == 6)
   }
 
+  @Test("a table of more columns than Ferry creates is tracked as its message says")
+  func manyColumns() throws {
+    let fixture = try ReplicaFixture()
+    let most = Limits.standard.columns
+    let changes = [1...400, 401...800, 801...most + 1].enumerated().map { number, columns in
+      maker.change(
+        SequenceNumber(number + 1), "wide", "r\(number)",
+        columns.map { Column(Name("c\($0)"), .integer(Int64($0))) })
+    }
+    try fixture.apply(changes)
+    let fault = try #require(try fixture.file.trackAll(creatingKey: "id").faults.first)
+    #expect(fault.table == "wide")
+    #expect(fault.reason.contains("more than 1,000 different columns"), "\(fault.reason)")
+    let create = #"CREATE TABLE "wide"("id" TEXT PRIMARY KEY NOT NULL, …)"#
+    #expect(fault.reason.contains(create) && fault.reason.contains("`ferry track wide`"))
+    #expect(try fixture.rows("SELECT 1 FROM sqlite_schema WHERE name = 'wide'").isEmpty)
+    // Other tables are not touched, and the way out works.
+    try fixture.run(create.replacing("…", with: "c1 INTEGER, c900 INTEGER"))
+    try fixture.file.track(["wide"])
+    #expect(
+      try fixture.rows("SELECT id, c1, c900 FROM wide ORDER BY id") == [
+        ["r0", 1, nil], ["r1", nil, nil], ["r2", nil, 900],
+      ])
+    try fixture.run("UPDATE wide SET c1 = 7 WHERE id = 'r1'")
+    #expect(try fixture.freeze()[0].operations.map(\.columns) == [[Column("c1", 7)]])
+  }
+
+  @Test("a table of as many columns as an operation may have is created, and one more is refused")
+  func widest() throws {
+    let fixture = try ReplicaFixture()
+    let most = Limits.standard.columns
+    let columns = (1...most).map { Column(Name("c\($0)"), .integer(Int64($0))) }
+    try fixture.apply([maker.change(1, "wide", "a", columns)])
+    #expect(try fixture.file.trackAll(creatingKey: "id").tracked == ["wide"])
+    try fixture.run("INSERT INTO wide(id, c5) VALUES ('b', 5); UPDATE wide SET c9 = 1")
+    let frozen = try fixture.freeze()[0].operations
+    #expect(Set(frozen.map(\.key.record)) == ["a", "b"])
+    let list = (0...most).map { "c\($0)" }.joined(separator: ", ")
+    try fixture.run("CREATE TABLE wider(id TEXT PRIMARY KEY, \(list))")
+    let fault = #expect(throws: ReplicaError.self) { try fixture.file.track(["wider"]) }
+    #expect("\(try #require(fault))".contains("1,000 columns beside its key"))
+  }
+
   @Test("deferred changes are retried once with each pull")
   func retried() throws {
     let fixture = try ReplicaFixture()

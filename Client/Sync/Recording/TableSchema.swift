@@ -250,7 +250,9 @@ package struct TableSchema: Sendable, Equatable {
     }
     guard columns.count <= Limits.standard.columns else {
       throw ReplicaError.cannotTrack(
-        table: table, "it has more than \(Limits.standard.columns) columns")
+        table: table,
+        "it has more than \(Limits.standard.columns.grouped) columns beside its key, and an insert "
+          + "records all of them as one operation; move some to another table")
     }
     var schema = TableSchema(name: table, keys: key, columns: columns)
     if sql.uppercasedASCII.has("REFERENCES") {

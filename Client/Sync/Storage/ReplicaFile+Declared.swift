@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
@@ -164,6 +165,9 @@ extension ReplicaFile {
   /// unchanged. It has the columns of the changes kept for it and those that it had before. If
   /// SQLite treats column names as equal, the table gets the first in the order of bytes (SPEC.md
   /// §23).
+  ///
+  /// A space may have more columns than a table can record: an insert is one operation with all of
+  /// them. The user chooses the columns of such a table.
   private func createFromKept(_ name: Name, key: Name) throws {
     if let fault = NameRule.fault(in: key, limits: .standard) {
       throw ReplicaError.cannotTrack(table: name, "its key cannot be called \(key): \(fault)")
@@ -174,16 +178,12 @@ extension ReplicaFile {
       found = true
       let state = try? RecordState(decoding: row.textBytes(0), limits: limits)
       columns.formUnion(state?.columns.map(\.name) ?? [])
-      guard columns.count < limits.recordColumns else {
-        throw ReplicaError.cannotTrack(
-          table: name,
-          "its records have more than \(limits.recordColumns - 1) different columns; an admin of "
-            + "the space can publish a definition of the table")
-      }
+      try checkCount(of: columns, of: name, key: key)
     }
     // A tracked table that was dropped: the next sync fetches its rows.
     let known = try unrecordedWrites.knownColumns(of: name)
     columns.formUnion(known)
+    try checkCount(of: columns, of: name, key: key)
     guard found || !known.isEmpty else {
       throw ReplicaError.cannotTrack(
         table: name, "it does not exist here, and nothing for it has been pulled yet")
@@ -197,6 +197,18 @@ extension ReplicaFile {
       .map { ", " + quoted($0) }.joined()
     try connection.execute(
       single: "CREATE TABLE \(quoted(name))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL\(list))")
+  }
+
+  private func checkCount(of columns: Set<Name>, of table: Name, key: Name) throws {
+    let most = min(limits.columns, limits.recordColumns - 1)
+    guard columns.count > most else { return }
+    throw ReplicaError.cannotTrack(
+      table: table,
+      "its records have more than \(most.grouped) different columns, and a table that Ferry creates "
+        + "has at most so many beside its key. Choose columns yourself: run "
+        + "CREATE TABLE \(quoted(table))(\(quoted(key)) TEXT PRIMARY KEY NOT NULL, …) in this file, "
+        + "and then `\(table.command("ferry track"))`; the values of other columns stay in the space. "
+        + "An admin of the space can choose for all devices, by a definition of the table")
   }
 }
 

@@ -38,7 +38,7 @@ extension SyncService {
         "the server has reached its limit of connections; send the request again in a moment")
     }
     if arrival.isBeyondShare, !isServedOnReserve { throw Problem(.tooManyRequests) }
-    let endpoint = try endpoint(of: match)
+    let endpoint = try endpoint(of: context)
     guard arrival.hasContent, let content = endpoint.content, let need = endpoint.need
     else { return .proceed(limit: 0) }
     let limit = content.limit(parts.limits)

@@ -145,7 +145,7 @@ package final class SyncService: Sendable {
   private func answer(_ context: inout RequestContext) async throws(Problem) -> HTTPResponse {
     let match = context.match
     if let answer = try parts.crossOrigin.preflight(context.request, match.route) { return answer }
-    let endpoint = try endpoint(of: match)
+    let endpoint = try endpoint(of: context)
     switch endpoint.handler {
     case .open(let build): return try await build(self)(&context)
     case .administrator(let build):
@@ -179,8 +179,9 @@ package final class SyncService: Sendable {
     return (name, admission)
   }
 
-  /// Returns the endpoint of a request.
-  func endpoint(of match: RouteMatch) throws(Problem) -> Endpoint {
+  /// Returns the endpoint of a request, which states one version of the protocol at most (SPEC.md §9).
+  func endpoint(of context: RequestContext) throws(Problem) -> Endpoint {
+    let match = context.match
     if match.route == .unknown {
       throw Problem(
         .notFound,
@@ -189,6 +190,9 @@ package final class SyncService: Sendable {
     guard let endpoint = match.endpoint else {
       throw Problem(
         .methodNotAllowed, "\(match.route.rawValue) takes \(match.route.allow)")
+    }
+    guard context.request.headers.values(of: ProtocolVersion.header).count <= 1 else {
+      throw Problem(.malformedMessage, "the request has \(ProtocolVersion.header) more than once")
     }
     return endpoint
   }

@@ -262,6 +262,44 @@ struct BundleReports {
     PlainStatement(
       "bundle_counts_forget", "DELETE FROM bundle_counts WHERE space = $1 AND mission = $2"),
   ]
+
+  static let forgetSome = PlainStatement(
+    "bundle_reports_forget_some",
+    """
+    DELETE FROM bundle_reports WHERE space = $1 AND mission = $2 AND device IN (
+      SELECT device FROM bundle_reports WHERE space = $1 AND mission = $2 ORDER BY device LIMIT $3)
+    RETURNING account, failed
+    """)
+
+  /// Forgets some of the reports about a mission that is about to be retracted. The counts stay right.
+  ///
+  /// - Returns: The number of reports; less than `limit` if they were the last ones.
+  func forget(
+    _ mission: MissionID, upTo limit: Int, on connection: any PlainConnection
+  ) throws -> Int {
+    let gone = try connection.rows(
+      Self.forgetSome, [.integer(space), .text(mission.value), .integer(Int64(limit))]
+    ) { (account: try $0.text(0), hasFailed: try $0.integer(1) != 0) }
+    var counts: [String: Count] = [:]
+    for report in gone {
+      for account in [Self.everybody, report.account] {
+        if report.hasFailed {
+          counts[account, default: Count()].failures -= 1
+        } else {
+          counts[account, default: Count()].successes -= 1
+        }
+      }
+    }
+    for (account, count) in counts.sorted(by: { $0.key < $1.key }) {
+      try connection.run(
+        Self.recount,
+        [
+          .integer(space), .text(mission.value), .text(account), .integer(count.successes),
+          .integer(count.failures),
+        ])
+    }
+    return gone.count
+  }
 }
 
 extension Problem {

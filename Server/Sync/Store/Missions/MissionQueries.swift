@@ -50,10 +50,6 @@ extension PlainStore {
       ) { MissionBlob(hash: hash, size: try $0.integer(0)) }.first
     }
   }
-
-  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
-    try await plain(.writing) { try $0.run(MissionQueries.endBlobs, [.integer(moment)]) }
-  }
 }
 
 private enum MissionQueries {
@@ -86,6 +82,4 @@ private enum MissionQueries {
   static let readableAnywhere = PlainStatement(
     "mission_blob_any", "SELECT size FROM mission_blobs WHERE sha256 = $1 AND mission <> '' LIMIT 1"
   )
-  static let endBlobs = PlainStatement(
-    "mission_blobs_end", "DELETE FROM mission_blobs WHERE ended < $1")
 }

@@ -209,6 +209,13 @@ struct PostgresMissions {
 
   // MARK: Across spaces
 
+  private static let endBlobs = PostgresStatement(
+    "mission_blobs_end", "DELETE FROM mission_blobs WHERE ended < $1")
+
+  static func endBlobs(before moment: Int64, on connection: PostgresConnection) throws -> Int {
+    try connection.query(endBlobs, [.int8(moment)]).affected
+  }
+
   private static let needed = PostgresStatement(
     "mission_blobs_needed",
     """

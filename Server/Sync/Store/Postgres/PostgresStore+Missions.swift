@@ -57,6 +57,10 @@ extension PostgresStore {
     try await run { try PostgresMissions(space: space, now: 0).held(among: hashes, on: $0) }
   }
 
+  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
+    try await run { try PostgresMissions.endBlobs(before: moment, on: $0) }
+  }
+
   package func neededBlobs(
     among hashes: [ContentHash]
   ) async throws(StoreError) -> [ContentHash] {

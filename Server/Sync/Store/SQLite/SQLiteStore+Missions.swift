@@ -19,8 +19,21 @@ extension SQLiteStore {
   package func retractMission(
     _ id: MissionID, in space: Int64, now: Int64, by mark: AuditMark?
   ) async throws(StoreError) -> Bool {
-    try await change(space) { file, random in
+    // There may be any number of these rows. No device needs them, so they go before the mission does.
+    try await inSlices { try $0.forgetReports(of: id, in: space, upTo: $1) }
+    try await endFormerBlobs(of: id, in: space)
+    return try await change(space) { file, random in
       try file.retractMission(id, in: space, now: now, random: random, by: mark)
+    }
+  }
+
+  private func endFormerBlobs(of id: MissionID, in space: Int64) async throws(StoreError) {
+    let limit = slice.rows
+    var place: [UInt8]? = []
+    while let after = place {
+      place = try await write {
+        try $0.endFormerBlobs(of: id, in: space, after: after, upTo: limit)
+      }
     }
   }
 
@@ -42,6 +55,10 @@ extension SQLiteStore {
     among hashes: [ContentHash], in space: Int64
   ) async throws(StoreError) -> [MissionBlob] {
     try await read { try $0.heldBlobs(among: hashes, in: space) }
+  }
+
+  package func endBlobs(before moment: Int64) async throws(StoreError) -> Int {
+    try await inSlices { try $0.endBlobs(before: moment, upTo: $1) }
   }
 
   package func neededBlobs(

@@ -14,7 +14,7 @@ package final class SQLiteStore: SyncStore {
   /// Reads and writes that wait for a thread, of each kind.
   private static let waitingMax = 1_024
 
-  private let slice: WriteSlice
+  let slice: WriteSlice
   private let writer: StoreThread
   /// The thread of large packets, which go one after the other: users take turns.
   private let stager: StoreThread
@@ -86,6 +86,25 @@ package final class SQLiteStore: SyncStore {
     defer { writeTurns.leave(flow) }
     return try await writer.run(for: function) { file in
       try file.exclusively { try body(file) }
+    }
+  }
+
+  /// Repeats a short transaction, until it changes fewer rows than one may: those of other spaces go
+  /// between two of them. Returns the number of all rows.
+  ///
+  /// - Parameters:
+  ///   - function: The caller, whose name the spans of traces have.
+  ///   - body: Gets the rows that it may change, and returns those that it has changed.
+  @discardableResult
+  func inSlices(
+    for function: String = #function, _ body: @Sendable (SQLiteStoreFile, Int) throws -> Int
+  ) async throws(StoreError) -> Int {
+    let rows = slice.rows
+    var count = 0
+    while true {
+      let changed = try await write(for: function) { try body($0, rows) }
+      count += changed
+      if changed < rows { return count }
     }
   }
 

@@ -47,10 +47,8 @@ extension SQLiteStoreFile {
         INSERT INTO missions(space, mission, version) VALUES (?, ?, ?)
         ON CONFLICT(space, mission) DO UPDATE SET version = excluded.version
         """, space, record.id.value, record.version)
-      try connection.run(
-        "UPDATE mission_blobs SET ended = ? WHERE space = ? AND mission = ? AND ended IS NULL", now,
-        space, record.id.value)
       try saveBlobs(blobs, of: record.id.value, in: space, ended: nil)
+      try endBlobs(of: record.id.value, besides: Set(blobs.map(\.hash)), in: space, now: now)
       try append(mark, .missionPublished, of: space, "\(record.id) version \(record.version)")
       return .success(change.record)
     }
@@ -104,8 +102,23 @@ extension SQLiteStoreFile {
       """
       INSERT INTO mission_blobs(space, mission, sha256, size, ended) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT(space, mission, sha256) DO UPDATE SET ended = excluded.ended
+        WHERE ended IS NOT excluded.ended
       """)
     for blob in blobs { try insert.run(space, mission, blob.hash.bytes, blob.size, ended) }
+  }
+
+  /// Ends the use of content that the version in force does not name any more. Rows that stay are not
+  /// written: versions of a large mission differ in few files.
+  private func endBlobs(
+    of mission: String, besides kept: Set<ContentHash>, in space: Int64, now: Int64
+  ) throws {
+    let dropped = try connection.rows(
+      "SELECT sha256 FROM mission_blobs WHERE space = ? AND mission = ? AND ended IS NULL", space,
+      mission
+    ) { ContentHash($0.blob(0)) }.compactMap { $0 }.filter { !kept.contains($0) }
+    let end = try connection.statement(
+      "UPDATE mission_blobs SET ended = ? WHERE space = ? AND mission = ? AND sha256 = ?")
+    for hash in dropped { try end.run(now, space, mission, hash.bytes) }
   }
 
   func heldBlobs(among hashes: [ContentHash], in space: Int64) throws -> [MissionBlob] {
@@ -119,5 +132,50 @@ extension SQLiteStoreFile {
   func neededBlobs(among hashes: [ContentHash]) throws -> [ContentHash] {
     let find = try connection.statement("SELECT 1 FROM mission_blobs WHERE sha256 = ? LIMIT 1")
     return try hashes.sorted().filter { try find.exists($0.bytes) }
+  }
+
+  // MARK: Slices
+
+  /// Forgets some of the reports about a version of a bundle. Returns their number.
+  func forgetReports(of id: MissionID, in space: Int64, upTo limit: Int) throws -> Int {
+    try connection.transaction {
+      try BundleReports(space: space).forget(id, upTo: limit, on: self)
+    }
+  }
+
+  /// Forgets the content that only former versions name, among some of a mission's content.
+  ///
+  /// - Parameter place: The content after which these entries begin.
+  /// - Returns: The last of them; `nil` at the end.
+  func endFormerBlobs(
+    of id: MissionID, in space: Int64, after place: [UInt8], upTo limit: Int
+  ) throws -> [UInt8]? {
+    try connection.transaction {
+      let found = try connection.rows(
+        """
+        SELECT sha256, ended IS NULL FROM mission_blobs
+        WHERE space = ? AND mission = ? AND sha256 > ? ORDER BY sha256 LIMIT ?
+        """, space, id.value, place, limit
+      ) { (hash: $0.blob(0), isInForce: $0.int64(1) != 0) }
+      let forget = try connection.statement(
+        "DELETE FROM mission_blobs WHERE space = ? AND mission = ? AND sha256 = ?")
+      for blob in found where !blob.isInForce { try forget.run(space, id.value, blob.hash) }
+      return found.count < limit ? nil : found.last?.hash
+    }
+  }
+
+  /// Forgets some of the content whose use ended before `moment`. Returns the number of entries.
+  func endBlobs(before moment: Int64, upTo limit: Int) throws -> Int {
+    try connection.transaction {
+      let ended = try connection.rows(
+        """
+        SELECT space, mission, sha256 FROM mission_blobs WHERE ended < ? ORDER BY ended LIMIT ?
+        """, moment, limit
+      ) { (space: $0.int64(0), mission: $0.text(1), hash: $0.blob(2)) }
+      let forget = try connection.statement(
+        "DELETE FROM mission_blobs WHERE space = ? AND mission = ? AND sha256 = ?")
+      for blob in ended { try forget.run(blob.space, blob.mission, blob.hash) }
+      return ended.count
+    }
   }
 }
