@@ -97,7 +97,8 @@ enum KeyFunctions {
       guard let record = try arguments.record(1) else { return answer.setNull() }
       answer.set(
         try numbers.choose(
-          for: record, in: arguments.name(0), transaction: context.transaction()))
+          for: record, in: arguments.name(0), transaction: context.transaction(),
+          besides: context.wished))
     }
     func known(
       _ arguments: SQLiteArguments, _ number: Int64

@@ -83,16 +83,21 @@ struct KeyNumbers {
   /// Returns the number of a record, and chooses a free one if there is none: that of the device which has
   /// inserted the record, if no other record has or had it here.
   ///
-  /// - Parameter transaction: the transaction that inserts the row.
+  /// - Parameters:
+  ///   - transaction: the transaction that inserts the row.
+  ///   - wished: the numbers that are left for other records of the pull list.
   /// - Throws: ``CaptureRefusal`` if all numbers are taken.
-  func choose(for record: String, in table: Name, transaction: Int64) throws -> Int64 {
+  func choose(
+    for record: String, in table: Name, transaction: Int64, besides wished: WishedNumbers
+  ) throws -> Int64 {
     let book = try book(table)
     if let known = try place(of: record, in: book) {
       let state = NumberedRecord.chosen(known.state, for: record, in: transaction)
       if state != known.state { try set(state, of: known.number, in: book) }
       return known.number
     }
-    let number = try free(UniqueID(record)?.number, in: book, table) ?? next(in: book, table)
+    let number =
+      try free(UniqueID(record)?.number, in: book, table) ?? next(in: book, table, wished)
     try set(
       NumberedRecord.chosen(nil, for: record, in: transaction), of: number, in: book)
     return number
@@ -111,15 +116,17 @@ struct KeyNumbers {
   }
 
   /// Returns the number after the largest.
-  private func next(in book: Book, _ table: Name) throws -> Int64 {
+  private func next(
+    in book: Book, _ table: Name, _ wished: WishedNumbers
+  ) throws -> Int64 {
     let newest = try max(
       connection.first("SELECT max(number) FROM \(book.keys) WHERE tbl = ?", book.table) {
         $0.int64(0)
       } ?? 0, newestRow(of: table))
-    guard newest < .max else {
+    guard let number = wished.number(after: newest, in: table) else {
       throw CaptureRefusal("ferry: the table \(table) has no integer left for another row")
     }
-    return max(newest, 0) + 1
+    return number
   }
 
   /// Returns the table and its key as this file names them.

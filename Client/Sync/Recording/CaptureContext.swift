@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 import FerrySQLite
 
@@ -51,6 +52,8 @@ final class CaptureContext {
   var isTakingAside = false
   /// How far the device has seen rows that go with that record; `nil` outside of a pull list.
   var seen: SeenRows?
+  /// The integers that the records of the pull list contain; empty outside of a pull list.
+  var wished = WishedNumbers()
   /// Whether that record has its new values; triggers make all later writes.
   var isApplied = false
   /// Whether the current write is a batch's own.
@@ -183,7 +186,7 @@ final class CaptureContext {
     guard let group else { return CaptureRefusal("ferry: no group was begun") }
     guard group.operations <= limits.operationsPerTransaction else {
       return CaptureRefusal(
-        "ferry: the transaction writes more than \(limits.operationsPerTransaction) records; "
+        "ferry: the transaction writes more than \(limits.operationsPerTransaction.grouped) records; "
           + remedy(table))
     }
     return group.bytes > limits.transactionBytes ? tooManyBytes(remedy(table)) : nil

@@ -159,7 +159,7 @@ extension ReplicaFile {
     _ progress: (Int) -> Void = { _ in }, filled: FilledList? = nil,
     beforeCommit: (ApplyPass, Set<RecordKey>) throws -> Void = { _, _ in }
   ) throws -> AppliedPull {
-    defer { capture.mode = .recording }
+    defer { (capture.mode, capture.wished) = (.recording, WishedNumbers()) }
     return try connection.transaction {
       try connection.deferForeignKeys()
       // Another process may have changed the schema since its last check.
@@ -169,6 +169,7 @@ extension ReplicaFile {
       let before = try syncState()
       let replacement = before.replacement
       try moveCursor(to: head)
+      capture.wished = try wishedNumbers(last: body)
       capture.mode = .applying
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))

@@ -7,9 +7,10 @@ extension ReplicaFile {
   /// a parent stay deferred. Otherwise the commit fails, and with it each start of the program.
   func applyKept(_ choices: [KeptChoice]) throws {
     guard try choices.contains(where: { try kept.next($0, after: .start) != nil }) else { return }
-    let before = capture.mode
+    let (before, wished) = (capture.mode, capture.wished)
+    capture.wished = try wishedNumbers()
     capture.mode = .applying
-    defer { capture.mode = before }
+    defer { (capture.mode, capture.wished) = (before, wished) }
     let found = try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }
     capture.mode = before
     try follow(found)

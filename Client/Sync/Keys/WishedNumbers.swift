@@ -1,0 +1,59 @@
+import FerryProtocol
+
+/// The largest integers that the identifiers of a pull list's records contain, by table (SPEC.md §27); pure.
+///
+/// A record whose integer is taken here gets one after them. Any other may be the integer that a later record
+/// of the list contains.
+struct WishedNumbers: Equatable {
+  private var largest: [Name: Int64] = [:]
+
+  /// - Parameter tables: the tables whose keys are integers of this device.
+  init(of tables: [Name] = []) {
+    for table in tables { largest[table] = 0 }
+  }
+
+  /// Whether no table has integers of this device.
+  var isEmpty: Bool { largest.isEmpty }
+
+  /// Adds a record of the list.
+  mutating func add(_ record: Name, in table: Name) {
+    guard let known = largest[table], let number = UniqueID(record.text)?.number, number > known
+    else { return }
+    largest[table] = number
+  }
+
+  /// Returns the integer for a record whose own one is taken; `nil` if none is left.
+  ///
+  /// - Parameter newest: the largest integer that the table has or had; negative ones count as 0.
+  func number(after newest: Int64, in table: Name) -> Int64? {
+    let newest = max(newest, largest[table] ?? 0, 0)
+    return newest < .max ? newest + 1 : nil
+  }
+}
+
+extension ReplicaFile {
+  /// Returns the integers that deferred records contain, and those of a pull list.
+  ///
+  /// - Parameter body: the last page of the list; `nil` outside of a pull.
+  func wishedNumbers(last body: [UInt8]? = nil) throws -> WishedNumbers {
+    let tables = try connection.rows(
+      "SELECT name FROM ferry_tables WHERE identity = ?", KeyIdentity.mapped.rawValue
+    ) { $0.name(0) }
+    var wished = WishedNumbers(of: tables)
+    for table in tables {
+      try connection.forEach("SELECT record FROM ferry_kept WHERE tbl = ?", table) { row in
+        wished.add(row.name(0), in: table)
+      }
+    }
+    guard let body, !wished.isEmpty else { return wished }
+    try stagedPages.forEach(last: body) { page in
+      _ = try page.open()
+      while let batch = try page.next() {
+        for case .success(let change) in batch where change.state.isAlive {
+          wished.add(change.key.record, in: change.key.table)
+        }
+      }
+    }
+    return wished
+  }
+}
