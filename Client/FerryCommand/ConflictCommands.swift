@@ -22,6 +22,7 @@ extension FerryCommand {
     let found = try await replica.conflicts(limit: count, openOnly: arguments.flag("open"))
     let present = try await replica.presentSides(of: found)
     let names = try await replica.deviceNames()
+    let schema = try await replica.pulledSchema()
     if arguments.flag("json") {
       try TextOutput.standardOutput.lines(
         zip(found, present).map { kept, present in
@@ -41,7 +42,9 @@ extension FerryCommand {
         return [
           "\(kept.number)", kept.state, kept.key.table.text, kept.key.record.text,
           conflict.column?.text ?? "",
-          conflict.column == nil ? "the record" : Presentation.cell(conflict.lost),
+          conflict.column == nil
+            ? "the record"
+            : Presentation.cell(ofLost: conflict, in: kept.key.table, schema),
           present.cell, who(conflict.loser, kept.isLosersOwn, names),
           kept.holder.map { "record \($0)" } ?? who(conflict.winner, kept.isWinnersOwn, names),
         ].map { ($0, .null) }
@@ -138,7 +141,7 @@ extension FerryCommand {
           (short.text(for: operation.id.value), .string("\(operation.id)")), (time, .string(time)),
           (state, .string(state)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table.text, .string(operation.key.table.text)), record,
-          (Presentation.cell(shown), Presentation.json(shown)),
+          (Presentation.cell(of: operation, from: own.former), Presentation.json(shown)),
           (Presentation.cell(own.former), Presentation.json(own.former)),
         ]
       }, asJSON: arguments.flag("json"))
@@ -149,7 +152,8 @@ extension FerryCommand {
     "undo", summary: "Revert one of this replica's operations.",
     discussion: """
       Records an ordinary operation that restores the former values. Values that have changed \
-      since then stay.
+      since then stay. If the server accepts no operation with the replica's token, the operation \
+      leaves the queue instead: undo the newest one of a record first.
       """,
     arguments: [
       ArgumentSpec(
@@ -160,10 +164,12 @@ extension FerryCommand {
     let replica = try await open(arguments)
     let id = try await OperationArgument.find(try arguments.string("OPERATION"), in: replica)
     let count = try await replica.undo(id)
+    let isKept = try await replica.hasOperation(id)
     try TextOutput.standardOutput.line(
       arguments.flag("json")
         ? JSONText.object([("operation", .string("\(id)")), ("columns", .int(count))]).text
-        : "undone; the next sync sends the undo")
+        : isKept
+          ? "undone; the next sync sends the undo" : "undone; the operation was never sent")
     return .done
   }
 }

@@ -111,6 +111,11 @@ extension ReplicaError: CommandFailureConvertible {
         "this change cannot be recorded", why: String(message.utf8.dropFirst(7)) ?? message,
         next: "correct it and try again; nothing of the transaction was stored",
         code: "sqlite_1")
+    case .database(let message, let code) where code & 0xFF == 23:
+      CommandFailure(
+        "Ferry does not allow this statement", why: message,
+        next: "leave it out, or write it in another way; nothing of it was stored",
+        code: "sqlite_23")
     case .database(let message, let code):
       CommandFailure(
         "SQLite reports an error", why: message,

@@ -46,7 +46,7 @@ extension FerryCommand {
           (time, .string(time)), (operation.kind.rawValue, .string(operation.kind.rawValue)),
           (operation.key.table.text, .string(operation.key.table.text)),
           recordCell(operation),
-          (Presentation.cell(shown), Presentation.json(shown)),
+          (Presentation.cell(of: operation, from: item.former), Presentation.json(shown)),
           (short.text(for: operation.id.value), .string("\(operation.id)")),
           item.dependency.map { (short.text(for: $0.value), .string("\($0)")) } ?? ("-", .null),
           ("\(item.group)", .int(item.group)),
@@ -63,7 +63,7 @@ extension FerryCommand {
       "ferry: these operations are never sent with the present token",
       "  why: \(reason)".escapedForTerminal,
       "  next: ask an administrator for a token with the role writer, and give it to `ferry init "
-        + "--token TOKEN`; or revert each of them with `ferry undo OPERATION`",
+        + "--token TOKEN`; or remove each of them with `ferry undo OPERATION`, the newest first",
     ])
   }
 
@@ -236,7 +236,8 @@ extension ReplicaStatus {
       ),
       (
         "pending",
-        pending.grouped + (writesRefused.map { ", never sent with this token: \($0)" } ?? "")
+        pending.grouped
+          + (writesRefused.map { pending > 0 ? ", never sent with this token: \($0)" : "" } ?? "")
       ),
       ("to apply", toApply.grouped),
       (

@@ -48,6 +48,25 @@ enum Presentation {
     }
   }
 
+  /// Returns the values of an operation for a table's cell. A difference without a former value is shown as
+  /// such: `votes by -3`.
+  static func cell(of operation: SyncOperation, from former: [Column] = []) -> String {
+    let shown = values(of: operation, from: former)
+    return zip(operation.columns, shown).map { own, shown in
+      let isKnown = former.contains { $0.name == own.name }
+      return operation.increments.contains(own.name) && !isKnown
+        ? "\(own.name) by \(cell(own.value))" : cell([shown])
+    }.joined(separator: " ")
+  }
+
+  /// Returns the lost value of a conflict about a column for a table's cell; of a counter, the lost difference.
+  static func cell(ofLost conflict: Conflict, in table: Name, _ schema: SpaceSchema) -> String {
+    guard let column = conflict.column, case .integer = conflict.lost,
+      schema.policy(of: column, in: table) == .counter
+    else { return cell(conflict.lost) }
+    return "by \(cell(conflict.lost))"
+  }
+
   /// Returns a time in RFC 3339 format, in UTC, to the millisecond.
   static func time(_ milliseconds: Int64) -> String {
     // Whole seconds: a fraction in floating point may fall into the millisecond before.

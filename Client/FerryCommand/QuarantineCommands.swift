@@ -76,7 +76,7 @@ extension FerryCommand {
         return [
           (operation.kind.rawValue, .null), (operation.key.table.text, .null),
           (operation.key.record.text, .null), (why, .null),
-          (Presentation.cell(operation.columns), .null),
+          (Presentation.cell(of: operation), .null),
         ]
       }, asJSON: false)
     return .done

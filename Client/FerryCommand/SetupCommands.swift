@@ -288,8 +288,11 @@ extension FerryCommand {
     guard !arguments.flag("create") else {
       throw CommandFailure(
         "--create and --upload-only exclude each other",
-        why: "--create fills a table from pulled records; an upload-only table pulls no records",
-        next: "create the table with `ferry sql`", status: .usage, code: "create_upload_only")
+        why:
+          "--create creates a table for the records of each pull; an upload-only table pulls none, or "
+          + "with --fill those of one pull",
+        next: "create the table with `ferry sql`, then run `ferry track --upload-only`",
+        status: .usage, code: "create_upload_only")
     }
     return .uploadOnly(automatic: arguments.flag("automatic"), fill: arguments.flag("fill"))
   }

@@ -29,6 +29,9 @@ extension Database {
   ///
   /// - Throws: the same as ``renameColumn(_:of:to:)``.
   public func renameTable(_ table: Name, to new: Name) throws {
+    if owner != nil, let fault = StatementGuard.fault(in: new.text) {
+      throw DatabaseError(fault, code: 23)
+    }
     try rename(
       nil, of: table, to: new, "ALTER TABLE \(quoted(table)) RENAME TO \(quoted(new))")
   }
@@ -39,7 +42,8 @@ extension Database {
       .compactMap { $0["name"].stringValue }
     if known.isEmpty || known.contains(where: { Name($0).folded == column.folded }) { return }
     throw DatabaseError(
-      "table \(table) has no column \(column); it has \(known.joined(separator: ", "))", code: 1)
+      "ferry: table \(table) has no column \(column); it has \(known.joined(separator: ", "))",
+      code: 1)
   }
 
   private func rename(_ column: Name?, of table: Name, to new: Name, _ statement: String) throws {

@@ -17,20 +17,21 @@ struct StatementGuard {
         + "ROLLBACK: all statements of a call are one transaction, and none of them took effect"
     case .write:
       written = action.database
-      return fault(in: action.name)
-    case .make, .alter, .drop: return fault(in: action.name)
+      return Self.fault(in: action.name)
+    case .make, .alter, .drop: return Self.fault(in: action.name)
     case .dropTable:
       dropped = (action.name, action.database)
-      return fault(in: action.name)
+      return Self.fault(in: action.name)
     case .dropTrigger:
       if let dropped, dropped == (action.owner, action.database) { return nil }
-      return fault(in: action.name)
+      return Self.fault(in: action.name)
     case .call: return fault(ofCall: action)
     }
   }
 
-  private func fault(in name: String) -> String? {
-    guard Self.isReserved(name) else { return nil }
+  /// Returns the reason why a user may not write to a table, or create one, of this name.
+  static func fault(in name: String) -> String? {
+    guard isReserved(name) else { return nil }
     return "\(name) is reserved for Ferry: a change could lose unsynced operations. Names that "
       + "begin with ferry_ are read-only"
   }

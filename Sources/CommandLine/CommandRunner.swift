@@ -61,7 +61,7 @@ package struct CommandRunner: Sendable {
         let help = root.help(
           Array(path.dropFirst()), width: terminal.width, bold: terminal.hasColour)
         // It may be bold.
-        try output.write(help + "\n")
+        try output.write(help.drawn(with: .current) + "\n")
         return 0
       case .version:
         try output.line("\(root.name) \(root.version ?? "")")

@@ -26,6 +26,11 @@ extension Replica {
     }
   }
 
+  /// Returns whether an operation is pending, or confirmed and still kept here.
+  package func hasOperation(_ operation: OperationID) async throws -> Bool {
+    try await typed { try await thread.run { try $0.hasOperation(operation) } }
+  }
+
   /// Returns the identifiers of all operations that this replica can undo, for their short forms.
   package func ownOperationIDs() async throws -> UniqueIDAbbreviations {
     try await typed { try await thread.run { try $0.ownOperationIDs() } }
@@ -33,6 +38,9 @@ extension Replica {
 
   /// Undoes an operation of this replica with an ordinary operation. Values that nothing has
   /// changed since become the former values again.
+  ///
+  /// If the server accepts no operation with the replica's token, the undone operation leaves the queue
+  /// instead. Undo the newest operation of a record first.
   ///
   /// - Returns: The number of columns that were undone.
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not kept here;

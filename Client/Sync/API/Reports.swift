@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// The result of one sync.
@@ -36,7 +37,7 @@ public struct SyncReport: Sendable, Equatable {
 
   /// A summary in one line; `nil` if the sync changed nothing.
   public var summary: String? {
-    parts.isEmpty ? nil : parts.map { "\($0.count) \($0.name)" }.joined(separator: ", ")
+    parts.isEmpty ? nil : parts.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
   }
 
   /// The counts above zero, with their names.

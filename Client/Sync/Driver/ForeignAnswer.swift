@@ -29,9 +29,10 @@ extension ForeignAnswer {
   init(_ response: NetworkResponse, bytesSent: Int) {
     status = response.status
     self.bytesSent = bytesSent
+    let beginning = Self.beginning(of: response.body)
     let page =
       Self.title(in: response.body).map { "a web page, “\($0)”" }
-      ?? "“\(Self.beginning(of: response.body))”"
+      ?? (beginning.isEmpty ? "an empty answer" : "“\(beginning)”")
     let what = "\(page): a proxy or another program answered instead of a Ferry server"
     text =
       response.status == 413

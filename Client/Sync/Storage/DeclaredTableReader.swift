@@ -34,10 +34,10 @@ struct DeclaredTableReader {
     declared.isAutoincrement = table.identity == .mapped && sql.has("AUTOINCREMENT")
     for index in try indexes() {
       guard let list = index.columns else {
-        omitted.append("index \(index.name): it has a condition or an expression")
+        omitted.append("\(index.label): it has a condition or an expression")
         continue
       }
-      if index.isOrdered { omitted.append("index \(index.name): its order or collation") }
+      if index.isOrdered { omitted.append("\(index.label): its order or collation") }
       // Other values would clash on other devices.
       if index.isUnique && index.isCollated { continue }
       if index.isUnique { declared.unique.append(list) } else { declared.indexes.append(list) }
@@ -124,17 +124,26 @@ struct DeclaredTableReader {
   // MARK: Indexes
 
   private func indexes() throws -> [(
-    name: Name, isUnique: Bool, isOrdered: Bool, isCollated: Bool, columns: [Name]?
+    label: String, isUnique: Bool, isOrdered: Bool, isCollated: Bool, columns: [Name]?
   )] {
     let list = try connection.rows(
       """
-      SELECT name, "unique", partial FROM pragma_index_list(?) WHERE origin <> 'pk' ORDER BY seq DESC
+      SELECT name, "unique", partial, origin = 'u' FROM pragma_index_list(?) WHERE origin <> 'pk'
+      ORDER BY seq DESC
       """, table.local
-    ) { (name: $0.name(0), isUnique: $0.int64(1) != 0, isPartial: $0.int64(2) != 0) }
+    ) { row in
+      (
+        name: row.name(0), isUnique: row.int64(1) != 0, isPartial: row.int64(2) != 0,
+        isClause: row.int64(3) != 0
+      )
+    }
     return try list.map { index in
-      let columns = try connection.rows(
+      let locals = try connection.rows(
         "SELECT name FROM pragma_index_info(?) ORDER BY seqno", index.name
-      ) { $0.isNull(0) ? nil : spaceName($0.name(0)) }
+      ) { row -> Name? in row.isNull(0) ? nil : row.name(0) }
+      let columns = locals.map { $0.flatMap(spaceName) }
+      // The user has given no name to the index of a clause.
+      let clause = "UNIQUE (\(locals.compactMap { $0?.text }.joined(separator: ", ")))"
       let isPlain = !index.isPartial && !columns.contains(nil)
       let isCollated = try connection.exists(
         """
@@ -143,7 +152,8 @@ struct DeclaredTableReader {
       let isDescending = try connection.exists(
         "SELECT 1 FROM pragma_index_xinfo(?) WHERE key = 1 AND \"desc\" <> 0 LIMIT 1", index.name)
       return (
-        index.name, index.isUnique, isCollated || isDescending, isCollated,
+        index.isClause ? clause : "index \(index.name)", index.isUnique, isCollated || isDescending,
+        isCollated,
         isPlain ? columns.compactMap { $0 } : nil
       )
     }

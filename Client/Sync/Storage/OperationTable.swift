@@ -76,6 +76,9 @@ struct OperationTable {
 
   static let selection = "SELECT \(columns) FROM ferry_pending"
 
+  /// The same, with the operation on which each one depends.
+  static let chain = "SELECT \(columns), dependency FROM ferry_pending"
+
   /// A condition: the pending operation is one on record `?1` of table `?2`, or a batch that changed it.
   static let concernsRecord = """
     seq IN (

@@ -266,13 +266,6 @@ struct PacketTable {
 
   // MARK: Facts about the chain
 
-  /// Returns the newest operation that the server has confirmed.
-  func lastConfirmed() throws -> OperationID? {
-    try connection.first(
-      "SELECT tail FROM ferry_packets WHERE state = 'acknowledged' ORDER BY number DESC LIMIT 1"
-    ) { $0.uniqueID(0).map(OperationID.init) } ?? nil
-  }
-
   /// Returns the number of the packet that ends with an operation.
   func number(ofTail tail: OperationID) throws -> Int64? {
     // If a packet is not kept any more, the next one has its place.

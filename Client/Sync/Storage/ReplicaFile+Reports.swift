@@ -37,14 +37,12 @@ extension ReplicaFile {
 
   /// Returns pending operations, oldest first.
   func pendingOperations(limit: Int) throws -> [PendingOperation] {
-    var dependency = try packets.lastConfirmed()
-    return try connection.rows("\(OperationTable.selection) ORDER BY seq LIMIT ?", limit) { row in
+    try connection.rows("\(OperationTable.chain) ORDER BY seq LIMIT ?", limit) { row in
       var operation = try queue.pending(row)
       if operation.operation.kind == .update {
         operation.former = try queue.formerColumns(row, at: 9)
       }
-      operation.dependency = dependency
-      dependency = operation.operation.id
+      operation.dependency = row.optionalText(11).flatMap { UniqueID($0) }.map(OperationID.init)
       return operation
     }
   }

@@ -23,6 +23,10 @@ extension ReplicaFile {
     ) { try ownOperation($0) }
   }
 
+  func hasOperation(_ id: OperationID) throws -> Bool {
+    try connection.exists("SELECT 1 FROM ferry_operations WHERE state <= 1 AND id = ?", id.value)
+  }
+
   /// Returns the identifiers of all own operations that are kept.
   func ownOperationIDs() throws -> UniqueIDAbbreviations {
     UniqueIDAbbreviations(
@@ -37,8 +41,9 @@ extension ReplicaFile {
       isConfirmed: OperationState(rawValue: row.int64(11)) == .confirmed)
   }
 
-  /// Undoes an operation of this device with an ordinary operation: values that nothing has changed
-  /// since become the former values again. Returns the number of undone columns.
+  /// Undoes an operation of this device: values that nothing has changed since become the former values
+  /// again. If the server accepts no operation, the undone one leaves the queue; otherwise the undo is an
+  /// ordinary operation. Returns the number of undone columns.
   ///
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more);
   ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it has no value left to undo.
@@ -64,7 +69,11 @@ extension ReplicaFile {
     let plan = ApplyPlan(
       table: try schema(of: key.table), rules: .standard, connection: connection)
     let present = operation.columns.map(\.name).filter(plan.known.contains)
-    switch UndoDecision(own, on: try row(key, plan.table, present)) {
+    let decision = UndoDecision(own, on: try row(key, plan.table, present))
+    if let order = try orderToRemove(own, decision) {
+      return try remove(own, at: order, decision, plan)
+    }
+    switch decision {
     case .restore(let columns):
       try returnParents(of: key, columns)
       try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
@@ -79,12 +88,89 @@ extension ReplicaFile {
         advice: "write the values that you want")
     case .gone:
       throw ReplicaError.cannotAnswer(
-        "\(key.table) \(key.record) does not exist any more",
-        advice: "the conflicts list its lost values; answer them")
+        "\(key.table) \(key.record) does not exist any more", advice: try adviceForDeleted(key))
     case .batch:
       throw ReplicaError.cannotAnswer(
         "the replica has no former values of a batch", advice: "make another batch")
     }
     return operation.columns.count
+  }
+
+  /// Returns the way back to a deleted record.
+  private func adviceForDeleted(_ key: RecordKey) throws -> String {
+    let isLost = try connection.exists(
+      "SELECT 1 FROM ferry_conflicts WHERE record = ? AND tbl = ? AND resolved IS NULL", key.record,
+      key.table)
+    if isLost { return "the conflicts list its lost values; answer them" }
+    if let deletion = try queue.newestDelete(of: key) {
+      return "this device deleted it; undo the delete first, operation \(deletion.id)"
+    }
+    return "insert it again if you need it"
+  }
+
+  // MARK: Operations that the server does not accept
+
+  /// Returns the place of an operation that an undo removes from the queue: the server accepts none with
+  /// the token, and nothing here depends on this one. `nil` for all others.
+  private func orderToRemove(_ own: OwnOperation, _ decision: UndoDecision) throws -> Int64? {
+    let key = own.operation.key
+    guard try writesRefused() != nil, try !tracked.uploads().contains(key.table),
+      let order = try connection.first(
+        "SELECT seq FROM ferry_pending WHERE id = ?", own.operation.id.value, row: { $0.int64(0) }),
+      try !connection.exists(
+        """
+        SELECT 1 FROM ferry_pending
+        WHERE seq > ? AND tbl = ? AND (record = ? OR kind = 'batch') LIMIT 1
+        """, order, key.table, key.record), try concernsOneRow(decision, key)
+    else { return nil }
+    guard let packet = try packets.current().first(where: { $0.orders.contains(order) }) else {
+      return order
+    }
+    guard packet.state == .frozen else { return nil }
+    try reopenPackets(from: packet)
+    return order
+  }
+
+  /// Whether an undo writes to the row of the record alone.
+  private func concernsOneRow(_ decision: UndoDecision, _ key: RecordKey) throws -> Bool {
+    guard let plan = try plan(for: key.table) else { return false }
+    switch decision {
+    case .delete: return try !plan.concernsOthers(key.record)
+    case .set(let columns):
+      return try plan.followers.isEmpty && isComplete(key, columns)
+    case .restore(let columns): return try isComplete(key, columns)
+    case .replaced, .gone, .batch: return false
+    }
+  }
+
+  /// Whether the rows exist to which a record refers.
+  private func isComplete(_ key: RecordKey, _ columns: [Column]) throws -> Bool {
+    let newest = try queue.newestOrder()
+    try returnParents(of: key, columns)
+    return try queue.newestOrder() == newest
+  }
+
+  /// Removes an operation from the queue, with the values that it wrote. The next pull fetches the record.
+  private func remove(
+    _ own: OwnOperation, at order: Int64, _ decision: UndoDecision, _ plan: ApplyPlan
+  ) throws -> Int {
+    let key = own.operation.key
+    let before = capture.mode
+    defer { capture.mode = before }
+    capture.mode = .applying
+    capture.beginApplying(key, isDeleting: decision == .delete)
+    var count = own.operation.columns.count
+    switch decision {
+    case .restore(let columns):
+      try plan.upsert(key.record, plan.unstamped(columns), isWhole: true, kept: [])
+    case .set(let former):
+      _ = try plan.update(key.record, plan.unstamped(former))
+      count = former.count
+    case .delete: try plan.delete(key.record)
+    case .replaced, .gone, .batch: break
+    }
+    try queue.forget(order...order)
+    try refreshes.add([key])
+    return count
   }
 }

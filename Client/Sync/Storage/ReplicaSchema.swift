@@ -194,11 +194,14 @@ enum ReplicaSchema {
       FROM ferry_operations AS o JOIN ferry_failures AS f ON f.seq = o.seq WHERE state = 3;
     """
 
-  /// The SQL of the digits of the operation before an operation `o`, on which it depends (S1.12).
+  /// The SQL of the digits of the operation before an operation `o`, on which it depends (S1.12). A packet
+  /// ends with its tail; operations that cancelled each other out may come after that.
   private static let dependency = """
-    hex(coalesce((SELECT p.id FROM ferry_operations AS p WHERE p.seq < o.seq AND p.state < 2
+    hex(coalesce((SELECT p.id FROM ferry_operations AS p WHERE p.seq < o.seq AND p.state = 0
+        AND p.seq > coalesce((SELECT to_order FROM ferry_packets WHERE to_order < o.seq
+          ORDER BY number DESC LIMIT 1), 0)
       ORDER BY p.seq DESC LIMIT 1), (SELECT tail FROM ferry_packets
-      WHERE state = 'acknowledged' ORDER BY number DESC LIMIT 1)))
+      WHERE to_order < o.seq ORDER BY number DESC LIMIT 1)))
     """
 
   /// Returns the SQL of an identifier's text; NULL without digits.

@@ -1,3 +1,4 @@
+import FerryPlatform
 import FerryProtocol
 
 /// A search for the stored records that the batch operations of a plan match; pure.
@@ -275,7 +276,7 @@ package struct BatchMatcher: Sendable, Equatable {
         Refusal(
           other.operation, .invalidPredicate,
           """
-          the batches of a packet may match at most \(limits.batchRecords) records and \
+          the batches of a packet may match at most \(limits.batchRecords.grouped) records and \
           \(limits.batchBytes >> 20) MiB: use a narrower predicate
           """)
       case .costsTooMuch: Refusal(tooExpensive: other.operation)

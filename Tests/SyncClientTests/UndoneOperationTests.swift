@@ -1,0 +1,81 @@
+import FerryPersistence
+import FerryProtocol
+import FerryTestSupport
+import Testing
+
+@testable import FerrySyncClient
+
+@Suite("The queue of operations: undoing those that the server does not accept", .hangLimit)
+struct UndoneOperationTests {
+  private let maker = PageMaker()
+
+  private func replica() throws -> ReplicaFixture {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.apply([
+      maker.change(1, "tasks", "a", [Column("title", "x"), Column("done", 0)]),
+      maker.change(2, "tasks", "b", [Column("title", "y"), Column("done", 0)]),
+    ])
+    return replica
+  }
+
+  @Test(
+    "an undone operation leaves the queue, and the next pull fetches its record",
+    arguments: [false, true])
+  func removed(isFrozen: Bool) throws {
+    let replica = try replica()
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    try replica.run("INSERT INTO tasks(id, title) VALUES ('c', 'z')")
+    try replica.run("DELETE FROM tasks WHERE id = 'b'")
+    if isFrozen { _ = try replica.freeze() }
+    try replica.file.setWritesRefused("the token's role is reader")
+    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    #expect(try replica.pending.isEmpty)
+    #expect(
+      try replica.rows("SELECT * FROM tasks ORDER BY id") == [["a", "x", 0], ["b", "y", 0]])
+    #expect(
+      try replica.rows("SELECT record FROM ferry_refresh ORDER BY record") == [["a"], ["b"], ["c"]])
+    // Later writes are recorded as before.
+    try replica.run("UPDATE tasks SET done = 1 WHERE id = 'b'")
+    #expect(try replica.freeze().flatMap(\.operations).map(\.columns) == [[Column("done", 1)]])
+  }
+
+  @Test("an operation before another one of its record is undone by an ordinary operation")
+  func dependent() throws {
+    let replica = try replica()
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    try replica.run("UPDATE tasks SET done = 1 WHERE id = 'a'")
+    try replica.file.setWritesRefused("the token's role is reader")
+    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    #expect(try replica.pending.count == 3)
+    #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 1]])
+    for operation in try replica.pending.reversed() { _ = try replica.file.undo(operation.id) }
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT * FROM tasks WHERE id = 'a'") == [["a", "x", 0]])
+  }
+
+  @Test("an operation is undone by an ordinary one as long as the server accepts operations")
+  func accepted() throws {
+    let replica = try replica()
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    _ = try replica.file.undo(try #require(try replica.pending.first).id)
+    #expect(
+      try replica.pending.map(\.columns) == [[Column("title", "mine")], [Column("title", "x")]])
+  }
+
+  @Test("an operation depends on the newest one that is sent, and not on one that cancelled out")
+  func dependency() throws {
+    let replica = try ReplicaFixture.withTasks()
+    try replica.run("INSERT INTO tasks(id) VALUES ('a'), ('b')")
+    try replica.run("DELETE FROM tasks WHERE id = 'b'")
+    let sent = try #require(try replica.freeze().first)
+    #expect(sent.operations.map(\.key.record) == ["a"])
+    try replica.run("INSERT INTO tasks(id) VALUES ('c')")
+    try replica.run("INSERT INTO tasks(id) VALUES ('d')")
+    let pending = try replica.file.pendingOperations(limit: 10)
+    let next = try #require(pending.first { $0.operation.key.record == "c" })
+    #expect(next.dependency == sent.operations.last?.id)
+    #expect(pending.last?.dependency == next.operation.id)
+    let shown = try replica.rows("SELECT dependency FROM ferry_pending WHERE record = 'c'")
+    #expect(shown == [[.text("\(sent.operations[0].id)")]])
+  }
+}
