@@ -258,6 +258,48 @@ struct BatchTests {
     #expect(try replica.rows("SELECT record FROM ferry_refresh ORDER BY 1") == [["a"], ["b"]])
   }
 
+  /// Refuses the first batch of the first packet, and names a record as servers do.
+  private func refuse(_ replica: ReplicaFixture, naming record: Name) throws {
+    let batch = try #require(try replica.freeze()[0].operations.first { $0.kind == .batch })
+    let number = try #require(try replica.file.packets.open().first).number
+    let refusal = Refusal(
+      operation: batch.id, code: .uniqueTaken, detail: "taken", table: "tasks", record: record)
+    #expect(try replica.file.quarantine(packet: number, [refusal]) == 1)
+  }
+
+  @Test(
+    "the rows of a refused batch are fetched again and not shielded",
+    arguments: ["", "b"] as [Name])
+  func refusedByServer(naming record: Name) throws {
+    let replica = try withThree()
+    try finish(replica)
+    try refuse(replica, naming: record)
+    #expect(try replica.pending.isEmpty)
+    #expect(try replica.rows("SELECT count(*) FROM ferry_batch_rows") == [[0]])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["a", "b"])
+    let entry = try #require(try replica.file.quarantine.oldest(9).first)
+    #expect(entry.code == .uniqueTaken)
+    #expect(entry.refused == entry.operations.map(\.id))
+    try replica.apply([
+      maker.change(4, "tasks", "a", [Column("title", "x"), Column("done", 0)]),
+      maker.change(5, "tasks", "b", [Column("title", "y"), Column("done", 0)]),
+    ])
+    #expect(try done(replica) == [["c"]])
+    #expect(try replica.file.discardQuarantined(entry.number))
+  }
+
+  @Test("a refused batch takes no other batch and no edit of its packet along")
+  func refusedAlone() throws {
+    let replica = try withThree()
+    try finish(replica, "id = 'a'")
+    try finish(replica, "id = 'b'")
+    try replica.run("UPDATE tasks SET title = 'mine' WHERE id = 'a'")
+    try refuse(replica, naming: "a")
+    #expect(try replica.pending.map(\.kind) == [.batch, .update])
+    #expect(try replica.rows("SELECT record FROM ferry_batch_rows") == [["b"]])
+    #expect(try replica.file.refreshes.next().map(\.record) == ["a"])
+  }
+
   @Test("a batch counts towards its transaction's limit of bytes")
   func sizes() throws {
     let replica = try withThree()

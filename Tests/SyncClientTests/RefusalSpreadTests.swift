@@ -89,6 +89,41 @@ struct RefusalSpreadTests {
     }
   }
 
+  private static func batch(
+    _ order: Int64, _ table: Name, deletes: Bool = true, formerParents: Set<Name> = []
+  ) -> Operation {
+    Operation(
+      order: order, group: order, key: RecordKey(table: table, record: ""), kind: .batch,
+      formerParents: formerParents, isBatchDelete: deletes)
+  }
+
+  @Test("a batch leaves alone: another one on its table is on other records")
+  func batches() {
+    let queue = [
+      Self.batch(1, "t"), Self.batch(2, "t"), Self.operation(3, in: 3, .update, "a"),
+    ]
+    #expect(leaving(1, in: queue).places == [1])
+  }
+
+  @Test("deletes of parents leave with a batch that removed children before")
+  func batchOfChildren() {
+    let queue = [
+      Self.operation(1, in: 1, .delete, "before"), Self.batch(2, "c", formerParents: ["t"]),
+      Self.operation(3, in: 3, .update, "p"), Self.operation(4, in: 4, .delete, "p"),
+      Self.batch(5, "t", deletes: false), Self.batch(6, "t"), Self.batch(7, "c"),
+    ]
+    #expect(leaving(2, in: queue).places == [2, 4, 6])
+  }
+
+  @Test("a batch that deletes leaves with an operation that removed a child of its table before")
+  func batchOfParents() {
+    let queue = [
+      Self.batch(1, "t"), Self.operation(2, in: 2, .delete, "child", referredTo: ["p"]),
+      Self.batch(3, "t", deletes: false), Self.batch(4, "t"), Self.batch(5, "u"),
+    ]
+    #expect(leaving(2, in: queue).places == [2, 4])
+  }
+
   @Test("a child that never reaches the server keeps no parent")
   func unbornChild() {
     let queue = [

@@ -25,6 +25,13 @@ struct ForeignKeyLink {
     return RecordKey(table: parent, record: Name(found))
   }
 
+  /// Whether rows may no longer refer to their parents after a batch on their table.
+  func mayLose(by operation: SyncOperation) -> Bool {
+    if operation.batch?.effect == .delete { return true }
+    guard case .column(let name) = place else { return false }
+    return operation.columns.contains { $0.name == name }
+  }
+
   private func value(_ record: Name, _ columns: [Column]) -> Value? {
     switch place {
     case .column(let name): columns.first { $0.name == name }?.value

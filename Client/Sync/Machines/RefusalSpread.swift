@@ -5,10 +5,12 @@ import FerryProtocol
 /// These leave with a refused operation:
 ///
 /// - the rest of its transaction,
-/// - later operations on the same record,
+/// - later operations on the same record (a batch is on no record),
 /// - operations that refer to a record whose insert leaves,
 /// - a later delete of a record that has references again without the operations that leave. On the
-///   server it would leave orphans, which no replica can have.
+///   server it would leave orphans, which no replica can have. The records of a batch are not known
+///   here: after it, all later deletes in the tables of its rows' parents leave, and a batch that
+///   deletes leaves if any record of its table has references again.
 ///
 /// Re-uploaded rows belong to no transaction of the user's: each is refused separately.
 ///
@@ -27,6 +29,10 @@ struct RefusalSpread {
     var references: [RecordKey] = []
     /// The records to which the row referred before, as far as it refers to them no longer.
     var formerReferences: [RecordKey] = []
+    /// Of a batch: the tables to whose records its rows may refer no longer.
+    var formerParents: Set<Name> = []
+    /// Whether it is a batch that deletes.
+    var isBatchDelete = false
   }
 
   /// For the place of each operation that leaves, the refusal with which it leaves: of several, the
@@ -47,6 +53,10 @@ struct RefusalSpread {
   private var records: [RecordKey: Int] = [:]
   /// For each record that is referred to again, the refusal.
   private var referredAgain: [RecordKey: Int] = [:]
+  /// For each table of which any record may be referred to again, the refusal.
+  private var parentsAgain: [Name: Int] = [:]
+  /// For each table with a record in ``referredAgain``, the refusal.
+  private var referredTables: [Name: Int] = [:]
   /// The records whose insert leaves.
   private var unborn: Set<RecordKey> = []
 
@@ -75,14 +85,22 @@ struct RefusalSpread {
     grew = false
     records = [:]
     referredAgain = [:]
+    parentsAgain = [:]
+    referredTables = [:]
     unborn = []
   }
 
   private mutating func see(_ operation: Operation) {
     guard let refusal = refusal(of: operation) else { return }
     let key = operation.key
-    keys.insert(key)
-    records[key] = min(refusal, records[key] ?? refusal)
+    if operation.kind == .batch {
+      for table in operation.formerParents {
+        parentsAgain[table] = min(refusal, parentsAgain[table] ?? refusal)
+      }
+    } else {
+      keys.insert(key)
+      records[key] = min(refusal, records[key] ?? refusal)
+    }
     Self.keep(refusal, &leaving[operation.order], &grew)
     if !operation.isReupload { Self.keep(refusal, &groups[operation.group], &grew) }
     if operation.kind == .insert {
@@ -93,6 +111,7 @@ struct RefusalSpread {
     if unborn.contains(key) { return }
     for parent in operation.formerReferences {
       referredAgain[parent] = min(refusal, referredAgain[parent] ?? refusal)
+      referredTables[parent.table] = min(refusal, referredTables[parent.table] ?? refusal)
     }
   }
 
@@ -100,7 +119,12 @@ struct RefusalSpread {
   private func refusal(of operation: Operation) -> Int? {
     var found = [leaving[operation.order], groups[operation.group], records[operation.key]]
     found += operation.references.map { inserts[$0] }
-    if operation.kind == .delete { found.append(referredAgain[operation.key]) }
+    if operation.kind == .delete {
+      found += [referredAgain[operation.key], parentsAgain[operation.key.table]]
+    }
+    if operation.isBatchDelete {
+      found += [referredTables[operation.key.table], parentsAgain[operation.key.table]]
+    }
     return found.compactMap { $0 }.min()
   }
 

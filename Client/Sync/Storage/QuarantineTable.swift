@@ -81,18 +81,20 @@ struct QuarantineTable {
   ///   - now: the wall clock in milliseconds.
   func add(_ orders: [Int64], _ refusal: Refusal, now: Int64) throws {
     let entry = try connection.count("SELECT coalesce(max(entry), 0) + 1 FROM ferry_failures")
+    // Batches have no record: the identifier tells two batches on one table apart.
+    let isRefused = "record = ?3 AND tbl = ?4 AND (kind <> 'batch' OR id = ?9)"
     let note = try connection.statement(
       """
       INSERT INTO ferry_failures(seq, entry, code, detail, holder, at)
-      SELECT seq, ?2, iif(record = ?3 AND tbl = ?4, ?5, NULL),
-        iif(record = ?3 AND tbl = ?4, ?6, NULL), iif(record = ?3 AND tbl = ?4, ?7, NULL), ?8
+      SELECT seq, ?2, iif(\(isRefused), ?5, NULL), iif(\(isRefused), ?6, NULL),
+        iif(\(isRefused), ?7, NULL), ?8
       FROM ferry_operations WHERE seq = ?1
       """)
     let move = try connection.statement("UPDATE ferry_operations SET state = 3 WHERE seq = ?")
     for order in orders {
       try note.run(
         order, entry, refusal.record, refusal.table, refusal.code.rawValue, refusal.detail,
-        refusal.holder, now)
+        refusal.holder, now, refusal.operation)
       try move.run(order)
     }
   }

@@ -68,6 +68,7 @@ extension ReplicaFile {
   }
 
   private func quarantine(_ refusals: [Refusal], in orders: ClosedRange<Int64>) throws -> Int {
+    let refusals = try refusals.map { try naming(batchOf: $0) }
     var spread = RefusalSpread(refused: try refusals.map { try places(of: $0, in: orders) })
     try spread.spread(over: forEachPending)
     try refreshes.add(spread.keys)
@@ -78,18 +79,33 @@ extension ReplicaFile {
       try quarantine.add(orders.sorted(), refusal, now: wallClock())
       try note(
         "quarantined",
-        "\(refusal.table) \(refusal.record): \(refusal.code): \(refusal.detail) "
-          + "(\(orders.count.counted("operation")))")
+        "\(refusal.table) \(refusal.record.isEmpty ? "(batch)" : refusal.record): "
+          + "\(refusal.code): \(refusal.detail) (\(orders.count.counted("operation")))")
     }
+    try releaseBatches()
     return spread.leaving.count
   }
 
-  /// Returns the places of a refused operation, and of others that it was merged with.
+  /// Returns a refusal of a batch as one of no record: a server may name the record for which it
+  /// refuses the batch.
+  private func naming(batchOf refusal: Refusal) throws -> Refusal {
+    let isBatch = try connection.exists(
+      "SELECT 1 FROM ferry_pending WHERE record = '' AND tbl = ? AND id = ? AND kind = 'batch'",
+      refusal.table, refusal.operation)
+    guard isBatch else { return refusal }
+    return Refusal(
+      operation: refusal.operation, code: refusal.code, detail: refusal.detail,
+      table: refusal.table, record: "", holder: refusal.holder)
+  }
+
+  /// Returns the places of a refused operation, and of others that it was merged with. A batch is
+  /// never merged.
   private func places(of refusal: Refusal, in orders: ClosedRange<Int64>) throws -> [Int64] {
     try connection.rows(
       """
       SELECT seq FROM ferry_pending
-      WHERE record = ?1 AND tbl = ?2 AND (id = ?3 OR seq BETWEEN ?4 AND ?5)
+      WHERE record = ?1 AND tbl = ?2
+        AND (id = ?3 OR kind <> 'batch' AND seq BETWEEN ?4 AND ?5)
       """, refusal.record, refusal.table, refusal.operation, orders.lowerBound, orders.upperBound
     ) { $0.int64(0) }
   }
@@ -105,7 +121,12 @@ extension ReplicaFile {
         order: row.int64(0), group: row.int64(2),
         key: RecordKey(table: row.name(4), record: row.name(5)), kind: kind,
         isReupload: id.timestamp.milliseconds < 2)
-      if kind != .batch, let links = links[operation.key.table] {
+      let links = links[operation.key.table] ?? []
+      if kind == .batch {
+        let batch = try queue.pending(row).operation
+        operation.isBatchDelete = batch.batch?.effect == .delete
+        operation.formerParents = Set(links.filter { $0.mayLose(by: batch) }.map(\.parent))
+      } else if !links.isEmpty {
         let columns = try queue.formerColumns(row, at: 7)
         let former = kind == .update ? try queue.formerColumns(row, at: 9) : columns
         let record = operation.key.record
