@@ -35,6 +35,19 @@ struct RefusalAnswerTests {
     #expect(RefusalAnswer.decide(problem, transactions: 1) == .quarantineAll)
   }
 
+  @Test(
+    "batches that are too large together get smaller packets; one transaction leaves the queue",
+    arguments: [RefusalCode.invalidPredicate, .batchTooExpensive])
+  func batches(_ code: RefusalCode) {
+    let batch = Refusal(
+      operation: OperationID(UniqueID(high: 2, low: 2)), code: code, detail: "too many", table: "t",
+      record: "")
+    let problem = Problem(.operationRefused, "no", refusals: named.refusals + [batch])
+    #expect(RefusalAnswer.decide(problem, transactions: 9) == .narrow(to: 4))
+    #expect(RefusalAnswer.decide(problem, transactions: 2) == .narrow(to: 1))
+    #expect(RefusalAnswer.decide(problem, transactions: 1) == .quarantineNamed)
+  }
+
   @Test("only four problem codes concern a packet's content")
   func concerns() {
     let content = ProblemCode.allCases.filter { RefusalAnswer.concerns($0) }

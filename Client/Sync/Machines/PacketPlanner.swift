@@ -21,6 +21,8 @@ struct PacketPlanner {
   /// The most groups in a packet.
   private let groupsMax: Int
   private var groups = 0
+  /// The records that the batches of the taken groups match.
+  private var matches = 0
   private var merger: OperationMerger
   private var orders: ClosedRange<Int64>?
   private var largeGroup: [PendingOperation] = []
@@ -40,6 +42,7 @@ struct PacketPlanner {
     orders == nil
       || groups < groupsMax && merger.count + group.count <= limits.operationsPerPacket
         && merger.bytes + Self.bytes(of: group) <= limits.packetBytesTarget
+        && matches + Self.matches(of: group) <= limits.batchRecords
   }
 
   /// Adds one whole group. Call ``fits(_:)`` first.
@@ -47,6 +50,7 @@ struct PacketPlanner {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
     groups += 1
+    matches += Self.matches(of: group)
     for pending in group where merger.add(pending.operation, isConcurrent: pending.isConcurrent) {
       apart.append(pending.order)
     }
@@ -56,7 +60,9 @@ struct PacketPlanner {
   /// Returns the packets of the taken groups: one, unless a single group is larger than a packet.
   func plans() -> [Plan] {
     guard let orders else { return [] }
-    if merger.count <= limits.operationsPerPacket && merger.bytes <= limits.packetBytesTarget {
+    if merger.count <= limits.operationsPerPacket && merger.bytes <= limits.packetBytesTarget
+      && matches <= limits.batchRecords
+    {
       return [
         Plan(
           operations: merger.operations, orders: orders, isMerged: true, continues: false,
@@ -71,6 +77,7 @@ struct PacketPlanner {
     var plans: [Plan] = []
     var run: [PendingOperation] = []
     var runBytes = 0
+    var runMatches = 0
     func close(continues: Bool) {
       guard let first = run.first?.order, let last = run.last?.order else { return }
       plans.append(
@@ -78,17 +85,20 @@ struct PacketPlanner {
           operations: run.map(\.operation), orders: first...last, isMerged: false,
           continues: continues))
       run = []
-      runBytes = 0
+      (runBytes, runMatches) = (0, 0)
     }
     for pending in largeGroup {
       let size = pending.operation.packetBytes
       if run.count == limits.operationsPerPacket
-        || !run.isEmpty && runBytes + size > limits.packetBytesTarget
+        || !run.isEmpty
+          && (runBytes + size > limits.packetBytesTarget
+            || runMatches + pending.matches > limits.batchRecords)
       {
         close(continues: true)
       }
       run.append(pending)
       runBytes += size
+      runMatches += pending.matches
     }
     close(continues: false)
     return plans
@@ -96,5 +106,9 @@ struct PacketPlanner {
 
   private static func bytes(of group: [PendingOperation]) -> Int {
     group.reduce(0) { $0 + $1.operation.packetBytes }
+  }
+
+  private static func matches(of group: [PendingOperation]) -> Int {
+    group.reduce(0) { $0 + $1.matches }
   }
 }

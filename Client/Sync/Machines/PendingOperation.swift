@@ -15,4 +15,6 @@ public struct PendingOperation: Sendable, Equatable {
   public var former: [Column] = []
   /// Whether a change of its record came from the server between its recording and its freezing.
   var isConcurrent = false
+  /// Of a batch: the number of records that it matched here. The server may match others.
+  var matches = 0
 }

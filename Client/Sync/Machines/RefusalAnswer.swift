@@ -1,7 +1,8 @@
 import FerryProtocol
 
 /// The answer to a packet that the server can never apply. Operations that the server names leave
-/// the queue. If it names none, smaller packets find the transaction.
+/// the queue. If it names none, smaller packets find the transaction. So do they if batches are too
+/// large together.
 enum RefusalAnswer: Equatable {
   /// The named operations leave the queue, with those that depend on them.
   case quarantineNamed
@@ -19,6 +20,10 @@ enum RefusalAnswer: Equatable {
   /// answer on the way happens once, and a real rejection happens each time.
   static let rejectionsMax = 4
 
+  /// Codes of limits that all batches of a packet share (SPEC.md §14): in smaller packets, each of
+  /// them may fit.
+  private static let sharedLimits: Set<RefusalCode> = [.invalidPredicate, .batchTooExpensive]
+
   /// Decides about a rejected packet.
   ///
   /// - Parameters:
@@ -28,8 +33,11 @@ enum RefusalAnswer: Equatable {
     _ problem: Problem, transactions: Int, isWidest: Bool = false
   ) -> RefusalAnswer {
     if problem.code == .storageQuota { return isWidest ? .wait : .widen }
-    if !problem.refusals.isEmpty { return .quarantineNamed }
-    return transactions > 1 ? .narrow(to: transactions / 2) : .quarantineAll
+    let isShared = problem.refusals.contains { sharedLimits.contains($0.code) }
+    if transactions > 1, isShared || problem.refusals.isEmpty {
+      return .narrow(to: transactions / 2)
+    }
+    return problem.refusals.isEmpty ? .quarantineAll : .quarantineNamed
   }
 
   /// Whether the server rejects a packet's content, and not its sender or its address.

@@ -212,7 +212,8 @@ struct OperationTable {
       "SELECT \(Self.columns) FROM ferry_operations WHERE \(Self.isUnfrozen) ORDER BY seq")
     defer { waiting.reset() }
     while try !isFull && waiting.step() {
-      let next = try pending(waiting)
+      var next = try pending(waiting)
+      if next.operation.batch != nil { next.matches = try matches(ofBatch: next.order) }
       if let current = group.first?.group, current != next.group {
         isFull = !planner.fits(group)
         if !isFull { planner.take(group) }
@@ -225,6 +226,13 @@ struct OperationTable {
     let plans = planner.plans()
     for plan in plans { try save(plan) }
     return !plans.isEmpty
+  }
+
+  /// Returns the number of records that a batch has changed here.
+  func matches(ofBatch order: Int64) throws -> Int {
+    try connection.first("SELECT count(*) FROM ferry_batch_rows WHERE seq = ?", order) {
+      Int($0.int64(0))
+    } ?? 0
   }
 
   private func save(_ plan: PacketPlanner.Plan) throws {

@@ -40,12 +40,33 @@ extension ReplicaFile {
   }
 
   private func record(_ batch: Batch, _ columns: [Column], with plan: ApplyPlan) throws -> Int {
-    let order = try insert(batch, columns, into: plan.table.name)
-    try noteRows(matching: batch.predicate, of: plan.table, order: order)
-    return try show(batch, columns, with: plan, order: order)
+    try connection.execute("SAVEPOINT ferry_batch")
+    do {
+      let order = try insert(batch, columns, into: plan.table.name)
+      try noteRows(matching: batch.predicate, of: plan.table, order: order)
+      try checkMatches(of: order, in: plan.table)
+      let count = try show(batch, columns, with: plan, order: order)
+      try connection.execute("RELEASE ferry_batch")
+      return count
+    } catch {
+      // The user may catch the error and commit. An error may also have ended the transaction.
+      if connection.isInTransaction {
+        try connection.execute("ROLLBACK TO ferry_batch; RELEASE ferry_batch")
+      }
+      throw error
+    }
   }
 
   // MARK: Checks
+
+  /// Throws if a batch matches more records than the server accepts: it would refuse the batch.
+  private func checkMatches(of order: Int64, in schema: TableSchema) throws {
+    let count = try queue.matches(ofBatch: order)
+    guard count > limits.batchRecords else { return }
+    throw ReplicaError.invalidBatch(
+      "it matches \(count.grouped) records of \(schema.local), and a batch may match "
+        + "\(limits.batchRecords.grouped): write several batches with narrower predicates")
+  }
 
   private func resolved(
     _ columns: [Column], of schema: TableSchema, _ effect: Batch.Effect
