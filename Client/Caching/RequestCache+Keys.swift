@@ -32,7 +32,7 @@ extension RequestCache {
       ], requested: now, received: now)
     // Answers to requests with other fields must not win over these bytes.
     await remove(request)
-    await store.keep(bytes, as: head, under: CacheKey(request, partition: partition), now: now)
+    await store.store(bytes, as: head, under: CacheKey(request, partition: partition), now: now)
     return true
   }
 

@@ -130,7 +130,7 @@ public struct RequestCache: EntryCache {
     let head = CachedHead(
       status: response.status, headers: Storability.kept(response.headers), requested: now,
       received: now, variant: variant)
-    await store.keep(response.body, as: head, under: key, now: now)
+    await store.store(response.body, as: head, under: key, now: now)
     return response
   }
 

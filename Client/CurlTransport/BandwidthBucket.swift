@@ -24,7 +24,7 @@ struct BandwidthBucket: Sendable {
   }
 
   /// Takes `count` bytes, even without credit for them.
-  mutating func take(_ count: Int, at now: ContinuousClock.Instant) {
+  mutating func consume(_ count: Int, at now: ContinuousClock.Instant) {
     refill(now)
     credit -= Double(count)
   }

@@ -40,7 +40,7 @@ final class BandwidthGate {
       if transfer.pauses.insert(.receiving).inserted { waitingToReceive.append(transfer) }
       return false
     }
-    receiving?.take(transfer.countReceived(), at: now)
+    receiving?.consume(transfer.countReceived(), at: now)
     return true
   }
 
@@ -52,7 +52,7 @@ final class BandwidthGate {
   }
 
   /// Notes that a transfer sends `count` bytes.
-  func noteSent(_ count: Int) { sending?.take(count, at: .now) }
+  func recordSent(_ count: Int) { sending?.consume(count, at: .now) }
 
   /// Resumes transfers that have credit. Returns the time until the next one; `nil` if none is
   /// paused.

@@ -93,7 +93,7 @@ final class CurlQueue: Sendable {
   }
 
   /// Takes all commands. Returns also whether these were the last.
-  func take() -> (commands: [CurlCommand], isClosed: Bool) {
+  func drain() -> (commands: [CurlCommand], isClosed: Bool) {
     state.withLock { state in
       defer { state.commands = [] }
       return (state.commands, state.isClosed)

@@ -32,7 +32,7 @@ final class CurlLoop {
     Thread.current.name = "ferry-network"
     blockBrokenPipeSignal()
     while true {
-      let (commands, isClosed) = queue.take()
+      let (commands, isClosed) = queue.drain()
       for command in commands { perform(command) }
       if isClosed { break }
       turn()

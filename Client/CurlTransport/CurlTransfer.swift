@@ -165,7 +165,7 @@ extension CurlTransfer {
     do {
       let room = gate?.partMax ?? buffer.count
       let count = try source.read(into: .init(rebasing: buffer.prefix(room)))
-      gate?.noteSent(count)
+      gate?.recordSent(count)
       return count
     } catch {
       refusal = error

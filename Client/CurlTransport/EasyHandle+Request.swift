@@ -127,7 +127,7 @@ extension EasyHandle {
     set(CURLOPT_PREREQDATA, context)
     if transfer.isObserved {
       set(CURLOPT_NOPROGRESS, false)
-      setProgress(tellProgress)
+      setProgress(reportProgress)
       set(CURLOPT_XFERINFODATA, context)
     }
   }
@@ -215,7 +215,7 @@ private func seekBody(
     ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
 }
 
-private func tellProgress(
+private func reportProgress(
   _ context: UnsafeMutableRawPointer?, _ receivedTotal: curl_off_t, _ received: curl_off_t,
   _ sentTotal: curl_off_t, _ sent: curl_off_t
 ) -> Int32 {

@@ -38,41 +38,41 @@ final class EasyHandle {
   }
 
   func set(_ option: CURLoption, _ value: Int) {
-    note(ferry_curl_set_long(pointer, option, value))
+    record(ferry_curl_set_long(pointer, option, value))
   }
 
   func set(_ option: CURLoption, _ value: Bool) { set(option, value ? 1 : 0) }
 
   func set(_ option: CURLoption, _ value: String) {
-    note(ferry_curl_set_string(pointer, option, value))
+    record(ferry_curl_set_string(pointer, option, value))
   }
 
   func set(_ option: CURLoption, _ value: UnsafeMutableRawPointer) {
-    note(ferry_curl_set_pointer(pointer, option, value))
+    record(ferry_curl_set_pointer(pointer, option, value))
   }
 
   func set(_ option: CURLoption, _ value: @escaping curl_write_callback) {
-    note(ferry_curl_set_data_function(pointer, option, value))
+    record(ferry_curl_set_data_function(pointer, option, value))
   }
 
   func setBeforeRequest(_ value: @escaping curl_prereq_callback) {
-    note(ferry_curl_set_before_request(pointer, value))
+    record(ferry_curl_set_before_request(pointer, value))
   }
 
   func setOpenSocket(_ value: @escaping curl_opensocket_callback) {
-    note(ferry_curl_set_open_socket(pointer, value))
+    record(ferry_curl_set_open_socket(pointer, value))
   }
 
   func setSeek(_ value: @escaping curl_seek_callback) {
-    note(ferry_curl_set_seek(pointer, value))
+    record(ferry_curl_set_seek(pointer, value))
   }
 
   func setProgress(_ value: @escaping curl_xferinfo_callback) {
-    note(ferry_curl_set_progress(pointer, value))
+    record(ferry_curl_set_progress(pointer, value))
   }
 
   func set(_ option: CURLoption, offset value: Int) {
-    note(ferry_curl_set_offset(pointer, option, curl_off_t(value)))
+    record(ferry_curl_set_offset(pointer, option, curl_off_t(value)))
   }
 
   /// Sets a duration in whole milliseconds, rounded up. The least is one: zero means no limit to
@@ -107,7 +107,7 @@ final class EasyHandle {
   }
 
   func add(field line: String) {
-    guard let list = curl_slist_append(fields, line) else { return note(CURLE_OUT_OF_MEMORY) }
+    guard let list = curl_slist_append(fields, line) else { return record(CURLE_OUT_OF_MEMORY) }
     fields = list
   }
 
@@ -163,7 +163,7 @@ final class EasyHandle {
     return Int32(truncatingIfNeeded: number)
   }
 
-  private func note(_ code: CURLcode) {
+  private func record(_ code: CURLcode) {
     if code != CURLE_OK && refusal == nil { refusal = code }
   }
 }

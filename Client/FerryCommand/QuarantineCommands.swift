@@ -112,7 +112,7 @@ extension FerryCommand {
   ) { arguments in
     let number = try number(arguments)
     try await open(arguments).discardQuarantined(number)
-    try tell(arguments, number, "discarded")
+    try report(arguments, number, "discarded")
     return .done
   }
 
@@ -121,11 +121,11 @@ extension FerryCommand {
   ) async throws -> ExitStatus {
     let number = try number(arguments)
     try await open(arguments).retryQuarantined(number, changing: changes)
-    try tell(arguments, number, "written again; the next sync sends it")
+    try report(arguments, number, "written again; the next sync sends it")
     return .done
   }
 
-  private static func tell(
+  private static func report(
     _ arguments: ParsedArguments, _ number: Int64, _ what: String
   ) throws {
     try TextOutput.standardOutput.line(

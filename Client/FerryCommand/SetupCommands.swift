@@ -201,7 +201,7 @@ extension FerryCommand {
   private static func verdict(
     after status: ReplicaStatus, _ arguments: ParsedArguments
   ) throws -> ExitStatus {
-    let isAny = try tellDeferred(
+    let isAny = try reportDeferred(
       status.deferred - status.keptLocal, in: arguments.stringIfPresent("in"))
     return isAny ? .needsUser : .done
   }

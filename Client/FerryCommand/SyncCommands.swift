@@ -155,7 +155,7 @@ extension FerryCommand {
       }
     } catch {
       progress.finish()
-      _ = try? await tellUnsent(replica, in: arguments.stringIfPresent("in"))
+      _ = try? await reportUnsent(replica, in: arguments.stringIfPresent("in"))
       guard let url = try? await replica.status().server?.url else { throw error }
       let check = SchemeCheck(transport: SystemTransport(configuration: try network(arguments)))
       throw await check.explaining(error, url: url)
@@ -186,7 +186,7 @@ extension FerryCommand {
   private static func verdict(
     _ replica: Replica, in space: String?
   ) async throws -> ExitStatus {
-    func tell(_ lines: [String]) throws {
+    func printHints(_ lines: [String]) throws {
       try TextOutput.standardError.lines(CommandHint.lines(lines, in: space))
     }
     let status = try await replica.status()
@@ -196,11 +196,11 @@ extension FerryCommand {
       let waiting = WaitingTables(
         waitedFor: try await replica.tablesWaitedFor(), tracked: status.tables,
         existing: try await replica.tableNames(), clashes: clashes)
-      try tell(waiting.lines(changes: status.toApply - status.deferred))
+      try printHints(waiting.lines(changes: status.toApply - status.deferred))
     }
     if status.quarantined > 0 {
       let reasons = try await FerryCommand.quarantineReasons(replica)
-      try tell(
+      try printHints(
         [
           "ferry: in quarantine: \(status.quarantined.counted("operation"))",
           "  why: the server can never apply it unchanged; all other changes are synced",
@@ -209,7 +209,7 @@ extension FerryCommand {
         ])
     }
     if status.questions > 0 {
-      try tell([
+      try printHints([
         "ferry: \(status.questions.counted("conflict")) for you to decide",
         "  why: devices wrote the same values concurrently, and the schema lets you decide; or two records "
           + "have one unique value",
@@ -217,17 +217,17 @@ extension FerryCommand {
           + "with `--set COLUMN=VALUE`",
       ])
     }
-    try Self.tell(status.tableFaults, in: space)
-    let isUnsent = try await tellUnsent(replica, in: space)
+    try Self.reportFaults(status.tableFaults, in: space)
+    let isUnsent = try await reportUnsent(replica, in: space)
     let needsUser =
       status.quarantined > 0 || status.questions > 0 || isUnsent || !status.tableFaults.isEmpty
       || !clashes.isEmpty
-    return try tellDeferred(status.deferred - status.keptLocal, in: space) || needsUser
+    return try reportDeferred(status.deferred - status.keptLocal, in: space) || needsUser
       ? .needsUser : .done
   }
 
   /// Reports records that the tables of this file reject. Returns whether there are any.
-  static func tellDeferred(_ count: Int, in space: String?) throws -> Bool {
+  static func reportDeferred(_ count: Int, in space: String?) throws -> Bool {
     guard count > 0 else { return false }
     let lines = [
       "ferry: \(count.counted("record")) could not be applied here",
@@ -241,7 +241,7 @@ extension FerryCommand {
   /// Names tables that cannot be synced or compared.
   ///
   /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
-  static func tell(_ faults: [TableFault], in space: String? = nil) throws {
+  static func reportFaults(_ faults: [TableFault], in space: String? = nil) throws {
     for fault in faults.prefix(BoundedList.shown) {
       let lines = [
         "ferry: table \(fault.table) is not synced".escapedForTerminal,

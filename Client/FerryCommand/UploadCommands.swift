@@ -71,7 +71,7 @@ extension FerryCommand {
   ///
   /// - Parameter space: the space that commands in hints have to name; `nil` for the first one.
   @discardableResult
-  static func tellUnsent(_ replica: Replica, in space: String? = nil) async throws -> Bool {
+  static func reportUnsent(_ replica: Replica, in space: String? = nil) async throws -> Bool {
     let count = try await replica.status().unsent
     guard count > 0 else { return false }
     let lines = [

@@ -40,7 +40,7 @@ extension FerryCommand {
     }
     let needsUser = report.deferred > report.keptLocal
     guard !report.isEqual else { return needsUser ? .needsUser : .done }
-    try tell(report.faults)
+    try reportFaults(report.faults)
     let count = report.differences.filter { !$0.isRepaired }.count
     guard count > 0 else { return .needsUser }
     let migrated = BoundedList.names(report.unreconciled.map(\.text))

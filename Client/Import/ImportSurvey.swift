@@ -45,13 +45,13 @@ package struct ImportSurvey: Sendable, Equatable {
   /// - Throws: ``ImportError`` if the row has no usable key.
   package mutating func add(_ row: [Column]) throws {
     rows += 1
-    for column in row where affinities[column.name] == nil { try note(column.name) }
+    for column in row where affinities[column.name] == nil { try add(column.name) }
     if let key {
       guard let identifier = Self.identifier(in: row, key: key) else {
         throw ImportError(
           "row \(rows) has no \(key), which identifies it; name another column with --id")
       }
-      note(identifier: Name(identifier))
+      add(identifier: Name(identifier))
     }
     for column in row where column.name != key {
       let known = affinities[column.name]
@@ -64,7 +64,7 @@ package struct ImportSurvey: Sendable, Equatable {
     }
   }
 
-  private mutating func note(identifier: Name) {
+  private mutating func add(identifier: Name) {
     if identifiers.insert(identifier).inserted { return }
     repeatedRows += 1
     guard repeated.insert(identifier).inserted, firstRepeated.count < Self.namedMax else { return }
@@ -72,7 +72,7 @@ package struct ImportSurvey: Sendable, Equatable {
   }
 
   /// Checks and notes a new column's name.
-  private mutating func note(_ name: Name) throws {
+  private mutating func add(_ name: Name) throws {
     if let fault = NameRule.fault(in: name, limits: .standard) {
       throw ImportError("row \(rows) has an invalid column: \(fault)")
     }

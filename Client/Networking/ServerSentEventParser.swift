@@ -68,11 +68,11 @@ package struct ServerSentEventParser: Sendable {
     let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
     var value = line[colon...].dropFirst()
     if value.first == UInt8(ascii: " ") { value.removeFirst() }
-    take(field: line[..<colon], value: value)
+    parse(field: line[..<colon], value: value)
     return nil
   }
 
-  private mutating func take(field: ArraySlice<UInt8>, value: ArraySlice<UInt8>) {
+  private mutating func parse(field: ArraySlice<UInt8>, value: ArraySlice<UInt8>) {
     switch String(decoding: field, as: UTF8.self) {
     case "data":
       if hasData { data.append(UInt8(ascii: "\n")) }

@@ -199,7 +199,7 @@ public actor Behaviours {
 
   func recordSuccess(of patch: AcceptedPatch) {
     counts[patch.behaviour]?.patchedCalls += 1
-    if ledger.recordSuccess(patch.behaviour, sequence: patch.sequence) { keepLedger() }
+    if ledger.recordSuccess(patch.behaviour, sequence: patch.sequence) { writeLedger() }
   }
 
   func recordFailure(of patch: AcceptedPatch, _ reason: PatchFailure) {
@@ -211,12 +211,12 @@ public actor Behaviours {
     if fallbacks.count > Self.fallbacksMax { fallbacks.removeFirst() }
     guard reason.isFaultOfPatch else { return }
     if ledger.recordFailure(name, sequence: patch.sequence, limit: limits.failuresInARow) {
-      keepLedger()
+      writeLedger()
     }
   }
 
   /// Writes the ledger after a call, which must not fail because of it.
-  private func keepLedger() {
+  private func writeLedger() {
     do throws(PatchError) {
       try file.write(ledger)
       ledgerFault = nil

@@ -148,7 +148,7 @@ public final class Database {
           try owner?.tableWillAlter(Name(table))
         }
         let names = (0..<statement.columnCount).map { statement.columnName($0) }
-        try note(statement)
+        try recordTables(statement)
         begin(names)
         do {
           try statement.forEach(SQLiteList(values)) { try row($0, names) }
@@ -188,7 +188,7 @@ public final class Database {
       hasCheckedSchema = true
     }
     let statement = try connection.guardedStatement(sql)
-    try note(statement, of: query)
+    try recordTables(statement, of: query)
     return statement
   }
 
@@ -197,12 +197,12 @@ public final class Database {
     _ sql: String, of query: SourceQuery
   ) throws(SQLiteError) -> SQLiteStatement {
     let statement = try connection.prepareGuarded(sql)
-    try note(statement, of: query)
+    try recordTables(statement, of: query)
     return statement
   }
 
   /// Notes that the result depends on tables that are absent.
-  func noteAbsent(_ parts: [TableInfo]) {
+  func recordAbsent(_ parts: [TableInfo]) {
     region.add(parts.lazy.filter { !$0.exists }.map(\.name.text))
   }
 
@@ -214,7 +214,7 @@ public final class Database {
   }
 
   /// Notes the tables that a statement reads and writes, for live queries.
-  private func note(
+  private func recordTables(
     _ statement: SQLiteStatement, of query: SourceQuery? = nil
   ) throws(SQLiteError) {
     // The same error as that of a connection that cannot write.
@@ -225,6 +225,6 @@ public final class Database {
       region.add(statement.tables.read)
     }
     tablesWritten.formUnion(statement.tables.written)
-    connection.noteChanges(of: statement.tables.written)
+    connection.recordChanges(of: statement.tables.written)
   }
 }

@@ -33,7 +33,7 @@ package final class ReaderPool: Sendable {
         let opened = try SQLiteConnection(
           path: path, mode: .readOnly, busyTimeout: busyTimeout, fileSystem: fileSystem)
         opened.guardUserStatements()
-        opened.noteTables()
+        opened.recordTables()
         try prepare(opened)
         return opened
       }
@@ -63,7 +63,7 @@ package final class ReaderPool: Sendable {
   package func read<T: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> T
   ) async throws -> T {
-    let (index, reader) = try take()
+    let (index, reader) = try acquire()
     defer { readers.withLock { $0[index].queued -= 1 } }
     return try await CancellationFlag.whileRunning { [gate] cancelled in
       try await reader.read(body) {
@@ -85,7 +85,7 @@ package final class ReaderPool: Sendable {
   }
 
   /// Returns an idle connection, or a new one, or the one with the shortest queue.
-  private func take() throws -> (index: Int, reader: Reader) {
+  private func acquire() throws -> (index: Int, reader: Reader) {
     try readers.withLock { readers in
       try gate.check()
       let shortest = readers.indices.min { readers[$0].queued < readers[$1].queued }

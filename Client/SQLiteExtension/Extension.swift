@@ -20,7 +20,7 @@ public func loadFerryIntoSQLite(
 ) -> Int32 {
   guard let connection, let routines else { return SQLiteHost.failed }
   let host = SQLiteHost(routines: routines)
-  host.keepInMemory()
+  host.stayInMemory()
   guard host.isShared else {
     message?.pointee = host.copy(
       of: "ferry: this program has a copy of SQLite of its own, and libferry_sqlite calls the "

@@ -68,7 +68,7 @@ public final class Shell: Sendable {
   public func makeAddress() -> String { core.makeAddress() }
 
   /// Notes that the process of the page's web view has ended, so that the version may be at fault.
-  public func noteCrash(_ detail: String) async { await core.noteCrash(detail) }
+  public func reportCrash(_ detail: String) async { await core.reportCrash(detail) }
 
   /// Ends all pages. The shell cannot be used any more.
   public func stop() {

@@ -105,7 +105,7 @@ final class ShellCore: LoopbackHandler {
       guard let content = page(number)?.files.content(link: link) else { return .empty(404) }
       return .content(content, range: head["range"])
     case .report(let number):
-      if let failure = BridgeRequest.report(body) { await note(.failed(failure), of: number) }
+      if let failure = BridgeRequest.report(body) { await handle(.failed(failure), of: number) }
       return .empty(204)
     case .icon: return .empty(204)
     case .call(let number, let call, _):
@@ -182,7 +182,7 @@ final class ShellCore: LoopbackHandler {
       return isDocument ? await begin(at: path) : .empty(404)
     }
     if isDocument {
-      guard path == page.start, head.method == .get, page.takeEntry() else {
+      guard path == page.start, head.method == .get, page.isFirstEntry() else {
         return await begin(at: path)
       }
       return await entry(of: page)
@@ -212,7 +212,7 @@ final class ShellCore: LoopbackHandler {
         return await fail(page, "its document has more than \(EntryPage.bytesMax) bytes")
       }
       let document = try await content.readAll()
-      await note(.loaded(page.version), of: page.number)
+      await handle(.loaded(page.version), of: page.number)
       let injected = EntryPage.injected(document, secret: page.secret, base: page.base)
       var response = ShellResponse.bytes(200, injected, type: "text/html; charset=utf-8")
       response.fields.append(ContentPolicy.field(report: page.base + "-/report"))
@@ -225,8 +225,8 @@ final class ShellCore: LoopbackHandler {
   /// Fails the version of a page that has no document to show. If the version gave way to another
   /// one, the load begins again with that one. Each such failure leaves one version fewer.
   private func fail(_ page: Page, _ reason: String) async -> ShellResponse {
-    await note(.loaded(page.version), of: page.number)
-    await note(.failed(PageFailure(.crashed, reason)), of: page.number)
+    await handle(.loaded(page.version), of: page.number)
+    await handle(.failed(PageFailure(.crashed, reason)), of: page.number)
     return page.isReplaced ? await begin(at: nil) : .empty(404)
   }
 
@@ -234,7 +234,7 @@ final class ShellCore: LoopbackHandler {
   func end(_ number: Int, _ event: PageWatch.Event) async {
     let page = openPages.state.withLock { $0.pages.removeValue(forKey: number) }
     page?.end()
-    await note(event, of: number)
+    await handle(event, of: number)
     if let page { await source.left(page.version) }
   }
 
@@ -249,13 +249,13 @@ final class ShellCore: LoopbackHandler {
     }
   }
 
-  func noteCrash(_ detail: String) async {
+  func reportCrash(_ detail: String) async {
     // The page's stream may have ended before this.
-    await note(.failed(PageFailure(.crashed, detail)), of: openPages.state.withLock { $0.next })
+    await handle(.failed(PageFailure(.crashed, detail)), of: openPages.state.withLock { $0.next })
   }
 
   /// Notes an event of a page.
-  func note(_ event: PageWatch.Event, of page: Int) async {
-    await follower.note(event, of: page)
+  func handle(_ event: PageWatch.Event, of page: Int) async {
+    await follower.handle(event, of: page)
   }
 }

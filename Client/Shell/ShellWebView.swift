@@ -54,7 +54,7 @@ import FerryPlatform
     /// Reports a page whose process has ended, and loads the last good version.
     public func webViewWebContentProcessDidTerminate(_ webView: WKWebView) {
       Task {
-        await shell.noteCrash("its process ended")
+        await shell.reportCrash("its process ended")
         load()
       }
     }

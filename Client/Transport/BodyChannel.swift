@@ -38,7 +38,7 @@ package final class BodyChannel: TransferSink {
     await withCheckedContinuation { waiter in
       let (part, wasFull) = state.withLock { state in
         defer { state.isFull = false }
-        let part = Self.take(&state)
+        let part = Self.next(&state)
         if part == nil {
           precondition(state.partWaiter == nil, "a body has one consumer")
           state.partWaiter = waiter
@@ -95,7 +95,7 @@ package final class BodyChannel: TransferSink {
           failure ?? TransportError(.interrupted, "the exchange ended without a response"))
       }
       defer { (state.headWaiter, state.partWaiter) = (nil, nil) }
-      let part = state.partWaiter == nil ? nil : Self.take(&state)
+      let part = state.partWaiter == nil ? nil : Self.next(&state)
       return (state.headWaiter, state.head, state.partWaiter, part)
     }
     if let head { headWaiter?.resume(returning: head) }
@@ -103,7 +103,7 @@ package final class BodyChannel: TransferSink {
   }
 
   /// Returns the consumer's next part; `nil` if it has to wait. A failure is returned once.
-  private static func take(_ state: inout State) -> Part? {
+  private static func next(_ state: inout State) -> Part? {
     if !state.buffer.isEmpty {
       defer { state.buffer = [] }
       return .success(state.buffer)

@@ -41,7 +41,7 @@ enum LogOptions {
   /// Returns the file of `--log-level-file`, and gives the log its level.
   ///
   /// - Throws: A failure if there is no level in the file.
-  static func follow(
+  static func openLevelFile(
     _ arguments: ParsedArguments, _ log: ServiceLog
   ) throws(CommandFailure) -> LogLevelFile? {
     guard let path = arguments.stringIfPresent("log-level-file") else { return nil }

@@ -65,7 +65,7 @@ extension SpaceCommands {
       let retention = age.map { Retention($0) } ?? space.retention
       let result = try await prune(space, of: store, keeping: retention, arguments)
       guard !result.isBusy else { throw busy }
-      try await store.note(
+      try await store.append(
         CommandMark.now.entry(
           .spacePruned, space: space.name,
           "up to \(result.horizon.retentionHorizon), kept \(retention.text)"))

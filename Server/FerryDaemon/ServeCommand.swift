@@ -31,7 +31,7 @@ extension DaemonCommands {
     configuration.content = try await ContentOptions.remoteStore(
       arguments, redirects: arguments.flag("content-redirect"))
     let log = configuration.log
-    let levelFile = try LogOptions.follow(arguments, log)
+    let levelFile = try LogOptions.openLevelFile(arguments, log)
     let server = try await FerryServer.start(configuration)
     try TextOutput.standardError.line(try announcement(server, arguments))
     let runners = try arguments.strings("mirror").map { name in

@@ -92,7 +92,7 @@ final class Exchange: @unchecked Sendable {
     case .deciding(let intake):
       // Resumed without a decision: the server is closing.
       guard let admission = handover.withLock({ $0.admission.take() }) else { return false }
-      return follow(admission, intake)
+      return apply(admission, intake)
     case .content(var intake):
       // The array inside must stay uniquely owned, or each piece would copy it.
       phase = .handling
@@ -101,7 +101,7 @@ final class Exchange: @unchecked Sendable {
       if let failure = intake.receive(piece) { return refuse(failure) }
       // libmicrohttpd overlooks an end of input that arrives together with input.
       if intake.lacksContent, PendingInput(peeking: socket) == .ended { return false }
-      noteProgress(of: intake)
+      recordProgress(of: intake)
       phase = .content(intake)
       return true
     case .discarding(let response):
@@ -176,16 +176,16 @@ final class Exchange: @unchecked Sendable {
     do {
       share = try identifyClient(intake.headers)
     } catch {
-      return follow(.refuse(core.configuration.failure(error, remoteAddress)), intake)
+      return apply(.refuse(core.configuration.failure(error, remoteAddress)), intake)
     }
     let isOnReserve = client?.isReserve ?? false
     guard intake.hasContent || isOnReserve || share != .within,
       let head = intake.head(remoteAddress: remoteAddress)
-    else { return follow(.proceed(limit: core.configuration.bodyLimit), intake) }
+    else { return apply(.proceed(limit: core.configuration.bodyLimit), intake) }
     let arrival = HTTPArrival(
       request: head, declaredLength: intake.declaredLength, isOnReserve: isOnReserve,
       isBeyondShare: share != .within)
-    return follow(core.configuration.admission(arrival), intake)
+    return apply(core.configuration.admission(arrival), intake)
   }
 
   /// Finds the client behind a trusted proxy, and counts the request for it. Returns the share that
@@ -203,14 +203,14 @@ final class Exchange: @unchecked Sendable {
     return share
   }
 
-  private func follow(_ admission: HTTPAdmission, _ intake: RequestIntake) -> Bool {
+  private func apply(_ admission: HTTPAdmission, _ intake: RequestIntake) -> Bool {
     switch admission {
     case .proceed(let limit, let account):
       var intake = intake
       if let failure = intake.admit(limit: limit, account: account) { return refuse(failure) }
       contentStarted = core.configuration.clock()
       enter(intake.hasContent ? .content : .answering)
-      noteProgress(of: intake)
+      recordProgress(of: intake)
       phase = .content(intake)
       return true
     case .refuse(let response):
@@ -243,7 +243,7 @@ final class Exchange: @unchecked Sendable {
   private static let discardedMax = 64 << 10
 
   /// Notes that content has come, or is waited for.
-  private func noteProgress(of intake: RequestIntake) {
+  private func recordProgress(of intake: RequestIntake) {
     guard intake.hasContent else { return }
     let deadline = core.pace(of: client).deadline(start: contentStarted, count: contentBytes)
     client?.expect(by: deadline)

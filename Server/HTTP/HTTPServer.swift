@@ -91,7 +91,7 @@ package final class HTTPServer: Sendable {
     await Self.onThread { self.core.acceptor.stop() }
     let timer = Task { [core] in
       try? await Task.sleep(for: grace)
-      core.registry.giveUpWaiting()
+      core.registry.stopWaiting()
     }
     await core.registry.waitUntilEmpty()
     timer.cancel()

@@ -100,7 +100,7 @@ package final class Mirror: Sendable {
       group.addTask { [self] in
         await rounds.untilPrepared()
         try await replica.watch { [self] in
-          if await rounds.takeBeforePull() { return true }
+          if await rounds.readBeforePull() { return true }
           // It fails alike, and logs why.
           wake.yield()
           return false
@@ -127,7 +127,7 @@ package final class Mirror: Sendable {
     for await _ in wakes {
       do {
         let hasMore = try await rounds.run(&state)
-        if hadFault { try await rounds.note(nil) }
+        if hadFault { try await rounds.recordStop(nil) }
         hadFault = false
         onRound(try await rounds.figures(isStopped: false))
         if hasMore { wake.yield() }
@@ -139,7 +139,7 @@ package final class Mirror: Sendable {
       } catch {
         if Task.isCancelled { break }
         log("error", "\(error)")
-        try? await rounds.note(error)
+        try? await rounds.recordStop(error)
         hadFault = true
         // The database may be another one now: one that was restored.
         state = MirrorRounds.State()

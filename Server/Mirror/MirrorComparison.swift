@@ -26,7 +26,7 @@ struct MirrorComparison: Sendable {
         guard let table = parts.file.plan.table(difference.table.text) else { continue }
         if table.adoption != nil, !difference.isInSpace { continue }
         let key = try table.values(ofKey: difference.key)
-        try parts.file.note(table, key, database)
+        try parts.file.mark(table, key, database)
       }
       _ = try parts.file.beginTurn(database)
     }

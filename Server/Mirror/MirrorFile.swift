@@ -81,7 +81,7 @@ struct MirrorFile: Sendable {
         single: "DROP TRIGGER IF EXISTS \(quoted(Self.name(ofTrigger: event, table)))")
       try database.execute(single: wanted)
     }
-    if !isComplete { try noteAll(table, database) }
+    if !isComplete { try markAll(table, database) }
   }
 
   private static func name(ofTrigger event: String, _ table: MirrorTable) -> Name {
@@ -152,7 +152,7 @@ struct MirrorFile: Sendable {
     return (column.isRequired ? " NOT NULL" : "") + " DEFAULT \(column.defaultValue.literal)"
   }
 
-  private func noteAll(_ table: MirrorTable, _ database: Database) throws {
+  private func markAll(_ table: MirrorTable, _ database: Database) throws {
     try database.execute(single: "DELETE FROM \(Self.noted(table))")
     try database.execute(
       single: """
@@ -162,7 +162,7 @@ struct MirrorFile: Sendable {
   }
 
   /// Notes one row as changed, so that the table in PostgreSQL gets it again.
-  func note(_ table: MirrorTable, _ key: [Value], _ database: Database) throws {
+  func mark(_ table: MirrorTable, _ key: [Value], _ database: Database) throws {
     let marks = table.key.map { _ in "?" }.joined(separator: ", ")
     try database.execute(
       single: """

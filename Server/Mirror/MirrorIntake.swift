@@ -10,7 +10,7 @@ struct MirrorIntake: Sendable {
   ///
   /// - Throws: ``MirrorStopped`` if writes are not captured.
   @discardableResult
-  func takePresent() async throws -> Bool {
+  func readPresent() async throws -> Bool {
     let (stops, last) = try await parts.pool.run {
       (try parts.ledger.stops($0), try parts.ledger.lastCaptured($0))
     }
@@ -18,54 +18,54 @@ struct MirrorIntake: Sendable {
     if !stops.isEmpty { throw MirrorStopped(name: parts.sides.configuration.name, stops: stops) }
     var isAny = false
     repeat {
-      guard try await takeSome() else { return isAny }
+      guard try await readSome() else { return isAny }
       isAny = true
     } while try await parts.pool.run { try parts.ledger.hasCaptured(through: last, $0) }
     return isAny
   }
 
   /// Takes some captured writes into the space. Returns whether there were any.
-  private func takeSome() async throws -> Bool {
-    try await settleRead()
+  private func readSome() async throws -> Bool {
+    try await sendRead()
     let captured = try await parts.pool.run { try parts.ledger.captured($0) }
     guard !captured.writes.isEmpty else { return false }
-    for failure in try await take(captured) {
+    for failure in try await apply(captured) {
       let key = failure.write.key.map { $0 ?? "NULL" }.joined(separator: ", ")
       parts.log("rejected", "\(failure.write.table) \(key): \(failure.reason)")
     }
-    try await settleRead()
+    try await sendRead()
     return true
   }
 
   /// Takes each transaction for itself: the space rejects a transaction of the replica as a whole.
-  private func take(_ captured: CapturedWrites) async throws -> [FailedWrite] {
+  private func apply(_ captured: CapturedWrites) async throws -> [FailedWrite] {
     let transactions = captured.transactions
     var failed: [FailedWrite] = []
     for (place, transaction) in transactions.enumerated() {
       do {
         failed += try await write(transaction)
       } catch let error where error.isTooManyWrites {
-        return try await failed + takeTogether(transaction)
+        return try await failed + applyTogether(transaction)
       } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
         // A transaction that wrote later may have the parent: some foreign keys are checked at commit.
         let rest = transactions[place...].flatMap(\.writes)
-        return try await failed + takeTogether(CapturedWrites(writes: rest))
+        return try await failed + applyTogether(CapturedWrites(writes: rest))
       }
     }
     return failed
   }
 
-  private func takeTogether(_ captured: CapturedWrites) async throws -> [FailedWrite] {
+  private func applyTogether(_ captured: CapturedWrites) async throws -> [FailedWrite] {
     do {
       return try await write(captured)
     } catch let error where error.isTooManyWrites {
       guard let half = captured.half else {
         // The deletes of a parent's children come later: then it has no more of them.
         return try await parts.replica.write {
-          try MirrorTaking(file: parts.file, database: $0).putOff(captured)
+          try MirrorTaking(file: parts.file, database: $0).postpone(captured)
         }
       }
-      return try await takeTogether(half)
+      return try await applyTogether(half)
     } catch let error as ReplicaError where error.isConstraint && !captured.isPart {
       // A foreign key fails at the end of the transaction: it does not say for which write.
       parts.log("retry", "\(error)")
@@ -73,7 +73,7 @@ struct MirrorIntake: Sendable {
     let transactions = captured.transactions
     guard transactions.count == 1 else {
       var failed: [FailedWrite] = []
-      for transaction in transactions { failed += try await takeTogether(transaction) }
+      for transaction in transactions { failed += try await applyTogether(transaction) }
       return failed
     }
     return try await write(captured, checksEach: true)
@@ -87,7 +87,7 @@ struct MirrorIntake: Sendable {
         file: parts.file, database: database, setAge: setAge, age: parts.sides.age)
       var failed: [FailedWrite] = []
       try parts.sides.taking(database) {
-        failed = try taking.take(captured, checksEach: checksEach)
+        failed = try taking.apply(captured, checksEach: checksEach)
       }
       return failed
     }
@@ -96,7 +96,7 @@ struct MirrorIntake: Sendable {
   /// Sends the writes that the file has, and makes PostgreSQL forget those that the space has.
   ///
   /// Nothing is pulled before all captured writes are taken: the programs have not seen it.
-  private func settleRead() async throws {
+  private func sendRead() async throws {
     let read = try await parts.replica.read { try parts.file.read($0) }
     guard !read.isEmpty else { return }
     try await parts.replica.send()

@@ -52,7 +52,7 @@ extension MirrorLedger {
   }
 
   /// Notes rows that the space does not have, each with its last reason.
-  func note(_ rows: [UnsentRow], _ connection: PostgresConnection) throws {
+  func store(_ rows: [UnsentRow], _ connection: PostgresConnection) throws {
     for row in rows {
       _ = try connection.query(
         .once("DELETE FROM ferry_mirror.unsent WHERE mirror = $1 AND tab = $2 AND key = $3"),

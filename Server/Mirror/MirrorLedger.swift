@@ -212,7 +212,7 @@ package struct MirrorLedger: Sendable {
       if try hasUnsent(connection) {
         _ = try connection.query(.once(Self.settleUnsent), marks)
       }
-      try putOff(read, connection)
+      try postpone(read, connection)
       // Those that were put off are behind the marks now.
       _ = try connection.query(
         .once(
@@ -221,11 +221,11 @@ package struct MirrorLedger: Sendable {
           USING unnest($2::text[]::xid8[], $3::bigint[], $4::bigint[]) r(xid, tries, id)
           WHERE c.mirror = $1 AND c.xid = r.xid AND (c.tries, c.id) <= (r.tries, r.id)
           """), marks)
-      try note(read.unsent, connection)
+      try store(read.unsent, connection)
     }
   }
 
-  private func putOff(_ read: ReadWrites, _ connection: PostgresConnection) throws {
+  private func postpone(_ read: ReadWrites, _ connection: PostgresConnection) throws {
     guard !read.later.isEmpty else { return }
     _ = try connection.query(
       .once(
@@ -306,7 +306,7 @@ package struct MirrorLedger: Sendable {
     _ table: Name, _ key: [String?], _ reason: String, canRetry: Bool,
     _ connection: PostgresConnection
   ) throws {
-    try settle(table, key, canRetry: canRetry, connection)
+    try resolve(table, key, canRetry: canRetry, connection)
     _ = try connection.query(
       .once(
         """
@@ -329,7 +329,7 @@ package struct MirrorLedger: Sendable {
     PostgresArray(key.map { $0.map(storable) })
   }
 
-  func settle(
+  func resolve(
     _ table: Name, _ key: [String?], canRetry: Bool, _ connection: PostgresConnection
   ) throws {
     _ = try connection.query(
@@ -345,7 +345,7 @@ package struct MirrorLedger: Sendable {
   /// Notes what the tables have after a step, in the step's transaction.
   ///
   /// - Parameter ended: the last step that the tables had to have before.
-  func note(
+  func store(
     turn: Int64, after ended: Int64, applied: Int64, _ connection: PostgresConnection
   ) throws {
     let noted = try connection.query(
@@ -361,7 +361,7 @@ package struct MirrorLedger: Sendable {
   /// Notes the last change of the space that the tables have, without a step.
   ///
   /// - Parameter ended: the last step that the tables had to have before.
-  func note(
+  func store(
     applied: SequenceNumber, after ended: Int64, _ connection: PostgresConnection
   ) throws {
     _ = try connection.query(

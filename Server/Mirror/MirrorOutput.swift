@@ -19,7 +19,7 @@ struct MirrorOutput: Sendable {
   /// Brings the changed rows into the tables.
   ///
   /// - Parameter retriesDeferred: whether rows that were deferred may succeed now, although no row has changed.
-  func bring(retriesDeferred: Bool) async throws -> Result {
+  func write(retriesDeferred: Bool) async throws -> Result {
     let isChanged = try await parts.replica.read { try parts.file.hasChanges($0) }
     guard isChanged || retriesDeferred else { return .nothing }
     let deferred = try await parts.pool.run { try parts.ledger.deferred($0, canRetry: true) }
@@ -30,15 +30,15 @@ struct MirrorOutput: Sendable {
         guard let table = parts.file.plan.table(row.table),
           let key = try? table.values(ofKey: row.key)
         else { continue }
-        try parts.file.note(table, key, database)
+        try parts.file.mark(table, key, database)
       }
       return try parts.file.beginTurn(database)
     }
     let brought: Brought
     do {
-      brought = try await bring(before: turn, isCareful: false)
+      brought = try await write(before: turn, isCareful: false)
     } catch let error as PostgresError where error.isAboutRow {
-      brought = try await bring(before: turn, isCareful: true)
+      brought = try await write(before: turn, isCareful: true)
     }
     try await parts.replica.write { try parts.file.endTurn(turn, $0) }
     parts.log("applied", "\(brought.count.grouped) rows")
@@ -59,7 +59,7 @@ struct MirrorOutput: Sendable {
     var refused: (rows: [UnsentRow], entries: [Int64])
   }
 
-  private func bring(
+  private func write(
     before turn: Int64, isCareful: Bool
   ) async throws -> Brought {
     let ended = try await parts.replica.read { try parts.file.ended($0) }
@@ -70,12 +70,12 @@ struct MirrorOutput: Sendable {
         try connection.transaction { connection in
           // The replica has the space's rows again. The programs' transactions are committed.
           let refused = try parts.file.refused(source)
-          try parts.ledger.note(refused.rows, connection)
+          try parts.ledger.store(refused.rows, connection)
           var step = try MirrorStep(connection, parts.ledger, parts.sql, isCareful: isCareful)
           let applied = try source.first("SELECT applied FROM ferry_replica") { $0.int64(0) } ?? 0
           try parts.file.changes(before: turn, source) { try step.add($0) }
           try step.finish()
-          try parts.ledger.note(turn: turn, after: ended, applied: applied, connection)
+          try parts.ledger.store(turn: turn, after: ended, applied: applied, connection)
           return Brought(
             count: step.count, hasCaptured: step.hasCaptured, refused: refused)
         }

@@ -31,10 +31,10 @@ extension MirrorRounds {
   }
 
   /// Notes in PostgreSQL whether the tables' definitions are the reason for the end of a round.
-  func note(_ error: (any Error)?) async throws {
+  func recordStop(_ error: (any Error)?) async throws {
     let (ledger, error) = (ledger, error as? PostgresError)
     let fault = error?.isAboutDefinition == true ? error?.message : nil
-    try await pool.run { try ledger.note(fault: fault, $0) }
+    try await pool.run { try ledger.store(fault: fault, $0) }
   }
 
   func checkStops() async throws {

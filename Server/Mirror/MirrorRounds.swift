@@ -99,26 +99,26 @@ package final class MirrorRounds: Sendable {
 
   private func runOnce(_ state: inout State) async throws {
     let file = try await prepared(&state)
-    try await take(file)
+    try await readWrites(file)
     _ = try await replica.sync()
     try await run(&state)
   }
 
   /// Takes the writes of programs that there are.
-  private func take(_ file: MirrorFile) async throws {
+  private func readWrites(_ file: MirrorFile) async throws {
     var isAny = true
     // After an error, some may have been taken.
     defer { if isAny { hasTaken.withLock { $0 = true } } }
-    isAny = try await MirrorIntake(parts: parts(file)).takePresent()
+    isAny = try await MirrorIntake(parts: parts(file)).readPresent()
   }
 
   /// Takes the writes of programs before a pull: they were made without what it brings, and the space's rules
   /// have to know that. Returns whether the pull may begin.
-  func takeBeforePull() async -> Bool {
-    await turn.take {
+  func readBeforePull() async -> Bool {
+    await turn.perform {
       guard let file = file.withLock({ $0 }) else { return false }
       do {
-        try await take(file)
+        try await readWrites(file)
         return true
       } catch {
         return false
@@ -133,7 +133,7 @@ package final class MirrorRounds: Sendable {
   /// carry: programs may write to the same rows all the time.
   @discardableResult
   func run(_ state: inout State) async throws -> Bool {
-    try await turn.take { try await runInTurn(&state) }
+    try await turn.perform { try await runInTurn(&state) }
   }
 
   private func runInTurn(_ state: inout State) async throws -> Bool {
@@ -144,7 +144,7 @@ package final class MirrorRounds: Sendable {
       file = try await prepared(&state)
     }
     for step in 0..<Self.stepsMax {
-      try await take(file)
+      try await readWrites(file)
       if hasTaken.withLock({ hasTaken in
         defer { hasTaken = false }
         return hasTaken
@@ -158,10 +158,10 @@ package final class MirrorRounds: Sendable {
       }
       do {
         let result = try await MirrorOutput(parts: parts(file))
-          .bring(retriesDeferred: state.retriesDeferred)
+          .write(retriesDeferred: state.retriesDeferred)
         state.retriesDeferred = false
         if result == .nothing {
-          try await noteApplied(file, &state)
+          try await recordApplied(file, &state)
           return false
         }
         // A row that has come may be needed by others.
@@ -182,7 +182,7 @@ package final class MirrorRounds: Sendable {
   }
 
   /// Notes how far the tables are after changes that were the programs' own: no step has brought them.
-  private func noteApplied(_ file: MirrorFile, _ state: inout State) async throws {
+  private func recordApplied(_ file: MirrorFile, _ state: inout State) async throws {
     guard let applied = try await replica.status().cursor?.applied, applied != state.applied
     else { return }
     let (hasChanges, ended) = try await replica.read { database in
@@ -190,7 +190,7 @@ package final class MirrorRounds: Sendable {
     }
     if hasChanges { return }
     let ledger = ledger
-    try await pool.run { try ledger.note(applied: applied, after: ended, $0) }
+    try await pool.run { try ledger.store(applied: applied, after: ended, $0) }
     state.applied = applied
   }
 

@@ -36,7 +36,7 @@ struct MirrorRowWriter {
 
   /// Makes a captured write in the replica, which sends it as an operation of its own. Returns
   /// whether there was such a row.
-  func take(_ write: CapturedWrite) throws -> Bool {
+  func apply(_ write: CapturedWrite) throws -> Bool {
     guard let table = file.plan.table(write.table) else { return true }
     let key = try table.values(ofKey: write.key)
     if write.kind == .unfit {
@@ -59,7 +59,7 @@ struct MirrorRowWriter {
     case .slice: try insert(table, key, columns, values)
     case .insert:
       try insert(table, key, columns, values)
-      if !isExact(columns, values, write) { try file.note(table, key, database) }
+      if !isExact(columns, values, write) { try file.mark(table, key, database) }
     case .unfit: break
     case .update: return try update(write, table, key, columns, values)
     case .rekey:
@@ -106,7 +106,7 @@ struct MirrorRowWriter {
     let sets = columns.map { "\(quoted($0.name)) = ?" }.joined(separator: ", ")
     try database.execute(
       single: "UPDATE \(name) SET \(sets) WHERE \(Self.hasKey(table))", merged + key)
-    if !isExact(columns, merged, write) { try file.note(table, key, database) }
+    if !isExact(columns, merged, write) { try file.mark(table, key, database) }
     return true
   }
 

@@ -82,7 +82,7 @@ extension MirrorSQL {
       BEGIN
     \(readRow)
       EXCEPTION WHEN OTHERS THEN
-        \(MirrorStop.note(of: mirror, table.name))
+        \(MirrorStop.insertion(of: mirror, table.name))
         RETURN NULL;
       END;
       IF fault IS NOT NULL THEN

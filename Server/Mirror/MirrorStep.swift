@@ -84,7 +84,7 @@ struct MirrorStep {
       let key = row.key.map(\.keyText)
       // No row of PostgreSQL can have it.
       guard row.values != nil else {
-        return try ledger.settle(definition.name, key, canRetry: false, connection)
+        return try ledger.resolve(definition.name, key, canRetry: false, connection)
       }
       return try ledger.defer(
         definition.name, key, error.description, canRetry: false, connection)
@@ -96,7 +96,7 @@ struct MirrorStep {
     } catch {
       return try postpone(row, key, error.description)
     }
-    if hasDeferred { try ledger.settle(definition.name, key, canRetry: true, connection) }
+    if hasDeferred { try ledger.resolve(definition.name, key, canRetry: true, connection) }
     if isCareful { return try tryAlone(row, key, texts) }
     append(row, key, texts)
     if batch.count == Self.batchMax || batchBytes > Self.batchBytesMax { try flush() }
@@ -184,7 +184,7 @@ struct MirrorStep {
       for row in rows where row.values == nil { try add(row) }
       if refused.count == left.count { break }
     }
-    try bringTogether()
+    try retryTogether()
     for (row, error) in refused {
       let definition = sql[row.table].table
       let key = try definition.texts(ofKey: row.key)
@@ -201,7 +201,7 @@ struct MirrorStep {
 
   /// Tries rows that were refused at once: some need each other, as two that exchange a unique value
   /// do. A company's unique keys are seldom checked at commit, so that such rows give theirs up first.
-  private mutating func bringTogether() throws {
+  private mutating func retryTogether() throws {
     for vacates in [false, true] {
       let group = refused.filter(\.error.isAboutOthers)
       guard group.count > 1 else { return }

@@ -11,7 +11,7 @@ package struct MirrorStop: Sendable, Equatable, CustomStringConvertible {
   package var description: String { (table.isEmpty ? "" : "table \(table): ") + reason }
 
   /// The SQL that notes a stop in the transaction of the program's write. One note is enough.
-  static func note(of mirror: Int64, _ table: Name) -> String {
+  static func insertion(of mirror: Int64, _ table: Name) -> String {
     """
     INSERT INTO \(MirrorSQL.ledger).stops(mirror, tab, reason)
           SELECT \(mirror), \(quoted(postgres: table.text)), SQLERRM
@@ -72,13 +72,13 @@ extension MirrorLedger {
         """), [.int8(number)])
     // Nothing else records that writes may have been missed.
     for row in rows where try row.bool(2) {
-      try note(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
+      try store(MirrorStop(table: try row.text(0), reason: try row.text(1)), connection)
     }
     return try rows.map { MirrorStop(table: try $0.text(0), reason: try $0.text(1)) }
   }
 
   /// Notes a stop until ``resume(_:)``.
-  func note(_ stop: MirrorStop, _ connection: PostgresConnection) throws {
+  func store(_ stop: MirrorStop, _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once(
         """
@@ -99,7 +99,7 @@ extension MirrorLedger {
   }
 
   /// Notes why the mirror cannot read or write its tables as they are; `nil` if it can.
-  func note(fault: String?, _ connection: PostgresConnection) throws {
+  func store(fault: String?, _ connection: PostgresConnection) throws {
     _ = try connection.query(
       .once("UPDATE ferry_mirror.mirrors SET fault = $2 WHERE number = $1 AND fault <> $2"),
       [.int8(number), .text(fault ?? "")])

@@ -47,22 +47,22 @@ struct MirrorTaking {
   /// - Parameter checksEach: whether foreign keys are checked after each write instead of at the end.
   /// - Returns: The writes that failed.
   /// - Throws: ``TooManyWrites``.
-  func take(
+  func apply(
     _ captured: CapturedWrites, checksEach: Bool = false
   ) throws -> [FailedWrite] {
     let checksEach = checksEach || captured.isPart
     if !checksEach { try database.execute("PRAGMA defer_foreign_keys = ON") }
     let writes = captured.transactions.flatMap { parentsLast($0) }
-    var failed = try takeInOrder(writes, captured.isPart)
+    var failed = try applyInOrder(writes, captured.isPart)
     if captured.isPart {
       for write in captured.writes where file.isParentRekey(write) && write.tries < Self.triesMax {
         // Its former record goes at the end.
-        try noteLater(write)
+        try postpone(write)
       }
-      failed = try putOff(failed)
+      failed = try postpone(failed)
     } else if !failed.isEmpty {
       let writes = CapturedWrites(writes: failed.map(\.write)).transactions
-      failed = try writes.flatMap { try takeExchanged($0.writes, failed) }
+      failed = try writes.flatMap { try applyExchanged($0.writes, failed) }
     }
     try conclude(captured, failed)
     return failed
@@ -70,8 +70,8 @@ struct MirrorTaking {
 
   /// Puts a write off that is too many for one transaction: other writes come before it. Returns it if it
   /// was put off often enough.
-  func putOff(_ captured: CapturedWrites) throws -> [FailedWrite] {
-    let failed = try putOff(
+  func postpone(_ captured: CapturedWrites) throws -> [FailedWrite] {
+    let failed = try postpone(
       captured.writes.map {
         FailedWrite(
           write: $0, reason: "it changes more records than a transaction may", mayWait: true)
@@ -81,15 +81,15 @@ struct MirrorTaking {
   }
 
   /// Puts failed writes off that may wait, and returns the others.
-  private func putOff(_ failed: [FailedWrite]) throws -> [FailedWrite] {
+  private func postpone(_ failed: [FailedWrite]) throws -> [FailedWrite] {
     try failed.filter { failure in
       guard failure.mayWait, failure.write.tries < Self.triesMax else { return true }
-      try noteLater(failure.write)
+      try postpone(failure.write)
       return false
     }
   }
 
-  private func noteLater(_ write: CapturedWrite) throws {
+  private func postpone(_ write: CapturedWrite) throws {
     try database.execute(
       "INSERT OR IGNORE INTO \"mirror.later\" VALUES (?)", [.integer(write.id)])
   }
@@ -98,14 +98,14 @@ struct MirrorTaking {
   private func conclude(
     _ captured: CapturedWrites, _ failed: [FailedWrite]
   ) throws {
-    try noteUnsent(failed, among: captured.writes)
-    try file.noteRead(captured.read, database)
+    try recordUnsent(failed, among: captured.writes)
+    try file.recordRead(captured.read, database)
     // PostgreSQL notes it with the end of these writes, and so recognises a file that lacks them.
     _ = try file.beginTurn(database)
   }
 
   /// Notes rows that stay as programs have written them, unless a later write has brought them.
-  private func noteUnsent(
+  private func recordUnsent(
     _ failed: [FailedWrite], among writes: [CapturedWrite]
   ) throws {
     if try !database.query("SELECT 1 FROM \"mirror.unsent\" LIMIT 1").isEmpty {
@@ -129,16 +129,16 @@ struct MirrorTaking {
       let write = failure.write
       guard file.plan.table(write.table) != nil else { continue }
       if write.kind == .rekey, last[[write.table] + write.former] == nil {
-        try noteUnsent(failure, write.former, isGone: true, canRetry: failure.canRetry)
+        try recordUnsent(failure, write.former, isGone: true, canRetry: failure.canRetry)
       }
       guard last[[write.table] + write.key, default: 0] <= write.id else { continue }
-      try noteUnsent(
+      try recordUnsent(
         failure, write.key, isGone: write.kind == .delete,
         canRetry: failure.canRetry || lastOfAll[[write.table] + write.key] != write.id)
     }
   }
 
-  private func noteUnsent(
+  private func recordUnsent(
     _ failure: FailedWrite, _ key: [String?], isGone: Bool, canRetry: Bool
   ) throws {
     try database.execute(
@@ -176,7 +176,7 @@ struct MirrorTaking {
 
   /// Makes writes as long as that helps: a write may need a later one, such as that of its parent.
   /// The writes to a row stay in their order.
-  private func takeInOrder(
+  private func applyInOrder(
     _ writes: [CapturedWrite], _ isPart: Bool
   ) throws -> [FailedWrite] {
     var left = writes
@@ -234,7 +234,7 @@ struct MirrorTaking {
   ) throws -> FailedWrite? {
     do {
       setAge(age(write))
-      if try writer.take(write) || !isPart { return nil }
+      if try writer.apply(write) || !isPart { return nil }
       return FailedWrite(
         write: write, reason: "there is no such record", mayWait: true, canRetry: true)
     } catch let error as DatabaseError {
@@ -255,7 +255,7 @@ struct MirrorTaking {
 
   /// Makes the failed updates of one transaction again, with their unique columns emptied before:
   /// PostgreSQL checks unique keys at commit, and so rows may exchange values.
-  private func takeExchanged(
+  private func applyExchanged(
     _ writes: [CapturedWrite], _ failed: [FailedWrite]
   ) throws -> [FailedWrite] {
     let ids = Set(writes.map(\.id))
@@ -264,7 +264,7 @@ struct MirrorTaking {
     try database.connection.execute("SAVEPOINT mirror_exchange")
     do {
       for failure in failed where failure.isUnique { try writer.empty(failure.write) }
-      guard try takeInOrder(writes, false).isEmpty else { throw MirrorFault.exchange }
+      guard try applyInOrder(writes, false).isEmpty else { throw MirrorFault.exchange }
       try database.connection.execute("RELEASE mirror_exchange")
       return []
     } catch let error
@@ -309,7 +309,7 @@ extension MirrorFile {
       """)
   }
 
-  fileprivate func noteRead(_ read: [String: CapturedWrite], _ database: Database) throws {
+  fileprivate func recordRead(_ read: [String: CapturedWrite], _ database: Database) throws {
     for (xid, last) in read {
       try database.execute(
         "INSERT OR REPLACE INTO \"mirror.read\" VALUES (?, ?, ?)",

@@ -20,29 +20,29 @@ extension BlobDirectory {
   /// Files that reach the disk together.
   static let batchFiles = 512
 
-  /// Keeps copies of files whose digests are known, as ``put(file:_:goesOn:)`` does with one. No
+  /// Keeps copies of files whose digests are known, as ``store(file:_:goesOn:)`` does with one. No
   /// content has its name before it is on the disk, and all names are when this returns. The caller
-  /// has a ``hold()``.
-  package func put(
+  /// has a ``acquire()``.
+  package func store(
     files: [BlobSource], goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
     var batch: [BlobSource] = []
     for file in files {
       if file.digest.size > Self.batchedBytes {
-        try put(file: file.path, file.digest, goesOn: goesOn)
+        try store(file: file.path, file.digest, goesOn: goesOn)
         continue
       }
       batch.append(file)
       guard batch.count == Self.batchFiles else { continue }
-      try put(batch: batch, goesOn)
+      try store(batch: batch, goesOn)
       batch = []
     }
-    try put(batch: batch, goesOn)
+    try store(batch: batch, goesOn)
   }
 
-  private func put(batch: [BlobSource], _ goesOn: (Int) -> Bool) throws(BlobError) {
+  private func store(batch: [BlobSource], _ goesOn: (Int) -> Bool) throws(BlobError) {
     guard batch.count > 1 else {
-      for file in batch { try put(file: file.path, file.digest, goesOn: goesOn) }
+      for file in batch { try store(file: file.path, file.digest, goesOn: goesOn) }
       return
     }
     var drafts: [(path: String, hash: ContentHash)] = []

@@ -26,12 +26,12 @@ extension BlobDirectory {
   private var lockFile: String { path + "/lock" }
 
   /// Waits while content is collected, and then keeps it from being collected.
-  package func hold() throws(BlobError) -> BlobHold {
+  package func acquire() throws(BlobError) -> BlobHold {
     try BlobHold(lockFile, isExclusive: false)
   }
 
   /// Waits for publishers, and then keeps them waiting: release it soon.
-  package func holdForCollecting() throws(BlobError) -> BlobHold {
+  package func acquireForCollecting() throws(BlobError) -> BlobHold {
     try BlobHold(lockFile, isExclusive: true)
   }
 

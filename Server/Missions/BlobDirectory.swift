@@ -56,11 +56,11 @@ package struct BlobDirectory: Sendable {
 
   /// Keeps a copy of a file whose digest is known. If the content is here already, nothing is
   /// copied. Throws ``BlobError/changed(path:)`` if the file has changed by now.
-  package func put(
+  package func store(
     file source: String, _ digest: FileDigest, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) {
     if try adopt(digest) { return }
-    try keep { (draft: borrowing BlobFile) throws(BlobError) in
+    try store { (draft: borrowing BlobFile) throws(BlobError) in
       try copy(source, digest, to: draft, goesOn)
       return digest
     }
@@ -68,11 +68,11 @@ package struct BlobDirectory: Sendable {
 
   /// Keeps a copy of a regular file, and returns its digest. The file is read once, and its hashes
   /// are those of the copy.
-  func put(
+  func store(
     new source: String, chunkSize: Int64?, goesOn: (Int) -> Bool
   ) throws(BlobError) -> FileDigest {
     let file = try BlobFile(linkless: source)
-    return try keep { (draft: borrowing BlobFile) throws(BlobError) in
+    return try store { (draft: borrowing BlobFile) throws(BlobError) in
       var flushed: Int64 = 0
       return try FileHasher.digest(of: file, chunkSize: chunkSize) {
         (bytes, offset) throws(BlobError) in
@@ -105,10 +105,10 @@ package struct BlobDirectory: Sendable {
 
   /// Keeps content that is in memory, and returns its hash.
   @discardableResult
-  package func put(_ bytes: [UInt8]) throws(BlobError) -> ContentHash {
+  package func store(_ bytes: [UInt8]) throws(BlobError) -> ContentHash {
     let digest = FileDigest(size: Int64(bytes.count), hash: ContentHash(of: bytes))
     if try adopt(digest) { return digest.hash }
-    try keep { (copy: borrowing BlobFile) throws(BlobError) in
+    try store { (copy: borrowing BlobFile) throws(BlobError) in
       try copy.write(bytes, at: 0)
       return digest
     }
@@ -124,7 +124,7 @@ package struct BlobDirectory: Sendable {
   /// Keeps the content that `fill` writes, unless it is here already. Returns the digest that `fill`
   /// returns.
   @discardableResult
-  private func keep(
+  private func store(
     _ fill: (borrowing BlobFile) throws(BlobError) -> FileDigest
   ) throws(BlobError) -> FileDigest {
     let draft = newDraft()

@@ -30,14 +30,14 @@ package struct BlobIntake: Sendable {
 
   /// Reads a regular file; see ``FileHasher/digest(of:chunkSize:goesOn:)``. Its path is absolute and
   /// has no symbolic links, as ``FolderListing/file(_:in:)`` returns it.
-  package func take(
+  package func read(
     _ path: String, chunkSize: Int64?, goesOn: (Int) -> Bool = { _ in true }
   ) throws(BlobError) -> BlobSource {
     if let place, let size = try BlobDirectory.size(ofFile: path), size >= Self.keptBytes,
       !knownSizes.contains(size)
     {
       do {
-        let digest = try place.directory.put(new: path, chunkSize: chunkSize, goesOn: goesOn)
+        let digest = try place.directory.store(new: path, chunkSize: chunkSize, goesOn: goesOn)
         return BlobSource(path: path, digest: digest, hold: place.hold)
       } catch .diskFull {
         // The content may be there already. Otherwise keeping it fails again.

@@ -70,15 +70,15 @@ extension BlobThreads: ContentStore {
     try await run { (directory, _) throws(BlobError) in try directory.offset(owner: owner, hash) }
   }
 
-  package func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
-    try await run { (directory, _) throws(BlobError) in try directory.put(bytes) }
+  package func store(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
+    try await run { (directory, _) throws(BlobError) in try directory.store(bytes) }
   }
 
-  package func put(
+  package func store(
     files: [BlobSource], kept: @escaping @Sendable (Int) -> Void
   ) async throws(BlobError) {
     try await run { (directory, cancellation) throws(BlobError) in
-      try directory.put(files: files) { count in
+      try directory.store(files: files) { count in
         kept(count)
         return !cancellation.isCancelled
       }

@@ -60,15 +60,15 @@ package final class BlobThreads: Sendable {
     try await run(on: checking) { (_, _) throws(BlobError) in try body() }
   }
 
-  /// See ``BlobDirectory/hold()``.
-  package func hold() async throws(BlobError) -> BlobHold {
-    try await run(on: publishing) { (directory, _) throws(BlobError) in try directory.hold() }
+  /// See ``BlobDirectory/acquire()``.
+  package func acquire() async throws(BlobError) -> BlobHold {
+    try await run(on: publishing) { (directory, _) throws(BlobError) in try directory.acquire() }
   }
 
-  /// See ``BlobDirectory/holdForCollecting()``.
-  package func holdForCollecting() async throws(BlobError) -> BlobHold {
+  /// See ``BlobDirectory/acquireForCollecting()``.
+  package func acquireForCollecting() async throws(BlobError) -> BlobHold {
     try await run(on: collecting) { (directory, _) throws(BlobError) in
-      try directory.holdForCollecting()
+      try directory.acquireForCollecting()
     }
   }
 

@@ -48,12 +48,12 @@ package protocol ContentStore: Sendable {
   func offset(owner: String, _ hash: ContentHash) async throws(BlobError) -> Int64
 
   /// Keeps content that is in memory, and returns its hash.
-  func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash
+  func store(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash
 
-  /// Keeps copies of files whose digests are known; see ``BlobDirectory/put(files:goesOn:)``.
+  /// Keeps copies of files whose digests are known; see ``BlobDirectory/store(files:goesOn:)``.
   ///
   /// - Parameter kept: Called with the bytes kept since its last call.
-  func put(
+  func store(
     files: [BlobSource], kept: @escaping @Sendable (Int) -> Void
   ) async throws(BlobError)
 

@@ -118,9 +118,9 @@ private final class HashQueue: @unchecked Sendable {
   ///
   /// - Parameter slot: The part's owner, which lends it to the queue; `nil` hashes at once.
   func add(_ bytes: UnsafeRawBufferPointer, _ slot: BlockSlot?) {
-    guard let slot else { return queue.sync { take(bytes) } }
+    guard let slot else { return queue.sync { enqueue(bytes) } }
     nonisolated(unsafe) let bytes = bytes
-    queue.async(group: slot.users) { self.take(bytes) }
+    queue.async(group: slot.users) { self.enqueue(bytes) }
   }
 
   /// Waits for all parts, and returns the hash of each piece; of nothing, one hash.
@@ -131,7 +131,7 @@ private final class HashQueue: @unchecked Sendable {
     }
   }
 
-  private func take(_ bytes: UnsafeRawBufferPointer) {
+  private func enqueue(_ bytes: UnsafeRawBufferPointer) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let part = rest.prefix(Int(clamping: pieceBytes - inPiece))

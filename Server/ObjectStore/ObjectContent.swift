@@ -156,14 +156,14 @@ package final class ObjectContent: ContentStore {
     return digest.size
   }
 
-  package func put(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
+  package func store(_ bytes: [UInt8]) async throws(BlobError) -> ContentHash {
     let hash = ContentHash(of: bytes)
     if try await size(of: hash) == Int64(bytes.count) { return hash }
     try await files.put(bytes, as: name(of: hash))
     return hash
   }
 
-  package func put(
+  package func store(
     files sources: [BlobSource], kept: @escaping @Sendable (Int) -> Void
   ) async throws(BlobError) {
     var seen: Set<ContentHash> = []

@@ -103,7 +103,7 @@ func concurrently<Item: Sendable, Result: Sendable, Failure: Error>(
   let outcome = await withTaskGroup(of: (Int, Swift.Result<Result, Failure>).self) { group in
     var results = [Result?](repeating: nil, count: items.count)
     var failure: Failure?
-    func take(_ outcome: (Int, Swift.Result<Result, Failure>)) {
+    func add(_ outcome: (Int, Swift.Result<Result, Failure>)) {
       switch outcome.1 {
       case .success(let result): results[outcome.0] = result
       case .failure(let error):
@@ -112,7 +112,7 @@ func concurrently<Item: Sendable, Result: Sendable, Failure: Error>(
       }
     }
     for (index, item) in items.enumerated() {
-      if index >= most, let outcome = await group.next() { take(outcome) }
+      if index >= most, let outcome = await group.next() { add(outcome) }
       if failure != nil { break }
       group.addTask {
         do throws(Failure) {
@@ -122,7 +122,7 @@ func concurrently<Item: Sendable, Result: Sendable, Failure: Error>(
         }
       }
     }
-    while let outcome = await group.next() { take(outcome) }
+    while let outcome = await group.next() { add(outcome) }
     return failure.map { Swift.Result<[Result], Failure>.failure($0) }
       ?? .success(results.compactMap(\.self))
   }

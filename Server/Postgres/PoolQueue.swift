@@ -23,7 +23,7 @@ final class PoolQueue: Sendable {
     var sleepers: [DispatchSemaphore] = []
     var watch = Watch.none
 
-    mutating func takeSleepers() -> [DispatchSemaphore] {
+    mutating func removeSleepers() -> [DispatchSemaphore] {
       defer { sleepers = [] }
       return sleepers
     }
@@ -80,7 +80,7 @@ final class PoolQueue: Sendable {
   ) -> (job: any PoolWork, lane: PoolLane, flow: WorkFlow)? {
     while true {
       let (taken, isOver) = state.withLock { state in
-        let taken = state.schedule.take()
+        let taken = state.schedule.dequeue()
         let isOver = state.isClosed && state.schedule.isEmpty
         if taken == nil, !isOver { state.sleepers.append(sleeper) }
         return (taken, isOver)
@@ -135,7 +135,7 @@ final class PoolQueue: Sendable {
   }
 
   private func wakeAll() {
-    for sleeper in state.withLock({ $0.takeSleepers() }) { sleeper.signal() }
+    for sleeper in state.withLock({ $0.removeSleepers() }) { sleeper.signal() }
     alarm.signal()
   }
 }
@@ -163,16 +163,16 @@ final class PoolJob<Value: Sendable>: PoolWork {
   }
 
   func run(on slot: PoolSlot) {
-    guard let continuation = take() else { return }
+    guard let continuation = removeContinuation() else { return }
     continuation.resume(with: Result { try slot.use(body) })
   }
 
   /// Ends the job with an error if it has not started.
   func fail(_ error: any Error) {
-    take()?.resume(throwing: error)
+    removeContinuation()?.resume(throwing: error)
   }
 
-  private func take() -> CheckedContinuation<Value, any Error>? {
+  private func removeContinuation() -> CheckedContinuation<Value, any Error>? {
     phase.withLock { phase in
       defer { phase = .taken }
       return if case .waiting(let continuation) = phase { continuation } else { nil }

@@ -90,7 +90,7 @@ struct PoolSchedule<Job> {
   }
 
   /// Returns the next work for a free connection; call ``finish(_:_:)`` when it is done.
-  mutating func take() -> (job: Job, lane: PoolLane, flow: WorkFlow)? {
+  mutating func dequeue() -> (job: Job, lane: PoolLane, flow: WorkFlow)? {
     var next: (lane: PoolLane, arrival: Int)?
     for lane in PoolLane.allCases where !lines[lane.rawValue].waiting.isEmpty && mayRun(lane) {
       let (line, limits) = (lines[lane.rawValue], limits(of: lane))

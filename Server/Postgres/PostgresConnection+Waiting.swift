@@ -64,14 +64,14 @@ extension PostgresConnection {
         return descriptor.revents
       }
       let now = clock.now
-      if let end, now >= end { return giveUp() }
+      if let end, now >= end { return stopWaiting() }
       guard now >= doubt else { continue }
-      if let pulse = patience.pulse, !pulse.beats(at: address) { return giveUp() }
+      if let pulse = patience.pulse, !pulse.beats(at: address) { return stopWaiting() }
       doubt = clock.now + patience.doubt
     }
   }
 
-  private func giveUp() -> Int16? {
+  private func stopWaiting() -> Int16? {
     (hasGivenUp, isStale) = (true, true)
     return nil
   }

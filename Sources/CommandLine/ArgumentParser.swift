@@ -55,10 +55,10 @@ struct ArgumentParser {
       } else if word == "--version", trail[0].version != nil {
         return .version
       } else if word.begins(with: "--") {
-        try takeLong(word)
+        try parseLong(word)
       } else if word.begins(with: "-"), word != "-", !isNegativeNumber(word) {
-        try takeShort(word)
-      } else if let help = try takePlain(word) {
+        try parseShort(word)
+      } else if let help = try parsePlain(word) {
         return help
       }
     }
@@ -72,7 +72,7 @@ struct ArgumentParser {
 
   // MARK: Words
 
-  private mutating func takePlain(_ word: String) throws(UsageError) -> ParsedCommand? {
+  private mutating func parsePlain(_ word: String) throws(UsageError) -> ParsedCommand? {
     guard positionals.isEmpty, !command.subcommands.isEmpty else {
       positionals.append(word)
       return nil
@@ -99,7 +99,7 @@ struct ArgumentParser {
     return (trail.dropLast() + target).map(\.name)
   }
 
-  private mutating func takeLong(_ word: String) throws(UsageError) {
+  private mutating func parseLong(_ word: String) throws(UsageError) {
     let parts = Substring(word.utf8.dropFirst(2)).parts(at: "=", most: 2)
     let name = String(parts[0])
     let attached = parts.count == 2 ? String(parts[1]) : nil
@@ -121,7 +121,7 @@ struct ArgumentParser {
 
   /// Reads one letter, several flags (`-vj`), or a letter with its value attached (`-rFILE`,
   /// `-r=FILE`).
-  private mutating func takeShort(_ word: String) throws(UsageError) {
+  private mutating func parseShort(_ word: String) throws(UsageError) {
     var letters = word.dropFirst()
     while let letter = letters.popFirst() {
       if let option = trail.lastValue(of: { $0.options.first { $0.short == letter } }) {

@@ -67,7 +67,7 @@ package final class ProgressLines: Sendable {
   }
 
   /// Writes a line above the parts, which come back with the next ``show(_:)``.
-  package func note(_ line: String) {
+  package func print(_ line: String) {
     guard isEnabled else { return }
     shown.withLock { shown in
       draw([], &shown)

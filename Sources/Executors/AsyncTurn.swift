@@ -17,7 +17,7 @@ package final class AsyncTurn: Sendable {
   package init() {}
 
   /// Runs `body` once all earlier callers have ended. A cancelled task waits as well.
-  package func take<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+  package func perform<Value>(_ body: () async throws -> Value) async rethrows -> Value {
     await begin()
     defer { end() }
     return try await body()

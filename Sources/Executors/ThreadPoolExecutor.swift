@@ -38,7 +38,7 @@ private final class SharedQueue: Sendable {
     var next = 0
     var isClosed = false
 
-    mutating func take() -> (job: UnownedJob, executor: UnownedTaskExecutor)? {
+    mutating func dequeue() -> (job: UnownedJob, executor: UnownedTaskExecutor)? {
       guard next < jobs.count else { return nil }
       defer { next += 1 }
       let job = jobs[next].take()
@@ -76,7 +76,7 @@ private final class SharedQueue: Sendable {
     while true {
       wakeups.wait()
       let (next, isOver) = state.withLock { state in
-        let next = state.take()
+        let next = state.dequeue()
         return (next, next == nil && state.isClosed)
       }
       if let next { next.job.runSynchronously(on: next.executor) }

@@ -99,7 +99,7 @@ final class SQLiteChangeLog {
   init(keepsRows: @escaping (String) -> Bool) { self.keepsRows = keepsRows }
 
   /// Notes a change of a row. `images` returns the row before and after it; `nil` if it is unknown.
-  fileprivate func note(
+  fileprivate func record(
     _ table: UnsafePointer<CChar>, _ images: () -> [SQLiteRowImage]? = { nil }
   ) {
     let entry = entry(of: table)
@@ -124,7 +124,7 @@ final class SQLiteChangeLog {
     return entry
   }
 
-  fileprivate func take() -> SQLiteChanges {
+  fileprivate func drain() -> SQLiteChanges {
     defer {
       entries = [:]
       last = (nil, nil)
@@ -153,25 +153,25 @@ extension SQLiteConnection {
     let log = SQLiteChangeLog(keepsRows: keepsRows)
     changeLog = log
     let object = Unmanaged.passUnretained(log).toOpaque()
-    if usesRowHook { log.isComplete = ferry_row_hook(handle, noteRow, object) != 0 }
+    if usesRowHook { log.isComplete = ferry_row_hook(handle, recordRow, object) != 0 }
     if log.isComplete { return }
     sqlite3_update_hook(
       handle,
       { pointer, _, database, table, _ in
         guard let pointer, let table, let database, strcmp(database, "main") == 0 else { return }
-        Unmanaged<SQLiteChangeLog>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.note(table) }
+        Unmanaged<SQLiteChangeLog>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.record(table) }
       }, object)
   }
 
   /// Adds tables to which a statement of a user may write.
-  package func noteChanges(of tables: Set<String>) {
+  package func recordChanges(of tables: Set<String>) {
     if !tables.isEmpty { changeLog?.written.formUnion(tables) }
   }
 
   /// Returns the changes since the last call, some of them perhaps in a transaction that was rolled
   /// back.
-  package func takeChanges() -> SQLiteChanges {
-    var changes = changeLog?.take() ?? SQLiteChanges()
+  package func drainChanges() -> SQLiteChanges {
+    var changes = changeLog?.drain() ?? SQLiteChanges()
     changes.changesSchema = keeper?.changesSchema ?? false
     keeper?.changesSchema = false
     return changes
@@ -203,7 +203,7 @@ extension SQLiteConnection {
 }
 
 /// Notes a row that is about to change.
-private func noteRow(
+private func recordRow(
   _ pointer: UnsafeMutableRawPointer?, _ connection: OpaquePointer?, _ operation: Int32,
   _ database: UnsafePointer<CChar>?, _ table: UnsafePointer<CChar>?, _ before: Int64,
   _ after: Int64
@@ -212,7 +212,7 @@ private func noteRow(
     return
   }
   Unmanaged<SQLiteChangeLog>.fromOpaque(pointer)._withUnsafeGuaranteedRef { log in
-    log.note(table) {
+    log.record(table) {
       var images: [SQLiteRowImage] = []
       if operation != SQLITE_INSERT {
         guard let values = values(connection, after: false) else { return nil }

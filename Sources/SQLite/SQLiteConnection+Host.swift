@@ -86,7 +86,7 @@ package struct SQLiteHost {
 
   /// Keeps this code in memory until the process ends. SQLite unloads an extension that fails, but the
   /// connection may have its functions already, and the Swift runtime cannot be unloaded.
-  package func keepInMemory() { ferry_keep_in_memory() }
+  package func stayInMemory() { ferry_keep_in_memory() }
 
   /// Returns a copy of a message, which the host frees.
   package func copy(of message: String) -> UnsafeMutablePointer<CChar>? {

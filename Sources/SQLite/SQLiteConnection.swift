@@ -131,7 +131,7 @@ package final class SQLiteConnection {
     let key = SQLText(sql)
     if let kept = statements[key] { return kept }
     let prepared = try prepare(sql)
-    statements.keep(prepared, for: key)
+    statements.store(prepared, for: key)
     return prepared
   }
 
@@ -157,7 +157,7 @@ package final class SQLiteConnection {
     let key = SQLText(sql)
     if let kept = guardedStatements[key] { return kept }
     let prepared = try prepareGuarded(sql)
-    guardedStatements.keep(prepared, for: key)
+    guardedStatements.store(prepared, for: key)
     return prepared
   }
 
@@ -311,7 +311,7 @@ private struct KeptStatements {
     return statement
   }
 
-  mutating func keep(_ statement: SQLiteStatement, for key: SQLText) {
+  mutating func store(_ statement: SQLiteStatement, for key: SQLText) {
     if statements.count >= 512 { removeAll() }
     statements[key] = statement
   }

@@ -57,7 +57,7 @@ final class SQLiteGuard {
   init(_ refusal: @escaping (SQLiteAction) -> String?) { self.refusal = refusal }
 
   /// Notes a table that the statement reads or writes.
-  fileprivate func note(_ code: Int32, _ table: Text?, _ database: Text?) {
+  fileprivate func record(_ code: Int32, _ table: Text?, _ database: Text?) {
     let isRead = code == SQLITE_READ
     guard isRead || [SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE].contains(code), let table
     else { return }
@@ -72,7 +72,7 @@ final class SQLiteGuard {
   }
 
   /// Notes a trigger of a user that the statement may fire, and a table that is written.
-  fileprivate func noteTrigger(_ trigger: Text?, _ code: Int32, _ table: Text?) {
+  fileprivate func recordTrigger(_ trigger: Text?, _ code: Int32, _ table: Text?) {
     guard firesTriggersByDefault else { return }
     if let trigger, strncmp(trigger, "ferry_", 6) != 0 {
       triggers.insert(String(cString: trigger))
@@ -105,8 +105,8 @@ extension SQLiteConnection {
       { pointer, code, first, second, database, trigger in
         guard let pointer else { return SQLITE_OK }
         let keeper = Unmanaged<SQLiteGuard>.fromOpaque(pointer).takeUnretainedValue()
-        if keeper.isAsked || keeper.notesAll { keeper.note(code, first, database) }
-        keeper.noteTrigger(trigger, code, first)
+        if keeper.isAsked || keeper.notesAll { keeper.record(code, first, database) }
+        keeper.recordTrigger(trigger, code, first)
         if changesSchema(code) { keeper.changesSchema = true }
         guard keeper.isAsked, let (kind, name, owner) = told(code, first, second) else {
           return SQLITE_OK
@@ -121,7 +121,7 @@ extension SQLiteConnection {
   }
 
   /// Makes every statement know the tables that it reads and writes, and not only guarded ones.
-  package func noteTables() { keeper?.notesAll = true }
+  package func recordTables() { keeper?.notesAll = true }
 
   /// The table of the main database that the last prepared guarded statement drops, if it drops
   /// one.

@@ -41,7 +41,7 @@ package final class SQLiteStatement {
   /// How many parameters the statement has.
   package let parameterCount: Int
   /// The tables that the statement reads and writes, if it is guarded; see
-  /// ``SQLiteConnection/noteTables()``.
+  /// ``SQLiteConnection/recordTables()``.
   package let tables: Tables
   /// The last complete run of a kept statement, as its user notes it: the hash of the values, and the
   /// number of rows. The next run reserves memory for as many.

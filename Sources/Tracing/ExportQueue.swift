@@ -74,7 +74,7 @@ package struct ExportQueue: Sendable {
   package mutating func drop(_ count: Int) { counts.dropped += count }
 
   /// Returns the batch to send now; `nil` if there is none yet. ``finish(_:now:random:)`` follows.
-  package mutating func take(now: Duration) -> [Span]? {
+  package mutating func dequeue(now: Duration) -> [Span]? {
     guard !isUnderWay, isClosing || now >= notBefore else { return nil }
     if current.isEmpty {
       guard let oldest, isClosing || waiting.count >= bounds.batch || now - oldest >= bounds.delay

@@ -59,7 +59,7 @@ package final class SpanExporter: Sendable {
   /// Sends spans until ``close()`` and the end of the queue, or until its task is cancelled.
   package func run() async {
     while !Task.isCancelled, !queue.withLock(\.isOver) {
-      guard let batch = queue.withLock({ $0.take(now: surroundings.uptime()) }) else {
+      guard let batch = queue.withLock({ $0.dequeue(now: surroundings.uptime()) }) else {
         try? await surroundings.sleep(Self.tick)
         continue
       }

@@ -118,7 +118,7 @@ package struct OpenSpan: Sendable {
   ) {
     let end = max(start, tracer.wall())
     var spans: [Span] = []
-    for branch in branches where branch.room.take(isLast: isRoot) {
+    for branch in branches where branch.room.reserve(isLast: isRoot) {
       spans.append(
         Span(
           context: branch.context, parent: branch.parent,
@@ -150,7 +150,7 @@ final class SpanRoom: Sendable {
   init(_ count: Int) { left = Atomic(count - 1) }
 
   /// Returns whether there is room for one more. The last one always has it, and ends all.
-  func take(isLast: Bool) -> Bool {
+  func reserve(isLast: Bool) -> Bool {
     guard isLast else { return left.subtract(1, ordering: .relaxed).oldValue > 0 }
     left.store(0, ordering: .relaxed)
     return true

@@ -23,7 +23,7 @@ struct CacheStoreTests {
     let bodies: [[UInt8]] = [[], [1, 0, 2], large(3)]
     for (index, body) in bodies.enumerated() {
       let head = CachedHead(["ETag": "\"\(index)\"", "X": "a: b\u{E9}", "X": ""], status: 201)
-      await store().keep(body, as: head, under: CacheKey("\(index)"), now: arrival)
+      await store().store(body, as: head, under: CacheKey("\(index)"), now: arrival)
     }
     #expect(folder.bodies.count == 1)
     let reopened = store()
@@ -98,8 +98,8 @@ struct CacheStoreTests {
     let store = store()
     for index in 0..<12 {
       let head = CachedHead(["Vary": "A"], for: ["A": "\(index)"])
-      await store.keep([UInt8(index)], as: head, under: CacheKey("a"), now: arrival)
-      await store.keep([UInt8(index)], as: head, under: CacheKey("a"), now: arrival)
+      await store.store([UInt8(index)], as: head, under: CacheKey("a"), now: arrival)
+      await store.store([UInt8(index)], as: head, under: CacheKey("a"), now: arrival)
     }
     let heads = await store.heads(of: "a")
     #expect(heads.count == DiskLevel.variantsMax)
@@ -202,7 +202,7 @@ struct CacheStoreTests {
     let store = store()
     for name in ["ada", "ben"] {
       let key = CacheKey("a", partition: .named(name))
-      await store.keep(Array(name.utf8), as: CachedHead([:]), under: key, now: arrival)
+      await store.store(Array(name.utf8), as: CachedHead([:]), under: key, now: arrival)
     }
     await store.remove(partition: "named:ada", now: arrival)
     #expect(await store.heads(of: CacheKey("a", partition: .named("ada"))).isEmpty)
@@ -212,7 +212,7 @@ struct CacheStoreTests {
 
 extension CacheStore {
   func keep(_ body: [UInt8], under name: String, now: Int64 = arrival) {
-    keep(body, as: CachedHead([:], received: now), under: CacheKey(name), now: now)
+    store(body, as: CachedHead([:], received: now), under: CacheKey(name), now: now)
   }
 
   func body(of name: String, now: Int64 = arrival) -> Found? {

@@ -73,7 +73,7 @@ struct ProgressLinesTests {
     _ = screen.take()
     lines.show([state("a", 20)])
     #expect(screen.take().isEmpty)
-    lines.note("a is done\u{7}")
+    lines.print("a is done\u{7}")
     let note = screen.take()
     #expect(note.hasPrefix("\u{1B}[1A\r\u{1B}[J") && note.contains("a is done"))
     #expect(!note.contains("\u{7}"))
@@ -86,7 +86,7 @@ struct ProgressLinesTests {
     let screen = Screen()
     let lines = screen.lines(isTerminal: false)
     lines.show([state("a", 10)])
-    lines.note("a")
+    lines.print("a")
     lines.finish()
     #expect(screen.take().isEmpty)
   }

@@ -19,7 +19,7 @@ struct PrunedHistoryTests {
     let path = directory.file("ferry.sqlite").path
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
     try await check(store) {
-      try PrunedHistory.keep(in: connection)
+      try PrunedHistory.install(in: connection)
     } evidence: {
       try ServerEvidence.read(connection, space: $0)
     }
@@ -30,7 +30,7 @@ struct PrunedHistoryTests {
     let url = try PostgresCluster.shared().createDatabase()
     let store = try await PostgresStore(url: url)
     try await check(store) {
-      try PrunedHistory.keep(in: try PostgresConnection(url: url))
+      try PrunedHistory.install(in: try PostgresConnection(url: url))
     } evidence: {
       try ServerEvidence.read(try PostgresConnection(url: url), space: $0)
     }

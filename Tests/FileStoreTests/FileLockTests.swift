@@ -19,9 +19,11 @@ struct FileLockTests {
   func forked() throws {
     typealias Taking = (String) throws -> FileLock?
     let ways: [(first: Taking, next: Taking)] = [
-      ({ try FileLock.take($0, system) }, { try FileLock.take($0, system) }),
-      ({ try FileLock.share($0, system) }, { try FileLock.take($0, system) }),
-      ({ try FileLock.take($0, byte: 7, system) }, { try FileLock.take($0, byte: 7, system) }),
+      ({ try FileLock.acquire($0, system) }, { try FileLock.acquire($0, system) }),
+      ({ try FileLock.share($0, system) }, { try FileLock.acquire($0, system) }),
+      (
+        { try FileLock.acquire($0, byte: 7, system) }, { try FileLock.acquire($0, byte: 7, system) }
+      ),
     ]
     for (number, way) in ways.enumerated() {
       let path = "\(path)-\(number)"

@@ -106,7 +106,7 @@ struct MirrorLedgerTests {
     let rows = ["k1", "k2", "k3"].map {
       UnsentRow(table: "tasks", key: [$0], reason: "it waits", canRetry: false)
     }
-    try ledger.note(rows, connection)
+    try ledger.store(rows, connection)
     let part = try ledger.captured(connection)
     try ledger.remove(try read(part, puttingOff: []), connection)
     #expect(try ledger.unsent(connection).rows.map(\.key) == [["k3"]])

@@ -256,10 +256,10 @@ struct MirrorNameTests {
           id: 1, tries: 0, transaction: "7", table: sample.tables[1].text, kind: .update,
           key: ["k"], names: [sample.columns[2].text], values: ["new"], former: [nil])
         let writer = MirrorTaking(file: file, database: database)
-        #expect(try writer.take(CapturedWrites(writes: [taken])).isEmpty, "seed \(seed)")
+        #expect(try writer.apply(CapturedWrites(writes: [taken])).isEmpty, "seed \(seed)")
         taken.kind = .rekey
         (taken.id, taken.former, taken.key) = (2, ["k"], ["l"])
-        #expect(try writer.take(CapturedWrites(writes: [taken])).isEmpty, "seed \(seed)")
+        #expect(try writer.apply(CapturedWrites(writes: [taken])).isEmpty, "seed \(seed)")
         #expect(try database.query("SELECT n FROM \"the canary\"").map(\.values) == [[7]])
         #expect(try database.query("SELECT name FROM pragma_database_list").count == 1)
         let turn = try file.beginTurn(database)

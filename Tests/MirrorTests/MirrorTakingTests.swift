@@ -80,7 +80,7 @@ struct MirrorTakingTests {
     let error = await #expect(throws: DatabaseError.self) {
       try await database.write { database in
         try database.connection.execute("PRAGMA max_page_count = 30")
-        _ = try MirrorTaking(file: file, database: database).take(captured)
+        _ = try MirrorTaking(file: file, database: database).apply(captured)
       }
     }
     #expect(error?.code == 13)
@@ -88,7 +88,7 @@ struct MirrorTakingTests {
       #expect(try file.read(database).marks.isEmpty)
       #expect(try database.query("SELECT id FROM tasks").isEmpty)
       try database.connection.execute("PRAGMA max_page_count = 100000")
-      #expect(try MirrorTaking(file: file, database: database).take(captured).isEmpty)
+      #expect(try MirrorTaking(file: file, database: database).apply(captured).isEmpty)
       #expect(try database.query("SELECT id FROM tasks").count == 3)
     }
     await database.close()
@@ -191,7 +191,7 @@ struct MirrorTakingTests {
           id: 1, tries: 0, transaction: "7", table: "lists", kind: .update, key: ["l"],
           names: [column], values: [value], former: [nil])
         #expect(
-          try MirrorTaking(file: file, database: database).take(CapturedWrites(writes: [write]))
+          try MirrorTaking(file: file, database: database).apply(CapturedWrites(writes: [write]))
             .isEmpty)
         let turn = try file.beginTurn(database)
         var keys: [[Value]] = []
@@ -229,15 +229,15 @@ struct MirrorTakingTests {
         [write(1, in: "7", "a"), write(2, in: "8", "b")],
         [write(1, in: "7", "a"), write(2, in: "7", "b")],
       ] {
-        _ = try MirrorTaking(file: file, database: database).take(CapturedWrites(writes: writes))
+        _ = try MirrorTaking(file: file, database: database).apply(CapturedWrites(writes: writes))
         // The second transaction in a step of its own.
         let read = try file.read(database)
         #expect(read.unsent.map(\.key) == [["t"]])
         try file.forgetRead(database)
       }
-      _ = try MirrorTaking(file: file, database: database).take(
+      _ = try MirrorTaking(file: file, database: database).apply(
         CapturedWrites(writes: [write(1, in: "7", "a")]))
-      _ = try MirrorTaking(file: file, database: database).take(
+      _ = try MirrorTaking(file: file, database: database).apply(
         CapturedWrites(writes: [write(2, in: "8", "b")]))
       #expect(try file.read(database).unsent.map(\.key) == [["t"]])
     }

@@ -20,8 +20,8 @@ struct BlobBatchTests {
     var files = try sources(fixture, (0..<40).map { $0 * 37 } + [300 << 10])
     files.append(files[3])
     var told = 0
-    let hold = try fixture.blobs.hold()
-    try fixture.blobs.put(files: files) { count in
+    let hold = try fixture.blobs.acquire()
+    try fixture.blobs.store(files: files) { count in
       told += count
       return true
     }
@@ -37,7 +37,7 @@ struct BlobBatchTests {
     let files = try sources(fixture, [100, 200, 300])
     try Data(BlobFixture.bytes(300, seed: 99)).write(to: URL(filePath: files[2].path))
     #expect(throws: BlobError.changed(path: files[2].path)) {
-      try fixture.blobs.put(files: files)
+      try fixture.blobs.store(files: files)
     }
     for file in files { #expect(try fixture.blobs.size(of: file.digest.hash) == nil) }
     #expect(try fixture.names().filter { $0.hasPrefix("incoming/") }.isEmpty)
@@ -47,7 +47,7 @@ struct BlobBatchTests {
   func cancelled() throws {
     let fixture = try BlobFixture()
     let files = try sources(fixture, [100, 200, 300])
-    #expect(throws: BlobError.cancelled) { try fixture.blobs.put(files: files) { _ in false } }
+    #expect(throws: BlobError.cancelled) { try fixture.blobs.store(files: files) { _ in false } }
     #expect(try fixture.names().filter { $0.hasPrefix("incoming/") }.isEmpty)
   }
 }

@@ -11,7 +11,7 @@ struct BlobCollectingTests {
   @Test("content is listed by its age, and removed with a report of its bytes")
   func listing() throws {
     let fixture = try BlobFixture()
-    let hash = try fixture.blobs.put(BlobFixture.bytes(700))
+    let hash = try fixture.blobs.store(BlobFixture.bytes(700))
     let shard = hash.bytes[0]
     #expect(try fixture.blobs.content(inShard: shard, before: .max) == [hash])
     #expect(try fixture.blobs.content(inShard: shard &+ 1, before: .max) == [])
@@ -64,10 +64,10 @@ struct BlobCollectingTests {
     let one = BlobThreads(fixture.blobs, threads: 1)
     let two = BlobThreads(fixture.blobs, threads: 1)
     let events = Events()
-    var first: BlobHold? = try fixture.blobs.hold()
-    _ = try fixture.blobs.hold()
+    var first: BlobHold? = try fixture.blobs.acquire()
+    _ = try fixture.blobs.acquire()
     let collecting = Task {
-      let hold = try await one.holdForCollecting()
+      let hold = try await one.acquireForCollecting()
       events.note("collects")
       withExtendedLifetime(hold) {}
     }
@@ -75,9 +75,9 @@ struct BlobCollectingTests {
     withExtendedLifetime(first) {}
     first = nil
     try await collecting.value
-    var second: BlobHold? = try fixture.blobs.holdForCollecting()
+    var second: BlobHold? = try fixture.blobs.acquireForCollecting()
     let publishing = Task {
-      _ = try await two.hold()
+      _ = try await two.acquire()
       events.note("publishes")
     }
     events.note("collected")

@@ -13,26 +13,26 @@ struct BlobDirectoryTests {
     let source = try fixture.file("a.bin", 3 << 20)
     let digest = try FileHasher.digest(of: source, chunkSize: nil)
     #expect(try fixture.blobs.size(of: digest.hash) == nil)
-    try fixture.blobs.put(file: source, digest)
+    try fixture.blobs.store(file: source, digest)
     let name = digest.hash.description
     let place = "\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"
     #expect(try fixture.names() == [place])
     #expect(fixture.blobs.file(of: digest.hash) == fixture.blobs.path + "/" + place)
     #expect(try fixture.blobs.size(of: digest.hash) == 3 << 20)
     var copied = 0
-    try fixture.blobs.put(file: source, digest) { count in
+    try fixture.blobs.store(file: source, digest) { count in
       copied += count
       return true
     }
     #expect(copied == 0)
     let bytes = BlobFixture.bytes(3 << 20)
-    #expect(try fixture.blobs.put(bytes) == digest.hash)
+    #expect(try fixture.blobs.store(bytes) == digest.hash)
     #expect(try fixture.names() == [place])
     #expect(try fixture.blobs.content(of: digest.hash, limit: 3 << 20) == bytes)
     #expect(throws: BlobError.self) {
       _ = try fixture.blobs.content(of: digest.hash, limit: 100)
     }
-    #expect(try fixture.blobs.put([]) == ContentHash(of: []))
+    #expect(try fixture.blobs.store([]) == ContentHash(of: []))
     #expect(try fixture.blobs.size(of: ContentHash(of: [])) == 0)
   }
 
@@ -43,11 +43,11 @@ struct BlobDirectoryTests {
     let digest = try FileHasher.digest(of: source, chunkSize: nil)
     _ = try fixture.file("a.bin", 1_000, seed: 2)
     #expect(throws: BlobError.changed(path: source)) {
-      try fixture.blobs.put(file: source, digest)
+      try fixture.blobs.store(file: source, digest)
     }
     let other = try FileHasher.digest(of: source, chunkSize: nil)
     #expect(throws: BlobError.cancelled) {
-      try fixture.blobs.put(file: source, other) { _ in false }
+      try fixture.blobs.store(file: source, other) { _ in false }
     }
     #expect(try fixture.names() == [])
   }
@@ -55,13 +55,13 @@ struct BlobDirectoryTests {
   @Test("a file that a failed disk truncated is replaced, and damage is found")
   func damage() throws {
     let fixture = try BlobFixture()
-    let hash = try fixture.blobs.put(BlobFixture.bytes(1_000))
+    let hash = try fixture.blobs.store(BlobFixture.bytes(1_000))
     #expect(try fixture.blobs.isIntact(hash) == true)
     let path = fixture.blobs.file(of: hash)
     try Data(BlobFixture.bytes(1_000, seed: 9)).write(to: URL(filePath: path))
     #expect(try fixture.blobs.isIntact(hash) == false)
     #expect(truncate(path, 10) == 0)
-    try fixture.blobs.put(BlobFixture.bytes(1_000))
+    try fixture.blobs.store(BlobFixture.bytes(1_000))
     #expect(try fixture.blobs.isIntact(hash) == true)
     #expect(try fixture.blobs.isIntact(ContentHash(of: [1])) == nil)
   }
@@ -76,7 +76,7 @@ struct BlobDirectoryTests {
       for _ in 0..<32 {
         group.addTask {
           try await threads.run { (directory, _) throws(BlobError) in
-            try directory.put(file: source, digest)
+            try directory.store(file: source, digest)
           }
         }
       }
@@ -102,7 +102,7 @@ struct BlobDirectoryTests {
     #expect(chmod(incoming, 0o500) == 0)
     defer { chmod(incoming, 0o700) }
     if getuid() != 0 {
-      #expect(throws: BlobError.self) { try fixture.blobs.put(file: source, digest) }
+      #expect(throws: BlobError.self) { try fixture.blobs.store(file: source, digest) }
     }
     #expect(try fixture.names() == [])
   }

@@ -36,25 +36,25 @@ struct FolderListingTests {
     _ = try fixture.file("tree/b/a", size)
     let tree = fixture.folder.file("tree").path
     let intakes = [
-      BlobIntake(), BlobIntake(into: fixture.blobs, under: try fixture.blobs.hold()),
+      BlobIntake(), BlobIntake(into: fixture.blobs, under: try fixture.blobs.acquire()),
     ]
     let path = try FolderListing.file("b/a", in: tree)
-    for intake in intakes { _ = try intake.take(path, chunkSize: nil) }
+    for intake in intakes { _ = try intake.read(path, chunkSize: nil) }
     try FileManager.default.removeItem(atPath: path)
     #expect(symlink(secret, path) == 0)
     for intake in intakes {
-      #expect(throws: BlobError.changed(path: path)) { _ = try intake.take(path, chunkSize: nil) }
+      #expect(throws: BlobError.changed(path: path)) { _ = try intake.read(path, chunkSize: nil) }
     }
     try FileManager.default.removeItem(atPath: tree + "/b")
     #expect(symlink(fixture.folder.file("secrets").path, tree + "/b") == 0)
     for intake in intakes {
-      #expect(throws: BlobError.changed(path: path)) { _ = try intake.take(path, chunkSize: nil) }
+      #expect(throws: BlobError.changed(path: path)) { _ = try intake.read(path, chunkSize: nil) }
     }
     // A link within the folder counts as its target when it is listed.
     _ = try fixture.file("tree/c", size)
     #expect(symlink("c", tree + "/link") == 0)
     let target = try FolderListing.file("link", in: tree)
     #expect(target == tree + "/c")
-    _ = try intakes[0].take(target, chunkSize: nil)
+    _ = try intakes[0].read(target, chunkSize: nil)
   }
 }

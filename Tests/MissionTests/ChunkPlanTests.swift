@@ -215,7 +215,7 @@ private final class Planner {
   func widen(_ range: FetchRange) -> FetchRange? { plan.widen(range) }
   @discardableResult func change(to way: ChunkPlan.Way) -> Bool { plan.change(to: way) }
   func verified(_ chunk: Int) { plan.verified(chunk) }
-  func keep(_ count: Int64, of chunk: Int) { plan.keep(count, of: chunk) }
+  func keep(_ count: Int64, of chunk: Int) { plan.recordBytes(count, of: chunk) }
   func drop(_ chunk: Int) { plan.drop(chunk) }
   func isWanted(_ chunk: Int, by range: FetchRange) -> Bool { plan.isWanted(chunk, by: range) }
   func failed(_ chunk: Int, isWhole: Bool) -> Bool { plan.failed(chunk, isWhole: isWhole) }

@@ -121,7 +121,7 @@ struct ContentContractTests {
   func ranges(_ kind: ContentKind) async throws {
     let fixture = try await ContentFixture(kind)
     let bytes = ContentFixture.bytes(700_000)
-    let hash = try await fixture.store.put(bytes)
+    let hash = try await fixture.store.store(bytes)
     for range in [0..<700_000, 0..<1, 1..<10, 300_000..<699_999, 699_999..<700_000] {
       let wanted = Int64(range.lowerBound)..<Int64(range.upperBound)
       #expect(try await fixture.read(hash, wanted, of: 700_000) == Array(bytes[range]), "\(range)")
@@ -145,9 +145,9 @@ struct ContentContractTests {
         try fixture.source("\(index)", ContentFixture.bytes(count, seed: UInt64(index))))
     }
     sources.append(try fixture.source("again", ContentFixture.bytes(10, seed: 0)))
-    try await fixture.store.put(files: sources) { _ in }
+    try await fixture.store.store(files: sources) { _ in }
     // All of it is there already.
-    try await fixture.store.put(files: sources) { _ in Issue.record("it was kept again") }
+    try await fixture.store.store(files: sources) { _ in Issue.record("it was kept again") }
     let hashes = sources.map(\.digest.hash)
     let sizes = try await fixture.store.sizes(of: hashes + [ContentHash(of: [7])])
     #expect(sizes.count == 5)
@@ -164,7 +164,7 @@ struct ContentContractTests {
     let source = try fixture.source("a", ContentFixture.bytes(3_000_000))
     _ = try fixture.source("a", ContentFixture.bytes(3_000_000, seed: 2))
     await #expect(throws: BlobError.changed(path: source.path)) {
-      try await fixture.store.put(files: [source]) { _ in }
+      try await fixture.store.store(files: [source]) { _ in }
     }
     #expect(try await fixture.listed() == [])
   }
@@ -172,7 +172,7 @@ struct ContentContractTests {
   @Test("damage is found", arguments: ContentKind.available)
   func damage(_ kind: ContentKind) async throws {
     let fixture = try await ContentFixture(kind)
-    let hash = try await fixture.store.put(ContentFixture.bytes(500))
+    let hash = try await fixture.store.store(ContentFixture.bytes(500))
     try await fixture.damage(hash, with: ContentFixture.bytes(500, seed: 2))
     #expect(try await fixture.store.isIntact(hash) { _ in } == false)
   }
@@ -182,7 +182,7 @@ struct ContentContractTests {
     let fixture = try await ContentFixture(kind)
     var hashes: [ContentHash] = []
     for seed in 0..<5 {
-      hashes.append(try await fixture.store.put(ContentFixture.bytes(100, seed: UInt64(seed))))
+      hashes.append(try await fixture.store.store(ContentFixture.bytes(100, seed: UInt64(seed))))
     }
     #expect(try await fixture.listed() == hashes.sorted())
     #expect(try await fixture.listed(before: 1_000_000_000) == [])

@@ -105,7 +105,7 @@ struct ObjectStoreFaultTests {
     let bytes = ContentFixture.bytes(100)
     stage.faulty.play(.answer(.storeError(500, "InternalError")), times: 2) { $0.method == "PUT" }
     stage.faulty.play(.answer(.storeError(503, "SlowDown"))) { $0.method == "PUT" }
-    let hash = try await stage.fixture.store.put(bytes)
+    let hash = try await stage.fixture.store.store(bytes)
     #expect(stage.faulty.requests.count { $0.hasPrefix("PUT") } == 4)
     #expect(try await stage.fixture.store.content(of: hash, limit: 100) == bytes)
     stage.faulty.play(.answer(.storeError(500, "InternalError")), times: 4) { $0.method == "GET" }
@@ -124,7 +124,7 @@ struct ObjectStoreFaultTests {
   @Test("wrong bytes are an error, and so is an answer of another length")
   func wrongBytes() async throws {
     let stage = try await Stage()
-    let hash = try await stage.fixture.store.put(ContentFixture.bytes(100))
+    let hash = try await stage.fixture.store.store(ContentFixture.bytes(100))
     let other = ContentFixture.bytes(100, seed: 2)
     stage.faulty.play(
       .change { HTTPResponse(status: 200, headers: $0.headers, body: .bytes(other)) }
@@ -190,7 +190,7 @@ struct ObjectStoreFaultTests {
     stage.faulty.play(.change { _ in .storeError(500, "InternalError") }) {
       $0.method == "POST" && $0.query["uploadId"] != nil
     }
-    try await stage.fixture.store.put(files: [source]) { _ in }
+    try await stage.fixture.store.store(files: [source]) { _ in }
     #expect(try await stage.fixture.store.isIntact(source.digest.hash) { _ in } == true)
     let client = try #require(stage.fixture.client)
     let key = try stage.fixture.objects().key(of: ContentHash(of: [1]))
@@ -208,7 +208,7 @@ struct ObjectStoreFaultTests {
     var hashes: [ContentHash] = []
     for seed in 0..<7 {
       hashes.append(
-        try await stage.fixture.store.put(ContentFixture.bytes(10, seed: UInt64(seed))))
+        try await stage.fixture.store.store(ContentFixture.bytes(10, seed: UInt64(seed))))
     }
     let name = hashes[0].description
     let foreign = [
@@ -282,7 +282,7 @@ struct ObjectStoreFaultTests {
   func gap() async throws {
     let stage = try await Stage()
     let bytes = ContentFixture.bytes(900)
-    let hash = try await stage.fixture.store.put(bytes)
+    let hash = try await stage.fixture.store.store(bytes)
     let upload = BlobDirectory.Upload(owner: "1", hash: hash, total: 900)
     let client = try #require(stage.fixture.client)
     // The part before it was removed meanwhile.

@@ -9,7 +9,7 @@ import Testing
 struct SQLInputTests {
   private func steps(_ lines: String...) -> [SQLInput.Step] {
     var input = SQLInput()
-    return lines.map { input.take($0) { Database.isComplete($0) } }
+    return lines.map { input.append($0) { Database.isComplete($0) } }
   }
 
   @Test("a statement ends with its semicolon, and not with one in a text, comment or trigger")
@@ -41,7 +41,7 @@ struct SQLInputTests {
   func prompts() {
     var input = SQLInput()
     #expect(input.prompt == SQLInput.prompt)
-    _ = input.take("SELECT") { Database.isComplete($0) }
+    _ = input.append("SELECT") { Database.isComplete($0) }
     #expect(input.prompt == SQLInput.continuation)
     input.cancel()
     #expect(input == SQLInput())

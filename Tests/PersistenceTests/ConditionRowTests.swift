@@ -33,7 +33,7 @@ struct ConditionRowTests {
       try connection.run(
         "INSERT INTO t(txt, ci, int, re, num, bare, bl, def, k) VALUES (\(marks.dropFirst(2)))",
         SQLiteList(values))
-      if case .images(let new) = connection.takeChanges().rows["t"] { images += new }
+      if case .images(let new) = connection.drainChanges().rows["t"] { images += new }
     }
 
     /// Replaces all values of a row, and its image.
@@ -42,7 +42,7 @@ struct ConditionRowTests {
         """
         UPDATE t SET txt = ?, ci = ?, int = ?, re = ?, num = ?, bare = ?, bl = ?, def = ? WHERE k = ?
         """, SQLiteList(values + [.integer(key)]))
-      guard case .images(let new)? = connection.takeChanges().rows["t"] else { return }
+      guard case .images(let new)? = connection.drainChanges().rows["t"] else { return }
       images.removeAll { $0.number == key }
       images += new.suffix(1)
     }
@@ -113,7 +113,7 @@ struct ConditionRowTests {
       INSERT INTO "e\u{301}" VALUES (1, 2, 3);
       """)
     // Their images have different columns, and a dictionary of texts takes both for one table.
-    #expect(connection.takeChanges().rows == ["\u{E9}": .all])
+    #expect(connection.drainChanges().rows == ["\u{E9}": .all])
   }
 
   @Test(
@@ -173,9 +173,9 @@ struct ConditionRowTests {
     try connection.execute("CREATE TABLE t(k); INSERT INTO t VALUES (1)")
     try connection.execute("ALTER TABLE t ADD COLUMN d INTEGER DEFAULT 5")
     let shape = try #require(try TableShape.read("t", from: connection))
-    _ = connection.takeChanges()
+    _ = connection.drainChanges()
     try connection.execute("DELETE FROM t")
-    guard case .images(let images)? = connection.takeChanges().rows["t"] else {
+    guard case .images(let images)? = connection.drainChanges().rows["t"] else {
       Issue.record("no row was reported")
       return
     }

@@ -166,7 +166,7 @@ private final class RandomWrites {
       """)
     reader = try SQLiteConnection(path: path, mode: .readOnly)
     reader.guardUserStatements()
-    reader.noteTables()
+    reader.recordTables()
     var queries: [Fetch] = []
     for table: Name in ["t", "w", "n", "m", "g", "f", "tv"] {
       let all = Table<RecordColumns>(table).all.order(Field("k").ascending)

@@ -27,7 +27,7 @@ struct PoolScheduleTests {
 
   static func running(_ schedule: inout Schedule) -> [String] {
     var jobs: [String] = []
-    while let (job, _, _) = schedule.take() { jobs.append(job) }
+    while let (job, _, _) = schedule.dequeue() { jobs.append(job) }
     return jobs
   }
 
@@ -157,7 +157,7 @@ struct PoolScheduleTests {
       #expect(schedule.add(job, lane: .push, flow: flow, now: .zero) == nil)
     }
     var order: [String] = []
-    while let (job, lane, flow) = schedule.take() {
+    while let (job, lane, flow) = schedule.dequeue() {
       order.append(job)
       schedule.finish(lane, flow)
     }

@@ -36,7 +36,7 @@ struct DigestDescentTests {
     while !descent.isDone {
       let questions = descent.questions(limit: limit).prefix(answering)
       asked += questions.count
-      descent.take(questions.map { ($0, $0.children.map { other[$0] }) })
+      descent.apply(questions.map { ($0, $0.children.map { other[$0] }) })
     }
     var found: [Name] = []
     for leaf in descent.leaves {

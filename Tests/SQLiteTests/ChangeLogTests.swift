@@ -17,7 +17,7 @@ struct ChangeLogTests {
     connection.logChanges(usesRowHook: usesRowHook, keepsRows: keeps)
     try connection.execute("PRAGMA foreign_keys=ON")
     try connection.execute(script)
-    _ = connection.takeChanges()
+    _ = connection.drainChanges()
     return connection
   }
 
@@ -26,7 +26,7 @@ struct ChangeLogTests {
     _ connection: SQLiteConnection, _ script: String, of table: String = "t"
   ) throws -> [Image]? {
     try connection.execute(script)
-    switch connection.takeChanges().rows[table] {
+    switch connection.drainChanges().rows[table] {
     case nil: return []
     case .all: return nil
     case .images(let images): return images.map(\.values)
@@ -94,7 +94,7 @@ struct ChangeLogTests {
       INSERT INTO p VALUES ('a'); INSERT INTO t VALUES ('x', 'a'); INSERT INTO n VALUES ('y', 'a')
       """)
     try connection.execute("DELETE FROM p WHERE k = 'a'")
-    let changes = connection.takeChanges()
+    let changes = connection.drainChanges()
     func text(_ text: String) -> SQLiteRowImage.Value { .text(Array(text.utf8)) }
     func images(_ table: String) -> [Image]? {
       guard case .images(let images) = changes.rows[table] else { return nil }
@@ -129,7 +129,7 @@ struct ChangeLogTests {
     #expect(try images(connection, "INSERT INTO u VALUES (1)", of: "u") == [[.integer(1)]])
     let plain = try self.connection("CREATE TABLE t(a)", usesRowHook: false)
     try plain.execute("INSERT INTO t VALUES (1)")
-    let changes = plain.takeChanges()
+    let changes = plain.drainChanges()
     #expect(changes.rows == ["t": .all])
     #expect(!changes.isComplete)
   }
@@ -142,7 +142,7 @@ struct ChangeLogTests {
       "CREATE TABLE t(a)", "CREATE VIRTUAL TABLE f USING fts5(a)", "DROP TABLE f",
     ] {
       try connection.execute(statement)
-      #expect(connection.takeChanges().changesSchema, "\(statement)")
+      #expect(connection.drainChanges().changesSchema, "\(statement)")
     }
     for statement in [
       "CREATE TEMP TABLE x(a)", "DROP TABLE x", "CREATE INDEX i ON t(a)",
@@ -150,7 +150,7 @@ struct ChangeLogTests {
       "CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1; END",
     ] {
       try connection.execute(statement)
-      #expect(!connection.takeChanges().changesSchema, "\(statement)")
+      #expect(!connection.drainChanges().changesSchema, "\(statement)")
     }
   }
 

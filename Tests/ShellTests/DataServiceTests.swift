@@ -72,7 +72,7 @@ struct DataServiceTests {
       try await replica.thread.run { file in
         try file.connection.transaction {
           for number in 1...count {
-            try file.conflicts.note(
+            try file.conflicts.store(
               Conflict(column: "title", lost: .text("x"), loser: stamp, winner: stamp),
               of: OperationID(UniqueID(high: 2, low: UInt64(number))),
               on: RecordKey(table: table, record: "r"), at: nil, now: 1)

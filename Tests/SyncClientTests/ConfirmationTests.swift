@@ -125,7 +125,7 @@ struct ConfirmationTests {
     arguments: Lie.allCases)
   func newIdentity(lie: Lie) throws {
     let (replica, _, dropped) = try confirmed(by: lie)
-    try replica.file.takeNewIdentity()
+    try replica.file.renewIdentity()
     // A history hash past the cursor is in the next request: the server rejects that one.
     #expect(try sent(replica) == (lie == .atTheCursor ? [] : dropped.operations.map(\.id)))
   }

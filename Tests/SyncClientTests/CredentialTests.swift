@@ -30,7 +30,7 @@ struct CredentialTests {
       }
       try file.connection.execute("ROLLBACK TO s; RELEASE s")
     }
-    fixture.credentials.keep(nil, of: fixture.path)
+    fixture.credentials.store(nil, of: fixture.path)
     #expect(throws: ReplicaError.self) { try file.access() }
     try file.configure(address(), token: nil)
     #expect(try file.access()?.stored == nil)
@@ -44,7 +44,7 @@ struct CredentialTests {
     let space = try #require(SpaceName("team"))
     for token in ["one", "two \"quoted\""] {
       let credential = Credential(server: "https://a", space: space, token: token)
-      try store.keep(credential, of: path)
+      try store.store(credential, of: path)
       #expect(try store.credential(of: path) == credential)
       #expect(!"\(credential)".contains(token))
     }
@@ -60,7 +60,7 @@ struct CredentialTests {
       try FileManager.default.contentsOfDirectory(atPath: directory.url.path) == ["r.db-token"])
     try Data("{}".utf8).write(to: URL(filePath: name))
     #expect(throws: ReplicaError.self) { try store.credential(of: path) }
-    try store.keep(nil, of: path)
+    try store.store(nil, of: path)
     #expect(try store.credential(of: path) == nil)
   }
 

@@ -28,7 +28,7 @@ struct KnownHistoryTests {
     // The server's page shows whether it has the operations under the present name.
     let plain = try replica.file.syncState().cursor
     #expect(try replica.file.knownCursor(ofFormerNames: true) == plain)
-    try replica.file.takeNewIdentity()
+    try replica.file.renewIdentity()
     #expect(try replica.file.knownCursor(ofFormerNames: true) == known)
     #expect(try replica.file.knownCursor() == known)
     // Changes that were pulled later are newer.

@@ -43,7 +43,7 @@ struct LogFeedTests {
 
   /// Notes an event as the replica's own work does.
   private func note(_ replica: Replica, _ event: String) async throws {
-    try await replica.thread.run { try $0.note(event, "as the test requires") }
+    try await replica.thread.run { try $0.log(event, "as the test requires") }
   }
 
   /// Returns the entries until one of this event.
@@ -80,7 +80,7 @@ struct LogFeedTests {
       try await replica.typed {
         try await replica.thread.run { file in
           try file.connection.transaction {
-            try file.note("lost", "with its transaction")
+            try file.log("lost", "with its transaction")
             throw ReplicaError.cancelled
           }
         }

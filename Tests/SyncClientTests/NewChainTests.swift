@@ -67,7 +67,7 @@ struct NewChainTests {
   @Test("a restarted chain contains operations that a copy may have sent as they were frozen")
   func copied() throws {
     let (replica, packets) = try insertedAndEdited()
-    try replica.file.takeNewIdentity()
+    try replica.file.renewIdentity()
     try expectAnewAsBefore(replica, packets)
   }
 

@@ -93,7 +93,7 @@ struct OneWayTests {
     try replica.run("INSERT INTO messages VALUES ('lost', 'x')")
     try confirm(sent(replica), replica)
     try replica.apply([], head: 2)
-    try replica.file.queue.keepNewestOrder()
+    try replica.file.queue.storeNewestOrder()
     try replica.file.connection.execute("DELETE FROM ferry_operations WHERE state = 1")
     try replica.run("INSERT INTO messages VALUES ('failed', 'x')")
     try fail(replica)

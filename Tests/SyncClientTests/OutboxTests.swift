@@ -73,18 +73,18 @@ struct OutboxTests {
   func confirmed() throws {
     var outbox = Self.outbox([Self.packet(1), Self.packet(2, .buffered), Self.packet(3)])
     let answer = Self.answer(Self.receipt(1, at: 11), Self.receipt(2, at: 13), head: 14)
-    #expect(try outbox.take(answer, Ledger()).map(\.packet.number) == [1, 2])
+    #expect(try outbox.apply(answer, Ledger()).map(\.packet.number) == [1, 2])
     #expect(outbox.open.map(\.number) == [3])
     #expect(outbox.packets.map(\.isInChain) == [true, true, false])
     #expect(outbox.state.head == 14)
-    #expect(try outbox.take(answer, Ledger()).isEmpty)
+    #expect(try outbox.apply(answer, Ledger()).isEmpty)
   }
 
   @Test("a receipt for no packet of this file changes nothing")
   func foreignReceipt() throws {
     var outbox = Self.outbox([Self.packet(1)])
     let before = outbox.packets
-    #expect(try outbox.take(Self.answer(Self.receipt(9, at: 11)), Ledger()).isEmpty)
+    #expect(try outbox.apply(Self.answer(Self.receipt(9, at: 11)), Ledger()).isEmpty)
     #expect(outbox.packets == before && outbox.state.applied == 10)
   }
 
@@ -92,7 +92,7 @@ struct OutboxTests {
   func buffered() throws {
     var outbox = Self.outbox([Self.packet(1)])
     let receipt = PacketReceipt(tail: Self.tail(1), status: .buffered)
-    #expect(try outbox.take(Self.answer(receipt), Ledger()).isEmpty)
+    #expect(try outbox.apply(Self.answer(receipt), Ledger()).isEmpty)
     #expect(outbox.open.map(\.state) == [.buffered])
   }
 
@@ -105,7 +105,7 @@ struct OutboxTests {
     hasMet: Bool, received: SequenceNumber?, first: SequenceNumber, applied: SequenceNumber
   ) throws {
     var outbox = Self.outbox([Self.packet(1, hasMet: hasMet)], received: received)
-    _ = try outbox.take(Self.answer(Self.receipt(1, at: first)), Ledger(lowest: 10))
+    _ = try outbox.apply(Self.answer(Self.receipt(1, at: first)), Ledger(lowest: 10))
     #expect(outbox.state.applied == applied)
     #expect(outbox.coveredOrder == (applied == 12 ? 2 : nil))
     #expect(!outbox.isPulledAgain)
@@ -115,17 +115,17 @@ struct OutboxTests {
   func behind() throws {
     var outbox = Self.outbox([Self.packet(1)])
     let answer = Self.answer(Self.receipt(1, at: 7, .duplicate))
-    _ = try outbox.take(answer, Ledger(lowest: 4))
+    _ = try outbox.apply(answer, Ledger(lowest: 4))
     #expect(outbox.state.applied == 4 && outbox.state.received == 4 && outbox.isPulledAgain)
     #expect(outbox.state.replacement == nil)
     #expect(!outbox.packets[0].isClean && !outbox.packets[0].isInChain)
 
     var fromStart = Self.outbox([Self.packet(1)])
-    _ = try fromStart.take(answer, Ledger(lowest: 0))
+    _ = try fromStart.apply(answer, Ledger(lowest: 0))
     #expect(fromStart.state.applied == 0 && fromStart.state.replacement == .removing)
 
     var uploadOnly = Self.outbox([Self.packet(1)])
-    _ = try uploadOnly.take(answer, Ledger(lowest: nil))
+    _ = try uploadOnly.apply(answer, Ledger(lowest: nil))
     #expect(uploadOnly.state.applied == 10, "no operation of it receives others' changes")
   }
 
@@ -229,7 +229,7 @@ struct OutboxTests {
       (hashed, true), (behind, false), (bare, false), (placeless, false),
     ] {
       var outbox = Self.outbox([Self.packet(1)])
-      _ = try outbox.take(Self.answer(receipt), Ledger(lowest: 10))
+      _ = try outbox.apply(Self.answer(receipt), Ledger(lowest: 10))
       #expect(outbox.packets[0].state == .acknowledged)
       #expect(outbox.packets[0].isInChain == isProof)
       _ = try outbox.confirm(through: Self.tail(1), head: 20, Ledger())

@@ -37,11 +37,11 @@ struct OwnNameTests {
     own.set(try name("Ada"))
     own.end(sending: NamedDevice(Self.first, try name("Ada")), isTaken: true)
     #expect(own.isToSend(as: Self.second, isKnown: true), "a new identifier")
-    _ = own.note(page(try name("Ada")))
+    _ = own.apply(page(try name("Ada")))
     #expect(!own.isToSend(as: Self.first, isKnown: true))
-    _ = own.note(page(try name("older")))
+    _ = own.apply(page(try name("older")))
     #expect(own.isToSend(as: Self.first, isKnown: true), "a restored server")
-    _ = own.note(page(isKnown: false))
+    _ = own.apply(page(isKnown: false))
     #expect(own.isToSend(as: Self.first, isKnown: true), "a server that forgot the device")
   }
 
@@ -52,7 +52,7 @@ struct OwnNameTests {
     own.set(sent.name)
     own.end(sending: sent, isTaken: false)
     #expect(!own.isToSend(as: Self.first, isKnown: true))
-    _ = own.note(page())
+    _ = own.apply(page())
     #expect(own.isToSend(as: Self.first, isKnown: true))
     own.end(sending: sent, isTaken: false)
     own.set(try name("Bob"))
@@ -65,6 +65,6 @@ struct OwnNameTests {
   @Test("names of others may have changed if the number in a page differs, also if it is lower")
   func changes() {
     var own = OwnName()
-    #expect([0, 2, 2, 1].map { own.note(page(changes: $0)) } == [false, true, false, true])
+    #expect([0, 2, 2, 1].map { own.apply(page(changes: $0)) } == [false, true, false, true])
   }
 }

@@ -254,7 +254,7 @@ struct PacketTests {
     let replica = try ReplicaFixture.withTasks()
     try replica.run("INSERT INTO tasks(id) VALUES ('a')")
     let packet = try replica.freeze()[0]
-    try replica.file.noteUnrecorded("tasks")
+    try replica.file.markUnrecorded("tasks")
     _ = try replica.file.receive(
       replica.receipt(packet, first: 1, outcomes: [Outcome(isOverruled: true)]))
     #expect(try replica.file.refreshes.isEmpty())
@@ -281,7 +281,7 @@ struct PacketTests {
     _ = try replica.file.receive(replica.receipt(first, first: 1))
     try replica.run("INSERT INTO tasks(id) VALUES ('b')")
     let second = try replica.freeze()[0]
-    try replica.file.takeNewIdentity()
+    try replica.file.renewIdentity()
     let again = try replica.freeze()
     #expect(again.map { $0.operations.map(\.id) } == [second.operations.map(\.id)])
     #expect(again[0].device != second.device)
@@ -296,7 +296,7 @@ struct PacketTests {
     try replica.run("DELETE FROM tasks")
     try replica.apply([PageMaker().change(1, "tasks", "a", [Column("title", "theirs")])])
     #expect(try replica.rows("SELECT id FROM tasks").isEmpty)
-    try replica.file.takeNewIdentity()
+    try replica.file.renewIdentity()
     #expect(try replica.freeze().flatMap(\.operations).map(\.kind) == [.insert, .delete])
   }
 

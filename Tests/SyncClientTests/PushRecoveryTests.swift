@@ -49,7 +49,7 @@ struct PushRecoveryTests {
       try file.packets.open().map { try file.packet($0) }
     }
     server.know(packets.prefix(3).flatMap(\.operations).map(\.id))
-    try await replica.thread.run { try $0.takeNewIdentity() }
+    try await replica.thread.run { try $0.renewIdentity() }
     let device = try await replica.status().device
     let report = try await replica.push()
     #expect(server.forks == 0)

@@ -330,7 +330,7 @@ extension SetBackTests {
   func copyLeftOut() throws {
     let (replica, packets) = try threePackets()
     _ = try replica.file.receive(replica.receipt(packets[2], first: 5, status: .duplicate))
-    try replica.file.takeNewIdentity()
+    try replica.file.renewIdentity()
     let again = try replica.freeze()
     #expect(again.flatMap(\.operations).map(\.key.record) == ["a", "b", "c"])
   }

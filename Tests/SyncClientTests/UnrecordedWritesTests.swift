@@ -93,7 +93,7 @@ struct UnrecordedWritesTests {
       let absent = Self.pages.deletion(0, "tasks", "mine")
       let result = try fixture.file.reconcile([Self.server, absent], of: table)
       #expect(result.recorded == 1)
-      try fixture.file.noteCompared(table, result)
+      try fixture.file.markCompared(table, result)
     }
     try fixture.file.beginReplacement(Problem(.cursorExpired, "the cursor is too old"))
     try fixture.apply([Self.pages.change(9, "tasks", "b", [Column("title", "other")])])

@@ -193,11 +193,11 @@ struct AccessGateTests {
     let token = try await add()
     _ = try await gate.admit(Visitor(credential: .token(token)), to: space, need: .reader)
     #expect(try await store.tokens(after: nil, limit: 100).first?.lastUsedAt == nil)
-    try await gate.noteUses()
+    try await gate.storeUses()
     #expect(
       try await store.tokens(after: nil, limit: 100).first?.lastUsedAt == ServiceClockDouble.wall)
-    try await store.noteTokenUses([TokenID(hash: token.hash): 7])
-    try await gate.noteUses()
+    try await store.storeTokenUses([TokenID(hash: token.hash): 7])
+    try await gate.storeUses()
     #expect(try await store.tokens(after: nil, limit: 100).first?.lastUsedAt == 7)
   }
 
@@ -264,17 +264,17 @@ struct AccessGateTests {
   func goodOnesStay() {
     var cache = IdentityCache(countMax: 100)
     for number in 0..<100 {
-      cache.keep(Identity.anonymous, for: Array("good \(number)".utf8), now: .zero)
+      cache.store(Identity.anonymous, for: Array("good \(number)".utf8), now: .zero)
     }
     for number in 0..<10_000 {
-      cache.keep(nil, for: Array("\(number)".utf8), now: .zero)
+      cache.store(nil, for: Array("\(number)".utf8), now: .zero)
       #expect(cache.count <= 300)
     }
     for number in 0..<100 {
       #expect(cache.lookUp(Array("good \(number)".utf8), now: .zero) == .some(.anonymous))
     }
     for number in 100..<1_000 {
-      cache.keep(Identity.anonymous, for: Array("good \(number)".utf8), now: .zero)
+      cache.store(Identity.anonymous, for: Array("good \(number)".utf8), now: .zero)
       #expect(cache.count <= 300)
     }
     #expect(cache.wasKnown(Array("good 950".utf8)) && !cache.wasKnown(Array("good 1".utf8)))
@@ -284,7 +284,7 @@ struct AccessGateTests {
   func cacheIsBounded() {
     var cache = IdentityCache(countMax: 100)
     for number in 0..<1_000 {
-      cache.keep(nil, for: Array("\(number)".utf8), now: .milliseconds(number))
+      cache.store(nil, for: Array("\(number)".utf8), now: .milliseconds(number))
       #expect(cache.count <= 100)
     }
     #expect(cache.lookUp(Array("999".utf8), now: .seconds(1)) == .some(nil))
@@ -294,8 +294,8 @@ struct AccessGateTests {
   @Test("a valid credential stays known after the cache is emptied")
   func goodStaysKnown() {
     var cache = IdentityCache()
-    cache.keep(Identity.anonymous, for: [1], now: .zero)
-    cache.keep(nil, for: [2], now: .zero)
+    cache.store(Identity.anonymous, for: [1], now: .zero)
+    cache.store(nil, for: [2], now: .zero)
     cache.forgetAll()
     #expect(cache.lookUp([1], now: .zero) == nil && cache.wasKnown([1]))
     #expect(cache.lookUp([2], now: .zero) == nil && !cache.wasKnown([2]))

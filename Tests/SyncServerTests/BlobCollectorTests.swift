@@ -52,9 +52,9 @@ struct BlobCollectorTests {
           for round in 0..<20 {
             // The same contents come and go.
             let content = Array("content \((publisher + round) % 5)".utf8)
-            let hold = try await fixture.desk.hold()
+            let hold = try await fixture.desk.acquireContent()
             let hash = try await fixture.desk.content { (blobs) async throws(BlobError) in
-              try await blobs.put(content)
+              try await blobs.store(content)
             }
             let item = MissionItem(path: "a", size: Int64(content.count), hash: hash)
             let manifest = MissionManifest(

@@ -37,7 +37,7 @@ struct BundleReportCostTests {
       for number in devices {
         let report = BundleReport(
           bundle, manifest, .failure(BundleReason(bounding: "blank")), number: 1)
-        let kept = try reports.keep(
+        let kept = try reports.store(
           [report], of: DeviceID(UniqueID(high: 1, low: number)), owner: nil,
           now: Self.now + Int64(number), by: .anonymous, quota: 10_000, on: file)
         #expect(try kept.get() == 1)

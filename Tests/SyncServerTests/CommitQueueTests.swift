@@ -16,7 +16,7 @@ struct CommitQueueTests {
   func goesAtOnce() {
     var queue = Queue(bounds: .init())
     #expect(queue.add(Self.packet(1), ticket: 1).isEmpty)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [1])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [1])
     #expect(!queue.isIdle)
     queue.finishBatch(.plain)
     #expect(queue.isIdle)
@@ -27,14 +27,14 @@ struct CommitQueueTests {
   func gathers() {
     var queue = Queue(bounds: .init())
     #expect(queue.add(Self.packet(0), ticket: 0).isEmpty)
-    #expect(queue.takeBatch(.plain).count == 1)
+    #expect(queue.dequeueBatch(.plain).count == 1)
     for number in 1...5 {
       #expect(queue.add(Self.packet(UInt64(number)), ticket: number).isEmpty)
-      #expect(queue.takeBatch(.plain).isEmpty, "one transaction at a time")
+      #expect(queue.dequeueBatch(.plain).isEmpty, "one transaction at a time")
     }
     queue.finishBatch(.plain)
     #expect(queue.add(Self.packet(6), ticket: 6).isEmpty)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5, 6])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [1, 2, 3, 4, 5, 6])
   }
 
   @Test("after small packets of several devices, the next transaction waits for all of them")
@@ -46,24 +46,24 @@ struct CommitQueueTests {
       }
     }
     add(1...3)
-    #expect(queue.takeBatch(.plain).count == 3)
+    #expect(queue.dequeueBatch(.plain).count == 3)
     add(4...5)
     let wait = queue.finishBatch(.plain)
     let first = try #require(wait)
-    #expect(queue.takeBatch(.plain).isEmpty, "three come back")
+    #expect(queue.dequeueBatch(.plain).isEmpty, "three come back")
     add(6...7)
-    #expect(queue.takeBatch(.plain).isEmpty)
+    #expect(queue.dequeueBatch(.plain).isEmpty)
     add(8...8)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [4, 5, 6, 7, 8])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [4, 5, 6, 7, 8])
     queue.endGathering(first)
     let nextWait = queue.finishBatch(.plain)
     let second = try #require(nextWait)
     #expect(!queue.isIdle, "the number of devices is kept")
     add(9...10)
     queue.endGathering(first)
-    #expect(queue.takeBatch(.plain).isEmpty, "another wait has ended")
+    #expect(queue.dequeueBatch(.plain).isEmpty, "another wait has ended")
     queue.endGathering(second)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [9, 10])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [9, 10])
     #expect(queue.finishBatch(.plain) == nil, "too few devices")
     #expect(queue.isIdle && queue.waitingBytes == 0)
   }
@@ -75,7 +75,7 @@ struct CommitQueueTests {
     ) {
       var queue = Queue(bounds: bounds)
       for packet in first { #expect(queue.add(packet, ticket: 0).isEmpty) }
-      #expect(queue.takeBatch(.plain).count == first.count)
+      #expect(queue.dequeueBatch(.plain).count == first.count)
       for packet in then { #expect(queue.add(packet, ticket: 0).isEmpty) }
       #expect(queue.finishBatch(.plain) == nil)
     }
@@ -101,19 +101,19 @@ struct CommitQueueTests {
         : makers[number % 2].packet("a")
       #expect(queue.add(IncomingPacket(packet, byteCount: 1), ticket: number).isEmpty)
     }
-    #expect(queue.takeBatch(.searching).map(\.ticket) == [0])
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [1, 3, 5, 7], "the other device's")
-    #expect(queue.takeBatch(.searching).isEmpty, "one at a time")
+    #expect(queue.dequeueBatch(.searching).map(\.ticket) == [0])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [1, 3, 5, 7], "the other device's")
+    #expect(queue.dequeueBatch(.searching).isEmpty, "one at a time")
     queue.finishBatch(.plain)
-    #expect(queue.takeBatch(.plain).isEmpty, "a device's packets keep their order")
+    #expect(queue.dequeueBatch(.plain).isEmpty, "a device's packets keep their order")
     queue.finishBatch(.searching)
-    #expect(queue.takeBatch(.searching).isEmpty, "2 is before 4")
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [2])
-    #expect(queue.takeBatch(.searching).isEmpty, "2 is under way")
+    #expect(queue.dequeueBatch(.searching).isEmpty, "2 is before 4")
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [2])
+    #expect(queue.dequeueBatch(.searching).isEmpty, "2 is under way")
     queue.finishBatch(.plain)
-    #expect(queue.takeBatch(.searching).map(\.ticket) == [4])
+    #expect(queue.dequeueBatch(.searching).map(\.ticket) == [4])
     queue.finishBatch(.searching)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [6])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [6])
     queue.finishBatch(.plain)
     #expect(queue.isIdle && queue.waitingBytes == 0)
   }
@@ -133,7 +133,7 @@ struct CommitQueueTests {
     }
     var seen: [[Int]] = []
     while !queue.isIdle {
-      seen.append(queue.takeBatch(.plain).map(\.ticket))
+      seen.append(queue.dequeueBatch(.plain).map(\.ticket))
       if let wait = queue.finishBatch(.plain) { queue.endGathering(wait) }
     }
     #expect(seen.map(\.count) == sizes)
@@ -147,7 +147,7 @@ struct CommitQueueTests {
     #expect(byCount.add(Self.packet(1), ticket: 1).isEmpty)
     #expect(byCount.add(Self.packet(2), ticket: 2).isEmpty)
     #expect(byCount.add(Self.packet(3), ticket: 3).map(\.ticket) == [3])
-    #expect(byCount.takeBatch(.plain).count == 2)
+    #expect(byCount.dequeueBatch(.plain).count == 2)
     #expect(byCount.add(Self.packet(3), ticket: 3).isEmpty)
     var byBytes = Queue(bounds: .init(waitingBytes: 250))
     #expect(byBytes.add(Self.packet(1, bytes: 200), ticket: 1).isEmpty)
@@ -174,9 +174,9 @@ struct CommitQueueTests {
     }
     #expect(queue.add(try Self.packet(900, of: "eve"), ticket: 900).isEmpty)
     #expect(queue.add(try Self.packet(901, of: "eve"), ticket: 901).isEmpty)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [0, 900, 1, 901])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [0, 900, 1, 901])
     if let wait = queue.finishBatch(.plain) { queue.endGathering(wait) }
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [2, 3, 4, 5])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [2, 3, 4, 5])
     #expect(queue.waitingCount == 394 && queue.waitingBytes == 39_400)
   }
 
@@ -187,9 +187,9 @@ struct CommitQueueTests {
       #expect(queue.add(try Self.packet(1, of: "ada"), ticket: ticket).isEmpty)
     }
     #expect(queue.add(try Self.packet(2, of: "eve"), ticket: 9).isEmpty)
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [0, 9, 1])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [0, 9, 1])
     if let wait = queue.finishBatch(.plain) { queue.endGathering(wait) }
-    #expect(queue.takeBatch(.plain).map(\.ticket) == [2, 3])
+    #expect(queue.dequeueBatch(.plain).map(\.ticket) == [2, 3])
   }
 
   @Test("a full queue has room for an account with little in it, by count and by bytes")
@@ -199,7 +199,7 @@ struct CommitQueueTests {
       #expect(byCount.add(try Self.packet(UInt64(ticket), of: "ada"), ticket: ticket).isEmpty)
     }
     #expect(try byCount.add(Self.packet(9, of: "eve"), ticket: 9).map(\.ticket) == [2])
-    #expect(byCount.takeBatch(.plain).map(\.ticket) == [0, 9, 1])
+    #expect(byCount.dequeueBatch(.plain).map(\.ticket) == [0, 9, 1])
     var byBytes = Queue(bounds: .init(waitingBytes: 250))
     for ticket in 0..<2 {
       let packet = try Self.packet(UInt64(ticket), of: "ada", bytes: 120)

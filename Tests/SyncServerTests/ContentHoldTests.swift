@@ -34,14 +34,14 @@ struct ContentHoldTests {
     let url = try PostgresCluster.shared().createDatabase()
     let (east, west) = (try await PostgresStore(url: url), try await PostgresStore(url: url))
     let events = Events()
-    var first = try await east.holdContent(isExclusive: false)
+    var first = try await east.lockContent(isExclusive: false)
     // Publishers do not wait for each other.
-    var second = try await west.holdContent(isExclusive: false)
+    var second = try await west.lockContent(isExclusive: false)
     #expect(first != nil && second != nil)
     let (begun, hasBegun) = AsyncStream<Never>.makeStream()
     let (ended, end) = AsyncStream<Never>.makeStream()
     let collecting = Task {
-      let hold = try await west.holdContent(isExclusive: true)
+      let hold = try await west.lockContent(isExclusive: true)
       events.note("collects")
       hasBegun.finish()
       for await _ in ended {}
@@ -53,7 +53,7 @@ struct ContentHoldTests {
     first = nil
     for await _ in begun {}
     let publishing = Task {
-      _ = try await east.holdContent(isExclusive: false)
+      _ = try await east.lockContent(isExclusive: false)
       events.note("publishes")
     }
     try await waiting(url)

@@ -20,7 +20,7 @@ struct HeadMovesTests {
   @Test("moves that arrive late or twice are reported once")
   func order() async {
     let told = await Self.heads { moves in
-      for head in [SequenceNumber(1), 3, 2, 3, 4] { moves.tell(Self.move(head)) }
+      for head in [SequenceNumber(1), 3, 2, 3, 4] { moves.publish(Self.move(head)) }
     }
     #expect(told == [1, 3, 4])
   }
@@ -28,10 +28,10 @@ struct HeadMovesTests {
   @Test("after a failover that lost commits, the lower head and all later heads are reported")
   func failover() async {
     let told = await Self.heads { moves in
-      moves.tell(Self.move(302))
-      moves.tellAgain([Self.move(2)])
-      moves.tell(Self.move(3))
-      moves.tell(Self.move(4))
+      moves.publish(Self.move(302))
+      moves.republish([Self.move(2)])
+      moves.publish(Self.move(3))
+      moves.publish(Self.move(4))
     }
     #expect(told == [302, 2, 3, 4])
   }
@@ -39,10 +39,10 @@ struct HeadMovesTests {
   @Test("after a space was forgotten, a lower head is reported")
   func forgets() async {
     let told = await Self.heads { moves in
-      moves.tell(Self.move(302))
+      moves.publish(Self.move(302))
       moves.forget(1)
-      moves.tell(Self.move(3))
-      moves.tell(Self.move(2))
+      moves.publish(Self.move(3))
+      moves.publish(Self.move(2))
     }
     #expect(told == [302, 3])
   }
@@ -50,11 +50,11 @@ struct HeadMovesTests {
   @Test("heads that are polled are reported only if they differ")
   func corrects() async {
     let told = await Self.heads { moves in
-      moves.tell(Self.move(302))
+      moves.publish(Self.move(302))
       moves.correct([Self.move(302)])
       moves.correct([Self.move(2)])
       moves.correct([Self.move(2)])
-      moves.tell(Self.move(3))
+      moves.publish(Self.move(3))
     }
     #expect(told == [302, 2, 3])
   }

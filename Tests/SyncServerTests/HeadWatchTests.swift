@@ -40,8 +40,8 @@ struct HeadWatchTests {
   @Test("a space that the node has written to is needed for good")
   func keeps() {
     var watch = HeadWatch()
-    #expect(watch.keep(7) == .begin(channel: "ferry_head_7"))
-    #expect(watch.keep(7) == nil)
+    #expect(watch.markWritten(7) == .begin(channel: "ferry_head_7"))
+    #expect(watch.markWritten(7) == nil)
     #expect(watch.watch(7) == nil)
     #expect(watch.unwatch(7) == nil)
     #expect(watch.needs(7))
@@ -51,7 +51,7 @@ struct HeadWatchTests {
   func excess() {
     var watch = HeadWatch()
     #expect(watch.unwatch(3) == nil)
-    #expect(watch.keep(3) == .begin(channel: "ferry_head_3"))
+    #expect(watch.markWritten(3) == .begin(channel: "ferry_head_3"))
     #expect(watch.unwatch(3) == nil)
     #expect(watch.needs(3))
   }
@@ -74,7 +74,7 @@ struct HeadWatchTests {
       switch below(40) {
       case 0:
         kept.insert(space)
-        change = watch.keep(space)
+        change = watch.markWritten(space)
       case 1..<20:
         counts[space, default: 0] += 1
         change = watch.watch(space)

@@ -156,10 +156,10 @@ struct IngestEffectsTests {
     }
     let devices = MistakenDevices()
     #expect(!devices.concern([packet(first)], in: 1))
-    devices.note([packet(first)], in: 1)
+    devices.record([packet(first)], in: 1)
     #expect(devices.concern([packet(second), packet(first)], in: 1))
     #expect(!devices.concern([packet(second)], in: 1) && !devices.concern([packet(first)], in: 2))
-    for number in 3..<10_003 { devices.note([packet(PacketMaker(UInt64(number)).device)], in: 1) }
+    for number in 3..<10_003 { devices.record([packet(PacketMaker(UInt64(number)).device)], in: 1) }
     #expect(!devices.concern([packet(first)], in: 1), "the memory is bounded")
   }
 

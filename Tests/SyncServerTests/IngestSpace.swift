@@ -192,7 +192,7 @@ struct IngestSpace {
   /// Shows a record as it is stored.
   private mutating func show(_ key: RecordKey, to matcher: inout BatchMatcher) {
     recordsShown += 1
-    records[key]?.stored().withUnsafeBytes { try? matcher.take(key, $0) }
+    records[key]?.stored().withUnsafeBytes { try? matcher.match(key, $0) }
   }
 
   private func load(_ packets: [Packet], into context: inout IngestContext) {

@@ -24,36 +24,36 @@ struct InspectionLedgerTests {
   @Test("a device that pushes without others between knows its own operations")
   func ownOperations() {
     var ledger = InspectionLedger()
-    ledger.notePull(sighting(1, reached: 10))
-    ledger.notePush(sighting(1), sequences: 11...20, known: 10)
+    ledger.recordPull(sighting(1, reached: 10))
+    ledger.recordPush(sighting(1), sequences: 11...20, known: 10)
     // The next packets were sent before the answer came.
-    ledger.notePush(sighting(1), sequences: 21...30, known: 10)
-    #expect(ledger.take().sightings.map(\.reached) == [30])
+    ledger.recordPush(sighting(1), sequences: 21...30, known: 10)
+    #expect(ledger.drain().sightings.map(\.reached) == [30])
     // Another device's operation 31 is between.
-    ledger.notePush(sighting(1), sequences: 32...40, known: 10)
-    #expect(ledger.take().sightings.map(\.reached) == [30])
-    ledger.notePush(sighting(2), sequences: 41...42, known: nil)
-    #expect(ledger.take().sightings.map(\.reached) == [nil])
+    ledger.recordPush(sighting(1), sequences: 32...40, known: 10)
+    #expect(ledger.drain().sightings.map(\.reached) == [30])
+    ledger.recordPush(sighting(2), sequences: 41...42, known: nil)
+    #expect(ledger.drain().sightings.map(\.reached) == [nil])
   }
 
   @Test("a device whose replica was restored from a backup goes back")
   func restored() {
     var ledger = InspectionLedger()
-    ledger.notePull(sighting(1, reached: 10, client: "ferry"))
-    ledger.notePull(sighting(1, at: 2, reached: 3))
-    let found = ledger.take().sightings
+    ledger.recordPull(sighting(1, reached: 10, client: "ferry"))
+    ledger.recordPull(sighting(1, at: 2, reached: 3))
+    let found = ledger.drain().sightings
     #expect(found == [sighting(1, at: 2, reached: 3, client: "ferry")])
-    #expect(ledger.take().isEmpty)
+    #expect(ledger.drain().isEmpty)
   }
 
   @Test("the same refusal is one entry with a count; activity adds up by the minute")
   func sums() {
     var ledger = InspectionLedger()
     for at in [Int64(60_000), 70_000, 130_000] {
-      ledger.note(rejection("a", at: at), in: 1)
+      ledger.record(rejection("a", at: at), in: 1)
       ledger.count(ActivityCount(at: at, operations: 2, rejected: 1), in: 1)
     }
-    let taken = ledger.take()
+    let taken = ledger.drain()
     #expect(taken.rejections.map(\.rejection.times) == [3])
     #expect(taken.rejections.map(\.rejection.firstAt) == [60_000])
     #expect(taken.rejections.map(\.rejection.lastAt) == [130_000])
@@ -64,13 +64,13 @@ struct InspectionLedgerTests {
   @Test("observations that could not be written down are not lost")
   func outage() {
     var ledger = InspectionLedger()
-    ledger.notePull(sighting(1, reached: 10))
-    ledger.note(rejection("a"), in: 1)
+    ledger.recordPull(sighting(1, reached: 10))
+    ledger.record(rejection("a"), in: 1)
     ledger.count(ActivityCount(at: 1, operations: 2), in: 1)
-    let taken = ledger.take()
-    ledger.note(rejection("a", at: 5), in: 1)
+    let taken = ledger.drain()
+    ledger.record(rejection("a", at: 5), in: 1)
     ledger.restore(taken)
-    let again = ledger.take()
+    let again = ledger.drain()
     #expect(again.sightings == taken.sightings)
     #expect(again.rejections.map(\.rejection.times) == [2])
     #expect(again.activity.map(\.count.operations) == [2])
@@ -80,16 +80,16 @@ struct InspectionLedgerTests {
   func bounds() {
     var ledger = InspectionLedger()
     for number in 0..<UInt64(InspectionLedger.entriesMax + 50) {
-      ledger.notePull(sighting(number, reached: 1))
-      ledger.note(rejection("\(number)"), in: 1)
+      ledger.recordPull(sighting(number, reached: 1))
+      ledger.record(rejection("\(number)"), in: 1)
       ledger.count(ActivityCount(at: Int64(number) * 60_000, operations: 1), in: 1)
     }
-    let taken = ledger.take()
+    let taken = ledger.drain()
     #expect(taken.sightings.count == InspectionLedger.entriesMax)
     #expect(taken.rejections.count == InspectionLedger.rejectionsMax)
     #expect(taken.activity.count == InspectionLedger.entriesMax)
     // Devices that are written down make room for others.
-    ledger.notePull(sighting(.max, reached: 1))
-    #expect(ledger.take().sightings.count == 1)
+    ledger.recordPull(sighting(.max, reached: 1))
+    #expect(ledger.drain().sightings.count == 1)
   }
 }

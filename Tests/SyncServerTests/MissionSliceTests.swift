@@ -54,7 +54,7 @@ struct MissionSliceTests {
       let report = BundleReport(
         bundle, hash(1), number % 2 == 0 ? .success : .failure(BundleReason(bounding: "blank")),
         number: 1)
-      let kept = try await store.keepBundleReports(
+      let kept = try await store.storeBundleReports(
         [report], of: DeviceID(UniqueID(high: 1, low: UInt64(number))), in: space.id,
         now: Self.now, by: .anonymous, quota: 1_000)
       #expect(try kept.get() == 1)

@@ -155,7 +155,7 @@ struct NodeNotificationTests {
     let pool = try PostgresPool(url: try #require(address.string), connections: 1)
     let heads = try PostgresHeads { 1 }
     // A failover has lost the commits of a move that another node has not announced yet.
-    heads.tell(HeadMove(space: space.id, head: 7), through: pool)
+    heads.notify(HeadMove(space: space.id, head: 7), through: pool)
     try await west.received(2)
     #expect(trap.hasSprung)
     await heads.finish()

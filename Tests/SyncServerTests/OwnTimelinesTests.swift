@@ -25,7 +25,7 @@ struct OwnTimelinesTests {
       _ = next.place(OperationID(UniqueID(high: 1, low: UInt64(index))), at: .zero, base: 0)
     }
     guard commits else { return }
-    own.note(next, of: space)
+    own.update(next, of: space)
     state = SpaceState(epoch: next.epoch, head: next.head, timeline: next.timeline)
   }
 
@@ -95,17 +95,17 @@ struct OwnTimelinesTests {
   @Test("heads of other nodes count as seen, and late ones lower nothing")
   func told() {
     let own = OwnTimelines { [drawn] in drawn.next() }
-    own.note(HeadMove(space: 1, head: 50))
+    own.update(HeadMove(space: 1, head: 50))
     #expect(own.next(in: 1, head: 50) != nil, "nothing was written to it yet")
     var state = SpaceState(epoch: Epoch(1), head: 50)
     write(1, over: &state, own)
     let (copy, first) = (state, state.timeline)
-    own.note(HeadMove(space: 1, head: 90))
-    own.note(HeadMove(space: 1, head: 60))
+    own.update(HeadMove(space: 1, head: 90))
+    own.update(HeadMove(space: 1, head: 60))
     state.head = 80
     write(1, over: &state, own)
     #expect(state.timeline != first, "set back to 80")
-    own.note(copy, of: 1)
+    own.update(copy, of: 1)
     #expect(own.next(in: 1, head: 80) != nil && own.next(in: 1, head: 81) != nil)
   }
 }

@@ -80,7 +80,7 @@ struct PageRoomTests {
   func smallBudget() {
     let budget = MemoryBudget(limit: 64 << 20)
     let rooms = (0..<4).map { _ in PageRoom(budget, bytes: 12 << 20, account: "ada") }
-    #expect(rooms.allSatisfy { $0.take() && $0.take() })
+    #expect(rooms.allSatisfy { $0.reserve() && $0.reserve() })
     #expect(budget.used == 4 * (4 << 20))
     withExtendedLifetime(rooms) {}
   }

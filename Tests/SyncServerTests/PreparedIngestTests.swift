@@ -127,7 +127,7 @@ struct PreparedIngestTests {
     let records = try pulled(writer)
     #expect(records.count == 500 && records.values.min() == 502)
     #expect(try rows(writer) == 1_000)
-    try stager.settle(one)
+    try stager.removeStagedRows(one)
     #expect(try pulled(writer) == records)
     #expect(try rows(writer) == 500 && staged(writer) == 0)
     #expect(try writer.count("SELECT count(*) FROM operations WHERE space = \(one)") == 1_001)
@@ -160,7 +160,7 @@ struct PreparedIngestTests {
     let next = try open()
     #expect(try staged(next) == 1_001)
     #expect(try pulled(next).count == 500)
-    try next.settleAll()
+    try next.removeStagedRows()
     #expect(try staged(next) == 0 && rows(next) == 500)
     #expect(try next.isSettled(one))
     // The slices that were removed are not applied either.
@@ -248,7 +248,7 @@ struct PreparedIngestTests {
     #expect(try rows(file) == 1_000)
     #expect(try large.commit().batch.head == 1_000)
     #expect(try pulled(file) == records)
-    try stager.settle(one)
+    try stager.removeStagedRows(one)
     #expect(try rows(file) == 500 && staged(file) == 0)
     #expect(try pulled(file) == records)
   }
@@ -268,7 +268,7 @@ struct PreparedIngestTests {
       ]
     }
     #expect(try sum() == [500, 1_001])
-    try stager.settle(one)
+    try stager.removeStagedRows(one)
     #expect(try sum() == [500, 1_001])
   }
 

@@ -44,13 +44,13 @@ struct RateLimiterTests {
     var limiter = RateLimiter(RateLimits(requests: 0, requestBurst: 1, bytes: 0, failures: 0))
     let eve = try principal("owner:eve")
     for _ in 0..<1_000 { #expect(limiter.countRequest(of: eve, now: .zero) == nil) }
-    for _ in 0..<1_000 { limiter.noteFailure(at: "10.0.0.1", now: .zero) }
+    for _ in 0..<1_000 { limiter.recordFailure(at: "10.0.0.1", now: .zero) }
     #expect(limiter.failureWait(at: "10.0.0.1", now: .zero) == nil)
     var bucket = TokenBucket(burst: 1, now: .seconds(100))
-    #expect(bucket.take(1, rate: 1, burst: 1, now: .seconds(100)) == nil)
-    #expect(bucket.take(1, rate: 1, burst: 1, now: .zero) != nil)
-    #expect(bucket.take(1, rate: 1, burst: 1, now: .seconds(100)) != nil)
-    #expect(bucket.take(1, rate: 1, burst: 1, now: .seconds(101)) == nil)
+    #expect(bucket.consume(1, rate: 1, burst: 1, now: .seconds(100)) == nil)
+    #expect(bucket.consume(1, rate: 1, burst: 1, now: .zero) != nil)
+    #expect(bucket.consume(1, rate: 1, burst: 1, now: .seconds(100)) != nil)
+    #expect(bucket.consume(1, rate: 1, burst: 1, now: .seconds(101)) == nil)
   }
 
   @Test("an address that failed often waits; an IPv6 address counts as its network")
@@ -58,7 +58,7 @@ struct RateLimiterTests {
     var limiter = RateLimiter(RateLimits(requests: 0, requestBurst: 1, bytes: 0, failures: 60))
     for number in 0..<60 {
       #expect(limiter.failureWait(at: "2001:db8::1", now: .zero) == nil)
-      limiter.noteFailure(at: "2001:db8::\(number)", now: .zero)
+      limiter.recordFailure(at: "2001:db8::\(number)", now: .zero)
     }
     #expect(limiter.failureWait(at: "2001:db8::ffff", now: .zero) == .seconds(1))
     #expect(limiter.failureWait(at: "2001:db8:0:1::1", now: .zero) == nil)
@@ -76,7 +76,7 @@ struct RateLimiterTests {
       for _ in 0..<2 { _ = limiter.countRequest(of: eve, now: now) }
       #expect(limiter.countRequest(of: eve, now: now) != nil)
       _ = try limiter.countRequest(of: principal("owner:\(number)"), now: now)
-      limiter.noteFailure(at: "10.0.\(number / 250).\(number % 250)", now: now)
+      limiter.recordFailure(at: "10.0.\(number / 250).\(number % 250)", now: now)
       #expect(limiter.accountCount <= 101 && limiter.addressCount <= 101)
     }
   }

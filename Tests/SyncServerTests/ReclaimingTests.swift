@@ -18,7 +18,7 @@ struct ReclaimingTests {
     var debt = ReclaimDebt()
     debt.add(PrunedRows(operations: rows - 10, tombstones: 4, notices: 3, buffered: 3))
     #expect(debt.rows == rows && debt.isDue(keeping: history) == isDue)
-    debt.settle()
+    debt.reset()
     #expect(debt == ReclaimDebt())
   }
 

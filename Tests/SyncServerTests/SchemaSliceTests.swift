@@ -136,7 +136,7 @@ struct SchemaSliceTests {
         try send(other.packet("a\(other.milliseconds)"), to: one, writer)
       }
     }
-    try writer.settle(one)
+    try writer.removeStagedRows(one)
     #expect(try state(writer) == [0, 0])
   }
 

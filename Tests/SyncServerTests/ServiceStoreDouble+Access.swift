@@ -13,7 +13,7 @@ extension ServiceStoreDouble {
       state.hadTokens = true
       return true
     }
-    if isAdded, let mark { try await note(mark.entry(.tokenCreated)) }
+    if isAdded, let mark { try await append(mark.entry(.tokenCreated)) }
     return isAdded
   }
 
@@ -56,7 +56,7 @@ extension ServiceStoreDouble {
       state.tokens.removeAll { $0.token.id == id }
       return state.tokens.count < count
     }
-    if wasThere, let mark { try await note(mark.entry(.tokenRevoked)) }
+    if wasThere, let mark { try await append(mark.entry(.tokenRevoked)) }
     return wasThere
   }
 
@@ -73,11 +73,11 @@ extension ServiceStoreDouble {
       state.tokens.append((token, hash, nil))
       return true
     }
-    if wasThere, let mark { try await note(mark.entry(.tokenRotated)) }
+    if wasThere, let mark { try await append(mark.entry(.tokenRotated)) }
     return wasThere
   }
 
-  func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
+  func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
     state.withLock { state in
       for index in state.tokens.indices {
         if let use = uses[state.tokens[index].token.id] {
@@ -95,7 +95,7 @@ extension ServiceStoreDouble {
     }
   }
 
-  func note(_ entry: AuditEntry) async throws(StoreError) {
+  func append(_ entry: AuditEntry) async throws(StoreError) {
     state.withLock { state in
       var entry = entry
       entry.number = Int64(state.audit.count + 1)

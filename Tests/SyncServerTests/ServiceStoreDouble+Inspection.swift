@@ -71,7 +71,7 @@ extension ServiceStoreDouble {
     _ document: SpaceSchema, of space: Int64, now: Int64, keepsRecords: Bool
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> { .success(document) }
 
-  func note(_ observations: Observations, now: Int64) async throws(StoreError) {
+  func store(_ observations: Observations, now: Int64) async throws(StoreError) {
     if !observations.isEmpty { await wait(while: \.isHoldingNotes) }
     try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }

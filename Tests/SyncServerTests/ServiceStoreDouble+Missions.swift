@@ -26,7 +26,7 @@ extension ServiceStoreDouble {
     .failure(.unknownBundle(id))
   }
 
-  func keepBundleReports(
+  func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
   ) async throws(StoreError) -> Result<Int, Problem> { .success(0) }
@@ -43,7 +43,7 @@ extension ServiceStoreDouble {
     UnpublishedUse()
   }
 
-  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {}
+  func storeUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {}
 
   func heldBlobs(
     among hashes: [ContentHash], in space: Int64

@@ -200,7 +200,7 @@ final class ServiceStoreDouble: SyncStore {
   func changes(
     in space: Int64, _ request: PullRequest, now: Int64
   ) async throws(StoreError) -> Result<[UInt8], Problem> {
-    guard PageRoom.current?.take() ?? true else { throw .needsMemory }
+    guard PageRoom.current?.reserve() ?? true else { throw .needsMemory }
     return try state.withLock { (state) throws(StoreError) in
       if let failure = state.failure { throw failure }
       guard let known = state.spaces.values.first(where: { $0.id == space }) else {

@@ -63,12 +63,12 @@ struct SharedAllowanceTests {
     var allowance = SharedAllowance(burst: 10, now: .zero)
     for number in 0..<5_000 {
       let member = try principal("jwt:i#\(number)")
-      _ = allowance.take(1, of: member, rate: 1, burst: 10, now: .zero)
+      _ = allowance.consume(1, of: member, rate: 1, burst: 10, now: .zero)
       allowance.force(1, of: member, rate: 1, burst: 10, now: .zero)
       #expect(allowance.accountCount <= SharedAllowance.accountsMax)
     }
     let member = try principal("owner:ada")
-    #expect(allowance.take(1, of: member, rate: 1, burst: 10, now: .seconds(60)) == nil)
+    #expect(allowance.consume(1, of: member, rate: 1, burst: 10, now: .seconds(60)) == nil)
     #expect(allowance.accountCount == 0)
   }
 

@@ -69,7 +69,7 @@ struct SlicePowerTests {
           #expect(values == ["a"] && head == 60, "seed \(seed)")
         }
         // What is left of the packet is removed, and nothing changes.
-        try next.settleAll()
+        try next.removeStagedRows()
       }
       let rows = try next.connection.first("SELECT count(*) FROM record_rows") { $0.int64(0) }
       let check = try next.connection.first("PRAGMA integrity_check") { $0.text(0) }

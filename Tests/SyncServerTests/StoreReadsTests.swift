@@ -135,7 +135,7 @@ struct StoreReadsTests {
         ))
     }
     observed.activity = [(space, ActivityCount(at: 5, operations: 4_000))]
-    try await store.note(observed, now: 5)
+    try await store.store(observed, now: 5)
   }
 
   /// Returns rows fetched by index and rows scanned, of all connections that have ended.

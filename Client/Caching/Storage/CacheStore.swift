@@ -53,16 +53,16 @@ package actor CacheStore {
     }
     guard let found = attempted ?? nil else { return nil }
     uses.append(found.head.id)
-    if uses.count >= Self.usesMax { attempt(now: now) { try noteUses($0) } }
+    if uses.count >= Self.usesMax { attempt(now: now) { try recordUses($0) } }
     return found
   }
 
   /// Stores an answer in place of the one for the same requests; removes answers beyond the limits.
-  package func keep(_ body: [UInt8], as head: CachedHead, under key: CacheKey, now: Int64) {
+  package func store(_ body: [UInt8], as head: CachedHead, under key: CacheKey, now: Int64) {
     attempt(now: now) { disk in
-      try noteUses(disk)
-      let id = try disk.put(body, as: head, under: key)
-      memory.keep(body, of: id, now: now)
+      try recordUses(disk)
+      let id = try disk.store(body, as: head, under: key)
+      memory.store(body, of: id, now: now)
       try trim(disk, now: now)
     }
   }
@@ -131,7 +131,7 @@ package actor CacheStore {
   private func body(of id: Int64, in disk: DiskLevel, now: Int64) throws -> [UInt8]? {
     if let body = memory.body(of: id, now: now) { return body }
     guard let body = try disk.body(of: id) else { return nil }
-    memory.keep(body, of: id, now: now)
+    memory.store(body, of: id, now: now)
     return body
   }
 
@@ -140,7 +140,7 @@ package actor CacheStore {
     return heads.filter { -ageMax...ageMax ~= now - $0.received }
   }
 
-  private func noteUses(_ disk: DiskLevel) throws {
+  private func recordUses(_ disk: DiskLevel) throws {
     defer { uses = [] }
     try disk.touch(uses)
   }

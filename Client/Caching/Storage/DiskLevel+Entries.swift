@@ -37,7 +37,7 @@ extension DiskLevel {
   }
 
   /// Stores an answer in place of the one for the same requests. Returns its id.
-  func put(_ body: [UInt8], as head: CachedHead, under key: CacheKey) throws -> Int64 {
+  func store(_ body: [UInt8], as head: CachedHead, under key: CacheKey) throws -> Int64 {
     let hash = SHA256.digest(of: body)
     let prepared = body.count > Self.inlineMax ? try files?.prepare(body) : nil
     do {

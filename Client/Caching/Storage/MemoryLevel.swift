@@ -39,7 +39,7 @@ package struct MemoryLevel: Sendable {
 
   /// Stores a body, and drops the least recently used ones if there is no room. It ignores a body
   /// of more than a quarter of the room.
-  package mutating func keep(_ body: [UInt8], of id: Int64, now: Int64) {
+  package mutating func store(_ body: [UInt8], of id: Int64, now: Int64) {
     unlink(id)
     guard body.count <= bytesMax / 4 else { return }
     link(id, Node(body: body, since: now))

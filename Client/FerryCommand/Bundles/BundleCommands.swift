@@ -82,18 +82,18 @@ extension FerryCommand {
       rate: try arguments.byteSizeIfPresent("limit-rate"))
     let bundles = try await bundles(of: replica, manager, arguments)
     let id = try await bundles.offer(of: name, version: version).id
-    let found = try await follow([id.mission], with: manager, arguments) {
+    let found = try await watch([id.mission], with: manager, arguments) {
       try await manager.download([id.mission])
     }
     if let unfinished = found.first(where: { $0.state != .done && !$0.isDownloaded }) {
-      return try MissionEndings([unfinished]).tell(asJSON: arguments.flag("json"))
+      return try MissionEndings([unfinished]).report(asJSON: arguments.flag("json"))
     }
     guard arguments.flag("activate") else {
-      try tell(id.name, id.version, "fetched", "is here", arguments)
+      try report(id.name, id.version, "fetched", "is here", arguments)
       return .done
     }
     let active = try await bundles.activate(name, version: version)
-    try tell(active.name, active.version, "activated", "is in use, on trial", arguments)
+    try report(active.name, active.version, "activated", "is in use, on trial", arguments)
     return .done
   }
 
@@ -110,7 +110,7 @@ extension FerryCommand {
     let active = try await bundles.activate(
       try bundleName(arguments), version: try bundleVersion(arguments))
     let isKept = active.isConfirmed
-    try tell(
+    try report(
       active.name, active.version, isKept ? "kept" : "activated",
       isKept ? "stays in use" : "is in use, on trial", arguments)
     return .done
@@ -127,7 +127,7 @@ extension FerryCommand {
       throw BundleError(.notFound, "no version of bundle \(name) is in use")
     }
     try await bundles.confirm(active)
-    try tell(name, active.version, "confirmed", "is confirmed", arguments)
+    try report(name, active.version, "confirmed", "is confirmed", arguments)
     return .done
   }
 
@@ -147,7 +147,7 @@ extension FerryCommand {
     let name = try bundleName(arguments)
     let active = try await bundles.fallBack(name, reason: try arguments.string("reason"))
     if let active {
-      try tell(name, active.version, "fell_back", "is in use again", arguments)
+      try report(name, active.version, "fell_back", "is in use again", arguments)
     } else {
       try TextOutput.standardOutput.line(
         arguments.flag("json")
@@ -228,7 +228,7 @@ extension FerryCommand {
       next: "write 1.2 for \(option)")
   }
 
-  private static func tell(
+  private static func report(
     _ name: BundleName, _ version: BundleVersion, _ event: String, _ text: String,
     _ arguments: ParsedArguments
   ) throws {

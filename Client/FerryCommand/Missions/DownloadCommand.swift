@@ -49,7 +49,7 @@ extension FerryCommand {
     do {
       let download = try await task.download(in: queue)
       let patience: Duration? = arguments.flag("watch") ? nil : try arguments.duration("wait")
-      let file = try await follow(download, display, patience)
+      let file = try await watch(download, display, patience)
       display.finish()
       await queue.close()
       task.removeQueue()
@@ -65,13 +65,13 @@ extension FerryCommand {
   }
 
   /// Shows the download until it has ended or rests.
-  private static func follow(
+  private static func watch(
     _ download: Download, _ display: DownloadDisplay, _ patience: Duration?
   ) async throws -> DownloadedFile {
     try await withThrowingTaskGroup(of: DownloadedFile?.self) { group in
       group.addTask {
         for await status in download.updates() {
-          display.take(status)
+          display.show(status)
           if status.state == .paused { throw status.reason ?? .unfinished }
         }
         return try await download.finished()

@@ -26,16 +26,16 @@ final class DownloadDisplay: Sendable {
     self.asJSON = asJSON
   }
 
-  func take(_ status: DownloadStatus) {
+  func show(_ status: DownloadStatus) {
     let before = state.withLock { state in
       defer { state.shown = status }
-      note(status, &state)
+      update(status, &state)
       return state.shown
     }
     if asJSON { return print(status, after: before) }
     if status.state != before?.state || status.reason != before?.reason, let reason = status.reason
     {
-      lines.note("\(label) \(status.state.rawValue): \(reason)")
+      lines.print("\(label) \(status.state.rawValue): \(reason)")
     }
     lines.show([
       ProgressState(
@@ -47,7 +47,7 @@ final class DownloadDisplay: Sendable {
 
   /// A download whose file has not grown since its last failure still waits, although a part of it
   /// may arrive again.
-  private func note(_ status: DownloadStatus, _ state: inout State) {
+  private func update(_ status: DownloadStatus, _ state: inout State) {
     if status.state == .ready, let reason = status.reason {
       state.reason = reason
       state.isReceiving = false

@@ -21,7 +21,7 @@ struct MissionCheck {
       }
     } catch {
       guard error.kind == .offline else { throw error }
-      if let report = found.withLock({ $0 }) { try tell(report) }
+      if let report = found.withLock({ $0 }) { try printFindings(report) }
       throw CommandFailure(
         "mission \(id) is damaged, and could not be repaired", why: error.description,
         next: "run `ferry mission verify \(id) --repair` again when there is a connection",
@@ -30,7 +30,7 @@ struct MissionCheck {
   }
 
   /// Prints the findings.
-  func tell(_ report: MissionVerification) throws {
+  func printFindings(_ report: MissionVerification) throws {
     try TextOutput.standardOutput.lines(
       asJSON ? [MissionPresentation.json(id, report).text] : MissionPresentation.lines(id, report))
   }

@@ -63,7 +63,7 @@ extension FerryCommand {
       }
     }
     if arguments.flag("watch") {
-      try await MissionWatch(asJSON: arguments.flag("json")).follow(found)
+      try await MissionWatch(asJSON: arguments.flag("json")).watch(found)
     }
     let none =
       arguments.flag("downloaded")
@@ -89,7 +89,7 @@ extension FerryCommand {
     let id = try missionID(arguments)
     let asJSON = arguments.flag("json")
     if arguments.flag("watch") {
-      try await MissionWatch(asJSON: asJSON).follow { [try await manager.mission(id)] }
+      try await MissionWatch(asJSON: asJSON).watch { [try await manager.mission(id)] }
     }
     let status = try await manager.mission(id)
     let items = status.isDownloaded ? try await manager.items(id) : []
@@ -152,7 +152,7 @@ extension FerryCommand {
     let check = MissionCheck(
       id: id, isRepaired: arguments.flag("repair"), asJSON: arguments.flag("json"))
     let report = try await check.run(with: manager)
-    try check.tell(report)
+    try check.printFindings(report)
     guard !report.isIntact && !report.isRepaired else { return .done }
     throw CommandFailure(
       "mission \(id) is damaged", why: "its files differ from the downloaded files",

@@ -16,8 +16,8 @@ final class MissionDisplay: Sendable {
 
   init(asJSON: Bool) { self.asJSON = asJSON }
 
-  func take(_ event: MissionEvent) {
-    note(event)
+  func show(_ event: MissionEvent) {
+    update(event)
     if asJSON {
       try? TextOutput.standardOutput.line(event.json.text)
       return
@@ -26,8 +26,8 @@ final class MissionDisplay: Sendable {
     case .progress(let progress): lines.show(progress.bars)
     case .changed(let id, let mission, let reason):
       let why = reason.map { ": \($0)" } ?? ""
-      lines.note("\(id) \(mission.rawValue)\(why)")
-    case .removed(let id): lines.note("\(id) removed")
+      lines.print("\(id) \(mission.rawValue)\(why)")
+    case .removed(let id): lines.print("\(id) removed")
     case .item: break
     }
   }
@@ -41,7 +41,7 @@ final class MissionDisplay: Sendable {
 
   func finish() { lines.finish() }
 
-  private func note(_ event: MissionEvent) {
+  private func update(_ event: MissionEvent) {
     guard case .changed(_, let mission, let reason) = event else { return }
     let isWaiting = mission == .downloading && reason?.isTransient == true
     state.withLock { state in
@@ -57,7 +57,7 @@ struct MissionWatch {
   let asJSON: Bool
 
   /// Shows the missions that `find` returns until none of them is under way.
-  func follow(_ find: () async throws -> [MissionStatus]) async throws {
+  func watch(_ find: () async throws -> [MissionStatus]) async throws {
     let lines = ProgressLines()
     defer { lines.finish() }
     var last: [MissionStatus] = []

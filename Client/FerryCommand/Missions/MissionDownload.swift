@@ -112,13 +112,13 @@ extension FerryCommand {
     _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
     begin: () async throws -> Void
   ) async throws -> ExitStatus {
-    let found = try await follow(ids, with: manager, arguments, begin: begin)
-    return try MissionEndings(found).tell(asJSON: arguments.flag("json"))
+    let found = try await watch(ids, with: manager, arguments, begin: begin)
+    return try MissionEndings(found).report(asJSON: arguments.flag("json"))
   }
 
   /// Starts the download, shows its events until its end, and closes the manager. Returns the states
   /// of the missions.
-  static func follow(
+  static func watch(
     _ ids: [MissionID], with manager: MissionManager, _ arguments: ParsedArguments,
     begin: () async throws -> Void
   ) async throws -> [MissionStatus] {
@@ -139,7 +139,7 @@ extension FerryCommand {
           return true
         }
         group.addTask {
-          for await event in events { display.take(event) }
+          for await event in events { display.show(event) }
           return false
         }
         if let patience {

@@ -113,7 +113,7 @@ struct MissionEndings {
   init(_ missions: [MissionStatus]) { self.missions = missions }
 
   /// Prints each mission's result; throws the failure of the first incomplete one.
-  func tell(asJSON: Bool) throws -> ExitStatus {
+  func report(asJSON: Bool) throws -> ExitStatus {
     let output = TextOutput.standardOutput
     if asJSON {
       try output.lines(missions.map { MissionPresentation.json($0).text })

@@ -35,7 +35,7 @@ struct SQLInput: Equatable {
   ///
   /// - Parameter isComplete: whether SQL ends with a semicolon outside of a text, a comment or the
   ///   body of a trigger.
-  mutating func take(_ line: String, isComplete: (String) -> Bool) -> Step {
+  mutating func append(_ line: String, isComplete: (String) -> Bool) -> Step {
     if pending.isEmpty {
       let words = line.fields.map(String.init)
       guard let first = words.first else { return .read }

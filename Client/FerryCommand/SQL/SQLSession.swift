@@ -35,7 +35,7 @@ struct SQLSession {
         try TextOutput.standardOutput.line("")
         try Task.checkCancellation()
         return .done
-      case .line(let line): step = input.take(line) { Database.isComplete($0) }
+      case .line(let line): step = input.append(line) { Database.isComplete($0) }
       }
       if case .run(let sql) = step {
         file?.append(sql)

@@ -42,7 +42,7 @@ struct ShellWindow {
     await withTaskCancellationHandler {
       for await line in Self.lines(of: output.fileHandleForReading) {
         guard let reason = line.rest(after: "crashed ") else { continue }
-        await shell.noteCrash(String(reason))
+        await shell.reportCrash(String(reason))
         crashes += 1
         // A page that always crashes must not keep the machine busy.
         if crashes <= Self.crashesMax { Self.send(shell.makeAddress(), to: input) }

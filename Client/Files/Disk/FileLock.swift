@@ -8,7 +8,7 @@ public final class FileLock: Sendable {
   private let ending: Mutex<(@Sendable () -> Void)?>
 
   /// Takes the lock at `path`; `nil` if it is taken.
-  package static func take(_ path: String, _ system: any FileCalls) throws(FileStoreError)
+  package static func acquire(_ path: String, _ system: any FileCalls) throws(FileStoreError)
     -> FileLock?
   {
     guard let descriptor = try open(path, system, { system.lock($0) }) else { return nil }
@@ -51,7 +51,7 @@ public final class FileLock: Sendable {
 
   /// Takes one byte of the file at `path`; `nil` if it is taken. For thousands of short locks: they
   /// create and remove no files.
-  package static func take(
+  package static func acquire(
     _ path: String, byte: Int64, _ system: any FileCalls
   ) throws(FileStoreError) -> FileLock? {
     let descriptor = system.open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)

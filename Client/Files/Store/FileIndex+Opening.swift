@@ -6,7 +6,7 @@ struct OpenedVersion: ~Copyable {
   let file: RandomAccessFile
 
   /// Returns the file alone.
-  consuming func take() -> RandomAccessFile { file }
+  consuming func release() -> RandomAccessFile { file }
 }
 
 extension FileIndex {

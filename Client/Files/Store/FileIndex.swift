@@ -11,7 +11,7 @@ final class FileIndex {
   private let keys: FileKeys
   /// Names in the order of their uses, not in the index yet.
   private var uses: [ContentHash] = []
-  /// Versions that were committed since the last ``settle()``.
+  /// Versions that were committed since the last ``finishMoves()``.
   private var unsettled = 0
 
   private static let usesMax = 32
@@ -24,7 +24,7 @@ final class FileIndex {
     connection = try SQLiteConnection(path: folders.root + "/index.db", fileSystem: fileSystem)
     try FileIndexSchema.prepare(connection)
     try connection.transaction { try checkKey() }
-    try settleUnlessFull()
+    try finishMovesUnlessFull()
     try folders.sweep { draft in
       try connection.exists(
         "SELECT 1 FROM files WHERE pending = 1 AND lower(hex(id)) = ?", draft)
@@ -113,7 +113,7 @@ final class FileIndex {
     }
     unsettled += 1
     // If that fails, the next opening does it.
-    if unsettled >= Self.unsettledMax { try? settle() }
+    if unsettled >= Self.unsettledMax { try? finishMoves() }
   }
 
   private func replace(by new: FileRow) throws {
@@ -212,9 +212,9 @@ final class FileIndex {
 
   /// Settles versions if the disk has room: a store on a full disk can be opened, so that files can
   /// be removed.
-  private func settleUnlessFull() throws {
+  private func finishMovesUnlessFull() throws {
     do {
-      try settle()
+      try finishMoves()
     } catch let error as SQLiteError where error.isDiskFull {
       return
     } catch let error as FileStoreError where error.kind == .diskFull {
@@ -223,7 +223,7 @@ final class FileIndex {
   }
 
   /// Moves versions to their places, and notes that once the names are on the disk.
-  func settle() throws {
+  func finishMoves() throws {
     try connection.transaction {
       try writeUses()
       let rows = try connection.rows(FileRow.select + " WHERE pending = 1") { try FileRow($0) }

@@ -23,7 +23,7 @@ extension FileStore {
       }
       if isCounted { index.use(name) }
       let sealed = keys.sealed(name, id: row.version.id, size: row.size)
-      return FileReader(try row.file(keys), found.take(), sealed, on: reader)
+      return FileReader(try row.file(keys), found.release(), sealed, on: reader)
     }
   }
 

@@ -190,7 +190,7 @@ public final class FileStore: Sendable {
   }
 
   /// Writes the uses of files to the index. The next opening is faster then; no file depends on it.
-  public func close() async throws(FileStoreError) { try await indexed { try $0.settle() } }
+  public func close() async throws(FileStoreError) { try await indexed { try $0.finishMoves() } }
 
   // MARK: Parts
 

@@ -116,7 +116,7 @@ struct BundleState: Sendable, Equatable {
   mutating func confirm(_ key: BundleKey, at now: Int64) {
     guard active == key else { return }
     isConfirmed = true
-    note(key, failure: nil, at: now)
+    record(key, failure: nil, at: now)
   }
 
   /// Leaves a version for the last good one that is usable. If the version is not in use, it is only
@@ -128,7 +128,7 @@ struct BundleState: Sendable, Equatable {
   mutating func leave(
     _ key: BundleKey, _ leaving: Leaving, at now: Int64, isUsable: (BundleKey) -> Bool
   ) {
-    if case .failure(let reason) = leaving { note(key, failure: reason, at: now) }
+    if case .failure(let reason) = leaving { record(key, failure: reason, at: now) }
     formers.removeAll { $0 == key }
     guard active == key else { return }
     formers.removeAll(where: isBlocked)
@@ -144,7 +144,7 @@ struct BundleState: Sendable, Equatable {
     }
   }
 
-  private mutating func note(_ key: BundleKey, failure: BundleReason?, at now: Int64) {
+  private mutating func record(_ key: BundleKey, failure: BundleReason?, at now: Int64) {
     let outcome = KeptOutcome(
       key: key, failure: failure, isBlocked: failure != nil, number: number(at: now))
     if let known = outcomes.last(where: { $0.key == key }) {

@@ -29,7 +29,7 @@ struct BodyIntake: Equatable {
   var isDone: Bool { position == end }
 
   /// Returns the pieces of the next `count` bytes; omits bytes after the end.
-  mutating func take(_ count: Int) -> [Piece] {
+  mutating func consume(_ count: Int) -> [Piece] {
     var pieces: [Piece] = []
     var start = 0
     while start < count, position < end {

@@ -103,7 +103,7 @@ extension ChunkPlan {
   /// Notes that a chunk is verified.
   mutating func verified(_ chunk: Int) {
     guard states[chunk] != .verified else { return }
-    keep(0, of: chunk)
+    recordBytes(0, of: chunk)
     states[chunk] = .verified
     let bytes = bytes(of: chunk)
     bytesVerified += bytes.upperBound - bytes.lowerBound
@@ -111,7 +111,7 @@ extension ChunkPlan {
   }
 
   /// Notes how many bytes from a chunk's start are here.
-  mutating func keep(_ count: Int64, of chunk: Int) {
+  mutating func recordBytes(_ count: Int64, of chunk: Int) {
     bytesKept += count - kept(of: chunk)
     kept[chunk] = count == 0 ? nil : count
   }
@@ -123,7 +123,7 @@ extension ChunkPlan {
       bytesVerified -= bytes.upperBound - bytes.lowerBound
     }
     states[chunk] = .missing
-    keep(0, of: chunk)
+    recordBytes(0, of: chunk)
     scan = min(scan, chunk)
     front = min(front, chunk)
   }
@@ -189,7 +189,7 @@ extension ChunkPlan {
   private mutating func claimWhole(as id: Int) -> FetchRange {
     for chunk in states.indices where states[chunk] == .missing {
       states[chunk] = .fetching(by: id)
-      keep(0, of: chunk)
+      recordBytes(0, of: chunk)
     }
     return FetchRange(id: id, chunks: states.indices, bytes: 0..<size, hasRange: false)
   }

@@ -249,10 +249,10 @@ private final class FetchCounter: Sendable {
   /// Begins a transfer. Returns the receiver of its progress, which counts from zero.
   func begin() -> @Sendable (DownloadProgress) -> Void {
     counts.withLock { $0 = ($0.before + $0.present, 0) }
-    return { self.take($0) }
+    return { self.update($0) }
   }
 
-  private func take(_ progress: DownloadProgress) {
+  private func update(_ progress: DownloadProgress) {
     var progress = progress
     progress.bytesFetched += counts.withLock { counts in
       counts.present = max(counts.present, progress.bytesFetched)

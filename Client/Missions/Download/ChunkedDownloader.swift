@@ -59,7 +59,7 @@ public struct ChunkedDownloader: Downloader {
     } catch {
       let error = Task.isCancelled ? .cancelled : error
       await session.reportEnd()
-      await session.keep(after: error)
+      await session.recordVerified(after: error)
       throw error
     }
     let hash = await session.wholeHash
@@ -95,8 +95,8 @@ public struct ChunkedDownloader: Downloader {
     let connections = min(settings.connections, max(1, await session.plan.missing.count))
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<max(1, connections) { group.addTask { await connection.run() } }
-      group.addTask { await session.keepRecorded() }
-      if let whole { group.addTask { await session.follow(whole) } }
+      group.addTask { await session.recordMap() }
+      if let whole { group.addTask { await session.hash(whole) } }
       while await group.next() != nil {
         if await session.failure != nil { group.cancelAll() }
       }
@@ -107,14 +107,14 @@ public struct ChunkedDownloader: Downloader {
 
 extension DownloadSession {
   /// Records the map whenever it is due, beside the transfers.
-  fileprivate func keepRecorded() async {
+  fileprivate func recordMap() async {
     while await waitForRecord() {
       do throws(DownloadError) { try await record() } catch { fail(error) }
     }
   }
 
   /// Hashes the fetched part from the start, beside the transfers.
-  fileprivate func follow(_ whole: WholeHash) async {
+  fileprivate func hash(_ whole: WholeHash) async {
     var position: Int64 = 0
     do throws(DownloadError) {
       while let front = await front(beyond: position) {
@@ -136,7 +136,7 @@ extension DownloadSession {
 
   /// Records the verified chunks for the next attempt, which trusts their hashes. A file without
   /// chunks has its marks instead: waiting for the disk would delay a pause.
-  fileprivate func keep(after error: DownloadError) async {
+  fileprivate func recordVerified(after error: DownloadError) async {
     guard checksChunks, layout.hasMarks || map.present > 0 else { return }
     // Report the error that ended the download, not this one.
     try? await job.record(map)

@@ -24,7 +24,9 @@ extension DownloadSession {
       let mark = remains.marks?[chunk] ?? 0
       let isMarkedWhole = mark == bytes.upperBound - bytes.lowerBound
       if !map[chunk], !isMarkedWhole, !remains.mayBeFinished {
-        if mark > 0, bytes.lowerBound + mark <= remains.contentBytes { plan.keep(mark, of: chunk) }
+        if mark > 0, bytes.lowerBound + mark <= remains.contentBytes {
+          plan.recordBytes(mark, of: chunk)
+        }
         continue
       }
       if map[chunk], isMarkedWhole, bytes.upperBound <= remains.contentBytes {
@@ -53,7 +55,7 @@ extension DownloadSession {
       return try await file.mark(0, size)
     }
     guard kept > 0, !isWhole else { return try await forgetPrefix() }
-    plan.keep(kept, of: 0)
+    plan.recordBytes(kept, of: 0)
     try await file.mark(0, kept)
   }
 
@@ -65,7 +67,7 @@ extension DownloadSession {
       let hash = job.chunks[chunk]
       guard let local = await job.reuse(hash), local.length == length else { continue }
       // Bytes that a failed copy overwrote no longer belong to the chunk.
-      plan.keep(0, of: chunk)
+      plan.recordBytes(0, of: chunk)
       try await file.mark(chunk, 0)
       if try await file.copy(local, to: bytes.lowerBound, expecting: hash) {
         try await file.mark(chunk, length)

@@ -198,7 +198,7 @@ actor DownloadSession {
 
   /// Removes the fetched part of a file without chunks.
   func forgetPrefix() async throws(DownloadError) {
-    plan.keep(0, of: 0)
+    plan.recordBytes(0, of: 0)
     let wasThere = map.prefixBytes > 0 || map.validator != nil
     map.clear()
     try await file.mark(0, 0)
@@ -214,7 +214,7 @@ actor DownloadSession {
   /// bytes.
   func received(_ count: Int, _ chunk: Int, kept: Int64) {
     fetched += Int64(count)
-    if kept > 0 { plan.keep(kept, of: chunk) }
+    if kept > 0 { plan.recordBytes(kept, of: chunk) }
     moved()
   }
 

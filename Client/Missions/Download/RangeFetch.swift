@@ -50,13 +50,13 @@ struct RangeFetch: Sendable {
     let head = AnswerHead(status: answer.status, headers: answer.headers)
     switch try await session.judge(head, to: ask, &range) {
     case .take(let bytes):
-      return try await take(answer.body, bytes, for: range, hasLength: head.length != nil)
+      return try await write(answer.body, bytes, for: range, hasLength: head.length != nil)
     case .end(let end): return end
     }
   }
 
   /// Writes the body to its place in the file, and hashes it on the way.
-  private func take(
+  private func write(
     _ body: TransportBody, _ bytes: Range<Int64>, for request: FetchRange, hasLength: Bool
   ) async throws(DownloadError) -> FetchEnd {
     let chunkSize = session.layout.chunkSize
@@ -76,7 +76,7 @@ struct RangeFetch: Sendable {
         return .again(
           DownloadError(.offline, "the server's answer ended too early"), after: nil)
       }
-      for piece in intake.take(part.count) {
+      for piece in intake.consume(part.count) {
         try await write(part, piece, for: request, &hash)
         guard piece.endsChunk else { continue }
         let digest = hash.finish()

@@ -162,10 +162,10 @@ public final class DiskFileStore: MissionFiles {
   public func lock(_ name: LockName) throws(MissionError) -> FileLock? {
     try MissionError.converting {
       guard case .content(let hash) = name else {
-        return try FileLock.take(lockPath(name), folders.system)
+        return try FileLock.acquire(lockPath(name), folders.system)
       }
       // Two contents with the same beginning of their hashes wait for each other now and then.
-      return try FileLock.take(
+      return try FileLock.acquire(
         lockPath(name), byte: hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) } & .max,
         folders.system)
     }

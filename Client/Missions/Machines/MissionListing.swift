@@ -19,7 +19,7 @@ enum MissionListing {
       found[ending.version.mission] = status
     }
     for row in rows.filter(\.isActive) {
-      found.take(row, activeVersion: row.record.version)
+      found.apply(row, activeVersion: row.record.version)
       let isOther = catalogue.contains {
         $0.id == row.record.id && $0.version == row.record.version
           && $0.manifest != row.record.manifest
@@ -27,7 +27,7 @@ enum MissionListing {
       if isOther { found[row.record.id]?.isRepublished = true }
     }
     for row in rows.filter({ !$0.isComplete }) {
-      found.take(row, activeVersion: found[row.record.id]?.activeVersion)
+      found.apply(row, activeVersion: found[row.record.id]?.activeVersion)
     }
     return found.values.sorted { $0.id < $1.id }
   }
@@ -35,7 +35,7 @@ enum MissionListing {
 
 extension [MissionID: MissionStatus] {
   /// Applies a row: it overrides earlier facts, except for the end of a later attempt.
-  fileprivate mutating func take(_ row: MissionRow, activeVersion: Int64?) {
+  fileprivate mutating func apply(_ row: MissionRow, activeVersion: Int64?) {
     let known = self[row.record.id]
     var status = MissionStatus(row.record)
     status.publishedVersion = known?.publishedVersion

@@ -91,7 +91,7 @@ struct MissionQueue: Sendable {
       if !running.contains(id) { entries[id] = nil }
     case .ended(let id, let ending): end(id, ending, &effects)
     }
-    settle(&effects)
+    schedule(&effects)
     return effects
   }
 
@@ -149,7 +149,7 @@ struct MissionQueue: Sendable {
   // MARK: Consequences
 
   /// Fails missions that can never start, reports waiting ones, and starts those that may.
-  private mutating func settle(_ effects: inout [Effect]) {
+  private mutating func schedule(_ effects: inout [Effect]) {
     failUnreachable(&effects)
     for entry in inOrder where entry.state == .ready && !running.contains(entry.id) {
       if let first = entry.after.first(where: { !isDone($0) }) {

@@ -40,7 +40,7 @@ final class EventHub: Sendable {
     return stream
   }
 
-  func tell(_ event: MissionEvent) {
+  func notify(_ event: MissionEvent) {
     let listeners = state.withLock { $0.listeners.sorted { $0.key < $1.key }.map(\.value) }
     for listener in listeners { listener.yield(event) }
   }

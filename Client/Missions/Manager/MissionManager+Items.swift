@@ -34,7 +34,7 @@ extension MissionManager {
         board.finish(place)
         space.wrote(manifest.items[place].hash, missing: 0)
         for shared in items.finish(place) {
-          hub.tell(.item(manifest.id, path: manifest.items[shared].path))
+          hub.notify(.item(manifest.id, path: manifest.items[shared].path))
         }
         if failure == nil { starting = items.start() }
       }
@@ -64,7 +64,7 @@ extension MissionManager {
       let lock = try await contentLock(item.hash)
       defer { lock.release() }
       if let object = try await intact(content, since: row.askedAt) {
-        return try await note(object, item, manifest)
+        return try await record(object, item, manifest)
       }
       let chunks = item.chunks
       if files.isSealed { try await reuseSealed(item, manifest.chunkSize) }
@@ -78,13 +78,13 @@ extension MissionManager {
       let isLarge = item.size >= Self.largeBytes
       if isLarge { try await files.sync([item.hash]) }
       let object = ObjectRow(content: content, isDurable: isLarge, at: surroundings.wallClock())
-      try await note(object, item, manifest)
+      try await record(object, item, manifest)
     } catch {
       throw MissionError(error.kind, item: item.path, error.message)
     }
   }
 
-  private func note(
+  private func record(
     _ object: ObjectRow, _ item: MissionItem, _ manifest: MissionManifest
   ) async throws(MissionError) {
     try await store.addObject(

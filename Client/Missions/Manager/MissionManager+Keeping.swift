@@ -13,7 +13,7 @@ extension MissionManager {
       if let (state, reason) = unwritten[statuses[index].id] {
         (statuses[index].state, statuses[index].reason) = (state, reason)
       }
-      note(whoIsAt: &statuses[index])
+      markOwner(whoIsAt: &statuses[index])
       guard let progress = runs[statuses[index].id]?.board?.progress(),
         progress.version == statuses[index].version
       else { continue }
@@ -24,7 +24,7 @@ extension MissionManager {
   }
 
   /// Notes whether another process fetches a mission, or whether its process has ended.
-  private func note(whoIsAt status: inout MissionStatus) {
+  private func markOwner(whoIsAt status: inout MissionStatus) {
     guard status.state == .downloading else { return }
     if let reason = queue[status.id]?.reason, reason.kind == .busy { status.reason = reason }
     guard runs[status.id] == nil, queue[status.id]?.state != .downloading,
@@ -201,7 +201,7 @@ extension MissionManager {
     try await store.forgetEnding(of: id)
     versions[id] = nil
     await handle(.removed(id))
-    hub.tell(.removed(id))
+    hub.notify(.removed(id))
   }
 
   /// Removes a version's rows and then its files.

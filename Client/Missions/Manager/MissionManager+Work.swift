@@ -12,7 +12,7 @@ extension MissionManager {
     do throws(MissionError) {
       guard let version = versions[id] else { throw MissionError(.notFound, "it has no row") }
       let (lock, row): (FileLock, MissionRow)
-      switch try await takeOver(version) {
+      switch try await acquire(version) {
       case .ours(let ourLock, let ourRow): (lock, row) = (ourLock, ourRow)
       case .ended(let ending): return ending
       }
@@ -24,8 +24,8 @@ extension MissionManager {
       runs[id]?.board = board
       try await reserve(manifest, as: row.version)
       try await fetchItems(of: manifest, row, board)
-      try await putInUse(manifest, as: row.version)
-      hub.tell(.progress(board.progress()))
+      try await activate(manifest, as: row.version)
+      hub.notify(.progress(board.progress()))
       return .done
     } catch {
       if Task.isCancelled || error.kind == .cancelled { return .stopped }
@@ -56,7 +56,7 @@ extension MissionManager {
 
   /// Waits for the mission's lock. While another process has it, that process fetches and this one
   /// observes; if the other one dies, this one takes over.
-  private func takeOver(_ version: MissionVersion) async throws(MissionError) -> Turn {
+  private func acquire(_ version: MissionVersion) async throws(MissionError) -> Turn {
     var isStalled = false
     while true {
       let lock = try files.lock(.mission(version.mission))
@@ -76,7 +76,7 @@ extension MissionManager {
         isStalled = true
         await handle(.stalled(version.mission, MissionError(.busy, "another process fetches it")))
       }
-      hub.tell(.progress(MissionProgress(row)))
+      hub.notify(.progress(MissionProgress(row)))
       try await rest(Self.watchPause * 2)
     }
   }
@@ -104,7 +104,7 @@ extension MissionManager {
         {
           await goesOn(id)
         }
-        if progress != reported { await tell(progress, after: reported, of: version) }
+        if progress != reported { await report(progress, after: reported, of: version) }
         reported = progress
       }
       if let current = try? await store.dataVersion(), current != seen {
@@ -122,7 +122,7 @@ extension MissionManager {
   }
 
   /// Reports the progress of a mission. It is stored first, so that no later process reports less.
-  private func tell(
+  private func report(
     _ progress: MissionProgress, after last: MissionProgress?, of version: MissionVersion
   ) async {
     if progress.bytesDone != last?.bytesDone || progress.itemsDone != last?.itemsDone {
@@ -130,7 +130,7 @@ extension MissionManager {
         bytesDone: progress.bytesDone, itemsDone: progress.itemsDone, of: version)
     }
     // It may have ended meanwhile, with an event of its own.
-    if !Task.isCancelled { hub.tell(.progress(progress)) }
+    if !Task.isCancelled { hub.notify(.progress(progress)) }
   }
 
   /// Follows the changes that another process wrote into a row: `nil` if another version replaced
@@ -216,7 +216,7 @@ extension MissionManager {
   // MARK: The end
 
   /// Completes a mission with all its items: checks it, writes it to the disk, and puts it in use.
-  private func putInUse(
+  private func activate(
     _ manifest: MissionManifest, as version: MissionVersion
   ) async throws(MissionError) {
     let contents = try await store.contents(of: version)

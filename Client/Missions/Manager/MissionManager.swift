@@ -203,7 +203,7 @@ public actor MissionManager {
     if let state = queue[id]?.state, !state.isFinal { return await handle(.cancel(id)) }
     let row = try await incomplete(id)
     await discard(row, as: .cancelled, MissionError(.cancelled, "it was cancelled"))
-    hub.tell(.changed(id, .cancelled, nil))
+    hub.notify(.changed(id, .cancelled, nil))
   }
 
   /// Waits until none of these missions is being fetched, nor will be without another call. Returns
@@ -282,14 +282,14 @@ public actor MissionManager {
       if queue[id]?.state != .downloading { task.cancel() }
     case .stop: break
     case .changed(let id, let state, let reason):
-      await keep(state, reason, of: id)
-      hub.tell(.changed(id, state, reason))
+      await store(state, reason, of: id)
+      hub.notify(.changed(id, state, reason))
     }
   }
 
   /// Stores the state of a mission. If it ended without success, its files are removed once no
   /// process works on it.
-  private func keep(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
+  private func store(_ state: MissionState, _ reason: MissionError?, of id: MissionID) async {
     guard let version = versions[id] else { return }
     switch state {
     case .done: unwritten[id] = nil

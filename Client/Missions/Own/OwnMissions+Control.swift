@@ -12,7 +12,7 @@ extension OwnMissions {
     }
     // The manager may not have the mission yet.
     if draft.step == .composed { try? await manager.pause(draft.id) }
-    note(draft.number)
+    scheduleReport(draft.number)
   }
 
   /// Resumes a paused mission with all of its items.
@@ -26,7 +26,7 @@ extension OwnMissions {
     if draft.step == .composed { try? await manager.resume(draft.id) }
     known[draft.number]?.reason = nil
     run(draft.number)
-    note(draft.number)
+    scheduleReport(draft.number)
   }
 
   /// Cancels a mission, and removes its fetched parts. A complete version stays.
@@ -49,7 +49,7 @@ extension OwnMissions {
     try await drafts.remove(all.map(\.number))
     for draft in all { known[draft.number] = nil }
     reported[name] = nil
-    hub.tell(.removed(name))
+    hub.notify(.removed(name))
     wake()
   }
 

@@ -36,10 +36,10 @@ extension OwnMissions {
           var last: DownloadState?
           for await status in download.updates() where status.state != last {
             last = status.state
-            await self.note(draft.number)
+            await self.scheduleReport(draft.number)
           }
           let status = download.status
-          if status.state == .done { await self.tell(item: place, of: draft) }
+          if status.state == .done { await self.report(item: place, of: draft) }
           guard status.state == .failed else { return nil }
           return (place, status.reason ?? DownloadError(.file, "it failed"))
         }
@@ -66,19 +66,19 @@ extension OwnMissions {
     var reported: MissionProgress?
     while !Task.isCancelled {
       let progress = progress(of: draft, items)
-      if progress != reported { hub.tell(.progress(progress)) }
+      if progress != reported { hub.notify(.progress(progress)) }
       reported = progress
       do { try await surroundings.sleep(Self.watchPause) } catch { return }
     }
   }
 
   /// Reports the progress of a mission that is complete.
-  private func tellComplete(_ draft: Draft) {
+  private func reportComplete(_ draft: Draft) {
     let fetched = meters.removeValue(forKey: draft.number)?.fetched ?? 0
     guard let document = draft.manifest, let manifest = try? MissionManifest(decoding: document)
     else { return }
     let items = Int64(manifest.items.count)
-    hub.tell(
+    hub.notify(
       .progress(
         MissionProgress(
           id: draft.id, version: draft.number, bytesDone: manifest.size, bytesTotal: manifest.size,
@@ -150,8 +150,8 @@ extension OwnMissions {
     for other in ended { known[other.number] = nil }
     try? await drafts.remove(ended.map(\.number))
     await removeDownloads(draft)
-    tellComplete(draft)
-    note(number)
+    reportComplete(draft)
+    scheduleReport(number)
   }
 
   /// Ends a draft without success, and removes its fetched parts.
@@ -163,7 +163,7 @@ extension OwnMissions {
     if draft.step == .composed { try? await manager.cancel(draft.id) }
     await removeDownloads(draft)
     meters[draft.number] = nil
-    note(draft.number)
+    scheduleReport(draft.number)
   }
 
   private func removeDownloads(_ draft: Draft) async {

@@ -301,9 +301,9 @@ public actor OwnMissions {
   }
 
   /// Reports an item that is here, once.
-  func tell(item place: Int, of draft: Draft) {
+  func report(item place: Int, of draft: Draft) {
     guard told.insert(draft.downloadID(place)).inserted else { return }
-    hub.tell(.item(draft.id, path: draft.document.items[place].path))
+    hub.notify(.item(draft.id, path: draft.document.items[place].path))
   }
 
   func run(_ number: Int64) {
@@ -316,12 +316,12 @@ public actor OwnMissions {
 
   private func ended(_ number: Int64) {
     runs[number] = nil
-    note(number)
+    scheduleReport(number)
     wake()
   }
 
   /// Reports the state of a draft soon, if it has changed. Many changes at once are one report.
-  func note(_ number: Int64) {
+  func scheduleReport(_ number: Int64) {
     noted.insert(number)
     guard !isReporting else { return }
     isReporting = true
@@ -335,7 +335,7 @@ public actor OwnMissions {
       let state = await state(of: draft)
       guard let draft = known[number], reported[draft.id] != state else { continue }
       reported[draft.id] = state
-      hub.tell(.changed(draft.id, state, draft.reason))
+      hub.notify(.changed(draft.id, state, draft.reason))
     }
     isReporting = false
     wake()

@@ -31,7 +31,7 @@ final class StagedDownloader: Downloader {
     guard let hash = job.hash, let size = job.size, let source = sources.withLock({ $0[hash] })
     else { throw DownloadError(.server(404), "the item's source is not known any more") }
     do {
-      let isThere = try await executor.run { try Self.put(source, job, hash) }
+      let isThere = try await executor.run { try Self.place(source, job, hash) }
       if isThere {
         progress(DownloadProgress(bytesDone: size, bytesTotal: size, bytesFetched: 0))
         return DownloadOutcome(bytesFetched: 0, bytesReused: size, size: size, hash: hash)
@@ -48,7 +48,7 @@ final class StagedDownloader: Downloader {
   }
 
   /// Moves or copies a content to a job's file. Returns whether it is there.
-  private static func put(
+  private static func place(
     _ source: Source, _ job: DownloadJob, _ hash: ContentHash
   ) throws(FileStoreError) -> Bool {
     let target = StagedFile(path: job.partialPath, cipher: job.cipher)

@@ -150,7 +150,7 @@ struct DownloadLine: Sendable {
     case .limit(let limit): self.limit = max(1, limit)
     case .begin: isHeld = false
     }
-    settle(&effects)
+    schedule(&effects)
     return effects
   }
 
@@ -190,7 +190,7 @@ struct DownloadLine: Sendable {
   // MARK: Turns
 
   /// Gives each touched download its turn or its reason to wait, and starts those that may.
-  private mutating func settle(_ effects: inout [Effect]) {
+  private mutating func schedule(_ effects: inout [Effect]) {
     while !touched.isEmpty {
       let entries = touched.compactMap { self.entries[$0] }.sorted { $0.turn < $1.turn }
       touched = []

@@ -14,12 +14,12 @@ extension DownloadQueue {
       }
       defer { lock.release() }
       if let file = try await fetched(download) {
-        try await putInPlace(file, download)
+        try await place(file, download)
       } else {
         let file = try await fetch(download)
         // A process that is killed from here on finds the file at one of the two paths.
         try await store.set(file: file, of: download.id)
-        try await putInPlace(file, download)
+        try await place(file, download)
       }
       (failures[download.id], highest[download.id]) = (nil, nil)
       return .done
@@ -86,7 +86,7 @@ extension DownloadQueue {
   }
 
   /// Gives the fetched file its name, for good.
-  private func putInPlace(
+  private func place(
     _ file: DownloadedFile, _ download: Download
   ) async throws(DownloadError) {
     let (partial, path) = (download.partialPath, download.path)

@@ -25,7 +25,7 @@ enum NamedFile {
 
   /// Takes the lock at `path`; `nil` if it is taken.
   static func lock(_ path: String) throws(FileStoreError) -> FileLock? {
-    try FileLock.take(path, SystemFileCalls())
+    try FileLock.acquire(path, SystemFileCalls())
   }
 
   /// Creates a folder and a folder in it, if they are absent.

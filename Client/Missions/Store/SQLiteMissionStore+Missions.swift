@@ -172,7 +172,7 @@ extension SQLiteMissionStore {
       let orphans = try Self.contentOnly(of: version, on: connection)
       try Self.removeRows(of: version, on: connection)
       for hash in orphans { try Self.forget(hash, on: connection) }
-      if let ending { try Self.note(ending, on: connection) }
+      if let ending { try Self.record(ending, on: connection) }
       return orphans
     }
   }
@@ -208,7 +208,7 @@ extension SQLiteMissionStore {
 
   // MARK: Endings
 
-  private static func note(_ ending: MissionEnding, on connection: SQLiteConnection) throws {
+  private static func record(_ ending: MissionEnding, on connection: SQLiteConnection) throws {
     try connection.run(
       """
       INSERT OR REPLACE INTO endings(mission, version, title, state, kind, item, message, at,

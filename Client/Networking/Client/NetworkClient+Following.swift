@@ -28,7 +28,7 @@ extension NetworkClient {
   ) async throws(NetworkError) -> TransportStream {
     var stream: TransportStream?
     do throws(NetworkError) {
-      let head = try await follow(&plan, from: step, for: request, hasBody: false) {
+      let head = try await run(&plan, from: step, for: request, hasBody: false) {
         (request: TransportRequest) async throws(NetworkError) -> NetworkResponse in
         stream?.body.cancel()
         stream = nil
@@ -69,7 +69,7 @@ extension NetworkClient {
   /// Performs one step after another until the request has its answer.
   ///
   /// - Parameter hasBody: whether an attempt returns the whole response, and not its head alone.
-  func follow(
+  func run(
     _ plan: inout RequestPlan, from first: RequestPlan.Step? = nil, for request: NetworkRequest,
     hasBody: Bool = true,
     attempt: (TransportRequest) async throws(NetworkError) -> NetworkResponse

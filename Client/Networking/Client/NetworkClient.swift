@@ -53,7 +53,7 @@ public final class NetworkClient: Sendable {
     let log = log(request)
     var plan = try plan(for: request, asksCache: true, log: log)
     do throws(NetworkError) {
-      let response = try await follow(&plan, for: request) {
+      let response = try await run(&plan, for: request) {
         (request: TransportRequest) async throws(NetworkError) -> NetworkResponse in
         let permit = try await gate?.enter(request)
         defer { permit?.release() }

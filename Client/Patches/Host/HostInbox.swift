@@ -37,11 +37,11 @@ final class HostInbox: Sendable {
   func cancel() { change { $0.isCancelled = true } }
 
   /// Keeps a service's task until its answer.
-  func keep(_ number: Int64, _ task: Task<Void, Never>) {
+  func add(_ number: Int64, _ task: Task<Void, Never>) {
     state.withLock { $0.tasks[number] = task }
   }
 
-  func take() -> (events: [PatchCall.Event], isCancelled: Bool) {
+  func drain() -> (events: [PatchCall.Event], isCancelled: Bool) {
     state.withLock { state in
       defer { state.events = [] }
       return (state.events, state.isCancelled)

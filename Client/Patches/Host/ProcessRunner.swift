@@ -64,7 +64,7 @@ struct HostSession {
     var call = PatchCall(services: request.services, limits: request.limits)
     var outgoing = PatchCall.opening(script: request.script, input: request.input)[...]
     while true {
-      var events = inbox.take()
+      var events = inbox.drain()
       // The caller has gone: nobody reads this.
       if events.isCancelled { return .failure(.timeUsedUp) }
       if ContinuousClock.now >= deadline { events.events.append(.deadline) }
@@ -96,7 +96,7 @@ struct HostSession {
         inbox.push(.answered(number, .failure(failure)))
       }
     }
-    inbox.keep(number, task)
+    inbox.add(number, task)
   }
 
   // MARK: System calls

@@ -40,7 +40,7 @@ final class ColumnsEncoder: Encoder {
     return columns
   }
 
-  func put(_ value: Value, _ name: Name) {
+  func encode(_ value: Value, _ name: Name) {
     // The same key twice: the later value counts.
     if columns.all.contains(where: { $0.name == name }) {
       columns[name] = value
@@ -57,13 +57,13 @@ private struct ColumnsContainer<Key: CodingKey>: KeyedEncodingContainerProtocol 
   var codingPath: [any CodingKey] { [] }
 
   @inline(__always)
-  private func put(_ key: Key, _ value: @autoclosure () throws -> Value) rethrows {
+  private func encode(_ key: Key, _ value: @autoclosure () throws -> Value) rethrows {
     let name = Name(key.stringValue)
-    if encoder.table.accepts(name) { encoder.put(try value(), name) }
+    if encoder.table.accepts(name) { encoder.encode(try value(), name) }
   }
 
   private func integer(_ value: some FixedWidthInteger, _ key: Key) throws {
-    try put(key, try stored(value, key))
+    try encode(key, try stored(value, key))
   }
 
   private func stored(_ value: some FixedWidthInteger, _ key: Key) throws -> Value {
@@ -82,30 +82,32 @@ private struct ColumnsContainer<Key: CodingKey>: KeyedEncodingContainerProtocol 
     .unstorable(value, table: encoder.table.name, column: Name(key.stringValue))
   }
 
-  func encodeNil(forKey key: Key) throws { put(key, .null) }
-  func encode(_ value: Bool, forKey key: Key) throws { put(key, .integer(value ? 1 : 0)) }
-  func encode(_ value: String, forKey key: Key) throws { put(key, .text(value)) }
-  func encode(_ value: Double, forKey key: Key) throws { try put(key, try real(value, key)) }
-  func encode(_ value: Float, forKey key: Key) throws { try put(key, try real(Double(value), key)) }
-  func encode(_ value: Int, forKey key: Key) throws { put(key, .integer(Int64(value))) }
+  func encodeNil(forKey key: Key) throws { encode(key, .null) }
+  func encode(_ value: Bool, forKey key: Key) throws { encode(key, .integer(value ? 1 : 0)) }
+  func encode(_ value: String, forKey key: Key) throws { encode(key, .text(value)) }
+  func encode(_ value: Double, forKey key: Key) throws { try encode(key, try real(value, key)) }
+  func encode(_ value: Float, forKey key: Key) throws {
+    try encode(key, try real(Double(value), key))
+  }
+  func encode(_ value: Int, forKey key: Key) throws { encode(key, .integer(Int64(value))) }
   func encode(_ value: Int8, forKey key: Key) throws { try integer(value, key) }
   func encode(_ value: Int16, forKey key: Key) throws { try integer(value, key) }
   func encode(_ value: Int32, forKey key: Key) throws { try integer(value, key) }
-  func encode(_ value: Int64, forKey key: Key) throws { put(key, .integer(value)) }
+  func encode(_ value: Int64, forKey key: Key) throws { encode(key, .integer(value)) }
   func encode(_ value: UInt, forKey key: Key) throws { try integer(value, key) }
   func encode(_ value: UInt8, forKey key: Key) throws { try integer(value, key) }
   func encode(_ value: UInt16, forKey key: Key) throws { try integer(value, key) }
   func encode(_ value: UInt32, forKey key: Key) throws { try integer(value, key) }
   func encode(_ value: UInt64, forKey key: Key) throws { try integer(value, key) }
   func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
-    do { try put(key, try ColumnEncoder.value(value)) } catch let error as UnstorableValue {
+    do { try encode(key, try ColumnEncoder.value(value)) } catch let error as UnstorableValue {
       throw unstorable(error.description, key)
     }
   }
 
   // Swift leaves out properties that are nil; a column needs its NULL.
   private func optional<T>(_ value: T?, _ key: Key, _ body: (T, Key) throws -> Void) throws {
-    if let value { try body(value, key) } else { put(key, .null) }
+    if let value { try body(value, key) } else { encode(key, .null) }
   }
 
   func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try optional(value, key, encode) }

@@ -15,16 +15,16 @@ enum DecimalText {
   static func decimal(_ text: String) -> Decimal? {
     var rest = Array(text.utf8)[...]
     if let sign = rest.first, sign == 0x2B || sign == 0x2D { rest.removeFirst() }
-    let whole = takeDigits(&rest)
+    let whole = parseDigits(&rest)
     var fraction: ArraySlice<UInt8> = []
     if rest.first == 0x2E {
       rest.removeFirst()
-      fraction = takeDigits(&rest)
+      fraction = parseDigits(&rest)
     }
     if let mark = rest.first, mark == 0x65 || mark == 0x45 {
       rest.removeFirst()
       if let sign = rest.first, sign == 0x2B || sign == 0x2D { rest.removeFirst() }
-      guard (1...3).contains(takeDigits(&rest).count) else { return nil }
+      guard (1...3).contains(parseDigits(&rest).count) else { return nil }
     }
     let significant = (whole + fraction).drop { $0 == 0x30 }
     guard rest.isEmpty, whole.count + fraction.count > 0, significant.count <= digitsMax,
@@ -34,7 +34,7 @@ enum DecimalText {
     return decimal
   }
 
-  private static func takeDigits(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+  private static func parseDigits(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     let digits = rest.prefix { (0x30...0x39).contains($0) }
     rest = rest.dropFirst(digits.count)
     return digits

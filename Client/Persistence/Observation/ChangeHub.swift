@@ -68,14 +68,14 @@ package final class ChangeHub: Sendable {
       state.next += 1
       state.listeners[state.next] = listener
       if state.follower == nil {
-        state.follower = Task { [weak self] in await self?.followFile() }
+        state.follower = Task { [weak self] in await self?.watchFile() }
       }
       return state.next
     }
   }
 
   /// Reports changes by other processes, until the task is cancelled.
-  private func followFile() async {
+  private func watchFile() async {
     while !Task.isCancelled {
       do {
         guard let now = try await version() else { return }

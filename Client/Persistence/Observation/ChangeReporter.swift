@@ -34,7 +34,7 @@ package final class ChangeReporter {
 
   /// Reports the changes since the last call.
   package func report() {
-    let changes = connection.takeChanges()
+    let changes = connection.drainChanges()
     guard !changes.isEmpty, let hub, hub.hasListeners else { return }
     if changes.changesSchema { return hub.report(.unknown) }
     do { hub.report(.some(try tables(of: changes))) } catch { hub.report(.unknown) }

@@ -58,7 +58,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
     try database.typed {
       let (source, query) = try prepared(database)
       let (sql, values) = try QuerySQL.count(query, from: source)
-      database.noteAbsent(source.parts)
+      database.recordAbsent(source.parts)
       guard source.info.exists else { return 0 }
       let statement = try database.statement(sql, of: SourceQuery(source, query.condition))
       return try statement.first(SQLiteList(values)) { Int($0.int64(0)) } ?? 0
@@ -103,7 +103,7 @@ public struct TableQuery<R: Record>: Sendable, QueryBuilding {
       let (source, query) = try prepared(database)
       let info = source.info
       let (sql, values) = try QuerySQL.select(query, from: source)
-      database.noteAbsent(source.parts)
+      database.recordAbsent(source.parts)
       guard info.exists else { return }
       let reading = SourceQuery(source, query.condition)
       let statement =

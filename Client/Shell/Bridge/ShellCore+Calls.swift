@@ -8,12 +8,12 @@ extension ShellCore {
     switch call {
     case .events:
       guard let channel = page.open() else { return .empty(403) }
-      await note(.connected, of: page.number)
+      await handle(.connected, of: page.number)
       return ShellResponse(
         status: 200, fields: [("Content-Type", "application/x-ndjson")], body: .lines(channel),
         keepsConnection: false)
     case .ready:
-      await note(.ready, of: page.number)
+      await handle(.ready, of: page.number)
       return .json { _ in }
     case .closed:
       await end(page.number, .closed)
@@ -39,7 +39,7 @@ extension ShellCore {
       let request = try BridgeRequest.watch(body)
       try startFeed(request, of: page)
     case .cancel: page.cancel(try BridgeRequest.cancel(body))
-    case .failed: await note(.failed(try BridgeRequest.failure(body)), of: page.number)
+    case .failed: await handle(.failed(try BridgeRequest.failure(body)), of: page.number)
     default:
       let value = try await result(of: try BridgeRequest.call(body), on: page)
       return .json { $0.member("value", value) }

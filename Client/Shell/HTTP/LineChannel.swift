@@ -44,7 +44,7 @@ final class LineChannel: Sendable {
   func onChange(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
 
   /// Takes all lines, and whether no further ones follow.
-  func take() -> (lines: [[UInt8]], isOver: Bool) {
+  func drain() -> (lines: [[UInt8]], isOver: Bool) {
     state.withLock { state in
       defer { state.lines = [] }
       return (state.lines.map(\.bytes), state.isOver)

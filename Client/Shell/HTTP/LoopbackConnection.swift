@@ -192,7 +192,7 @@ final class LoopbackConnection: Sendable {
     channel.onChange { [pipe] in pipe.wake() }
     let beat = Int32(limits.beatTime / .milliseconds(1))
     while !isCut.load(ordering: .relaxed) {
-      let (lines, isOver) = channel.take()
+      let (lines, isOver) = channel.drain()
       for line in lines where !chunk(line + [0x0A]) { return false }
       if isOver { return write(Array("0\r\n\r\n".utf8)) }
       if !lines.isEmpty { continue }

@@ -96,7 +96,7 @@ final class LoopbackServer: Sendable {
       switch ShellSocket.next(listener) {
       case .connection(let descriptor):
         failures = 0
-        take(descriptor)
+        acceptConnection(descriptor)
       case .none: failures += 1
       case .dead: return
       }
@@ -128,7 +128,7 @@ final class LoopbackServer: Sendable {
     for connection in open { connection.cut() }
   }
 
-  private func take(_ descriptor: Int32) {
+  private func acceptConnection(_ descriptor: Int32) {
     guard let connection = LoopbackConnection(descriptor, handler, limits) else {
       return Platform.closeDescriptor(descriptor)
     }

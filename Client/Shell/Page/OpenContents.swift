@@ -18,21 +18,21 @@ final class OpenContents: Sendable {
     _ key: [UInt8], from offset: Int64, count: Int, opening open: @Sendable () async throws -> Read
   ) async throws -> [UInt8] {
     let read: Read
-    if let kept = take(key) { read = kept } else { read = try await open() }
+    if let kept = remove(key) { read = kept } else { read = try await open() }
     // A file that cannot be read is opened again the next time: it may be repaired by then.
     let bytes = try await read(offset, count)
-    keep(key, read)
+    add(key, read)
     return bytes
   }
 
-  private func take(_ key: [UInt8]) -> Read? {
+  private func remove(_ key: [UInt8]) -> Read? {
     files.withLock { files in
       guard let place = files.firstIndex(where: { $0.key == key }) else { return nil }
       return files.remove(at: place).read
     }
   }
 
-  private func keep(_ key: [UInt8], _ read: @escaping Read) {
+  private func add(_ key: [UInt8], _ read: @escaping Read) {
     files.withLock { files in
       files.removeAll { $0.key == key }
       files.append((key, read))

@@ -39,7 +39,7 @@ final class Page: Sendable {
 
   /// Returns whether the entry document is served for the first time. Another request for it is
   /// another load of the page.
-  func takeEntry() -> Bool {
+  func isFirstEntry() -> Bool {
     state.withLock { state in
       defer { state.isEntryServed = true }
       return !state.isEntryServed

@@ -22,7 +22,7 @@ package final class PageFollower: Sendable {
   }
 
   /// Notes an event of a page, and follows the watch's decisions.
-  package func note(_ event: PageWatch.Event, of page: Int) async {
+  package func handle(_ event: PageWatch.Event, of page: Int) async {
     let now = surroundings.now()
     let effects = watch.withLock { $0.handle(event, of: page, at: now) }
     if case .loaded = event {
@@ -31,15 +31,15 @@ package final class PageFollower: Sendable {
         await self?.expire()
       }
     }
-    await follow(effects)
+    await perform(effects)
   }
 
   private func expire() async {
     let now = surroundings.now()
-    await follow(watch.withLock { $0.expired(at: now) })
+    await perform(watch.withLock { $0.expired(at: now) })
   }
 
-  private func follow(_ effects: [PageWatch.Effect]) async {
+  private func perform(_ effects: [PageWatch.Effect]) async {
     for effect in effects {
       switch effect {
       case .confirm(_, let version):

@@ -78,7 +78,7 @@ extension Replica {
   ) async throws -> [KeptConflict] {
     try await typed {
       try await thread.run {
-        try $0.settleQuestionsByOwnWrites()
+        try $0.resolveQuestionsByOwnWrites()
         return try $0.conflicts.newest(
           limit, openOnly: openOnly, own: $0.ownNames(), in: isIncluded)
       }
@@ -130,10 +130,10 @@ extension Replica {
   }
 
   /// Sends the conflicts noted since the last call to the listeners.
-  func tellConflicts() async throws {
+  func notifyConflicts() async throws {
     guard let last = conflictListeners.oldest else { return }
     let noted = try await thread.run { try $0.conflicts.noted(after: last, own: $0.ownNames()) }
-    conflictListeners.tell(noted)
+    conflictListeners.notify(noted)
   }
 }
 
@@ -174,7 +174,7 @@ final class ConflictListeners: Sendable {
     }
   }
 
-  func tell(_ conflicts: [KeptConflict]) {
+  func notify(_ conflicts: [KeptConflict]) {
     state.withLock { state in
       for number in state.listeners.keys.sorted() {
         guard let reported = state.listeners[number]?.reported else { continue }

@@ -16,7 +16,7 @@ public protocol CredentialStore: Sendable {
   func credential(of path: String) throws -> Credential?
 
   /// Stores a credential in place of the former one; `nil` removes it.
-  func keep(_ credential: Credential?, of path: String) throws
+  func store(_ credential: Credential?, of path: String) throws
 }
 
 /// A token and the one server and space that may receive it. Another address in the database does

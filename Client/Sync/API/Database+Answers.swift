@@ -9,7 +9,7 @@ extension Database {
   /// - Parameter number: the space's number in the file.
   package func conflicts(_ limit: Int, ofLedger number: Int) throws -> [KeptConflict] {
     let file = try ledger(number)
-    try file.settleQuestionsByOwnWrites()
+    try file.resolveQuestionsByOwnWrites()
     return try file.conflicts.newest(limit, own: file.ownNames())
   }
 
@@ -27,7 +27,7 @@ extension Database {
 
   /// Undoes an operation as ``Replica/undo(_:)`` does.
   package func undo(_ operation: OperationID, ofLedger number: Int) throws -> Int {
-    try mapped { try ledger(number).takeBack(operation) }
+    try mapped { try ledger(number).revert(operation) }
   }
 
   private func ledger(_ number: Int) throws -> ReplicaFile {

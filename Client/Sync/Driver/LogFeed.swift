@@ -35,7 +35,7 @@ final class LogFeed: Sendable {
   func deliver(_ entry: LogEntry) { entries.yield(entry) }
 
   /// Delivers the entries that the log has got since the last call.
-  func follow(_ file: ReplicaFile) {
+  func publish(_ file: ReplicaFile) {
     // An unreadable log fails the replica's own work; the next call finds the entries.
     guard let new = try? file.log.entries(after: last.withLock { $0 }), let newest = new.last else {
       return

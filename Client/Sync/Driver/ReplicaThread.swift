@@ -38,7 +38,7 @@ package final class ReplicaThread: Sendable {
         LogFeed(
           after: try file.log.newestNumber(), on: surroundings.makeExecutor("ferry-log"), to: sink)
       }
-      joined.note(file.spaces)
+      joined.update(file.spaces)
       return (FileBox(file), try file.dataVersion(), log)
     }
     return ReplicaThread(
@@ -124,9 +124,9 @@ package final class ReplicaThread: Sendable {
       let file = try space == 1 ? first : first.spaces.file(space)
       file.reporter.hub = changes
       defer {
-        joined.note(first.spaces)
+        joined.update(first.spaces)
         file.reporter.report()
-        if !gate.isSuspended { log?.follow(file) }
+        if !gate.isSuspended { log?.publish(file) }
       }
       let due: () -> (any Error)? = {
         if gate.isSuspended { return ReplicaError.suspended }
@@ -188,7 +188,7 @@ private final class JoinedNumbers: Sendable {
 
   var now: [Int] { numbers.withLock { $0 } }
 
-  func note(_ spaces: FileSpaces) { numbers.withLock { $0 = spaces.joined.map(\.number) } }
+  func update(_ spaces: FileSpaces) { numbers.withLock { $0 = spaces.joined.map(\.number) } }
 }
 
 /// Carries the file to its thread.

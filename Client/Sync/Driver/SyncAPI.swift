@@ -28,12 +28,12 @@ struct SyncAPI: Sendable {
     /// The server's clock minus this device's as of the last answer, in milliseconds.
     var clockOffset: Int64? { offset.withLock { $0 } }
 
-    func note(offset: Int64) { self.offset.withLock { $0 = offset } }
+    func update(offset: Int64) { self.offset.withLock { $0 = offset } }
 
     /// The largest packet, in bytes, that a proxy on the way accepts.
     var packetBytesMax: Int? { packetBytes.withLock { $0 } }
 
-    func note(packetBytesMax: Int) { packetBytes.withLock { $0 = packetBytesMax } }
+    func update(packetBytesMax: Int) { packetBytes.withLock { $0 = packetBytesMax } }
   }
 
   init(
@@ -71,7 +71,7 @@ struct SyncAPI: Sendable {
   func space(create: Bool) async throws -> SpaceInfo {
     let sent = surroundings.wallClock()
     let info = try SpaceInfo(decoding: try await send(create ? .put : .get, "").body)
-    noteClock(sent, info.serverTime)
+    recordClock(sent, info.serverTime)
     return info
   }
 
@@ -109,8 +109,8 @@ struct SyncAPI: Sendable {
     let sent = surroundings.wallClock()
     let body = try await send(.get, "/changes", query: query).body
     let head = try PageReader.head(of: body)
-    noteClock(sent, head.serverTime)
-    self.names.note(head, for: names.device)
+    recordClock(sent, head.serverTime)
+    self.names.update(head, for: names.device)
     return body
   }
 
@@ -121,9 +121,9 @@ struct SyncAPI: Sendable {
     try await send(.post, "/records", body: RecordsRequest(keys: keys).encoded()).body
   }
 
-  private func noteClock(_ sent: Int64, _ server: Int64) {
+  private func recordClock(_ sent: Int64, _ server: Int64) {
     let received = surroundings.wallClock()
-    shared.note(offset: ClockOffset.estimate(sent: sent, server: server, received: received))
+    shared.update(offset: ClockOffset.estimate(sent: sent, server: server, received: received))
   }
 
   /// Opens the event stream; it ends when the server or the network ends it.
@@ -181,13 +181,13 @@ struct SyncAPI: Sendable {
       }
     } catch let error as NetworkError {
       guard let response = error.response else { throw error }
-      note(response)
+      record(response)
       let failure = failure(response, bytesSent: bytesSent)
       guard let pause = error.retryAfter else { throw failure }
       throw AskedToWait(pause: pause, failure: ReplicaError(failure))
     }
     if ForeignAnswer.isWebPage(response) { throw ForeignAnswer(response, bytesSent: bytesSent) }
-    note(response)
+    record(response)
     return response
   }
 
@@ -218,7 +218,7 @@ struct SyncAPI: Sendable {
     request.headers["traceparent"] = trace.child(random: random).traceparent
   }
 
-  private func note(_ response: NetworkResponse) {
+  private func record(_ response: NetworkResponse) {
     if let accepted = response.headers["Accept-Encoding"] {
       shared.bodyCoding.withLock { $0 = ContentCoding.negotiate(acceptEncoding: accepted) }
     }

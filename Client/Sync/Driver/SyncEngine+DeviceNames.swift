@@ -43,7 +43,7 @@ final class NewestNames: Sendable {
   /// `nil` if there was no page yet.
   var now: ShownNames? { state.withLock { $0 } }
 
-  func note(_ head: PageHead, for device: DeviceID) {
+  func update(_ head: PageHead, for device: DeviceID) {
     state.withLock {
       $0 = ShownNames(
         device: device, isKnown: head.appliedTail != nil, name: head.deviceName,

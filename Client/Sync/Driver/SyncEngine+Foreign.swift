@@ -7,7 +7,7 @@ extension SyncEngine {
   ///
   /// - Throws: ``ForeignAnswer`` if even a small request does not get through: then the packet is
   ///   not the reason.
-  func settle(
+  func handle(
     _ answer: ForeignAnswer, ofPacket number: Int64, _ cut: PacketCut, _ api: SyncAPI,
     _ report: inout SyncReport
   ) async throws -> PacketCut {
@@ -24,7 +24,7 @@ extension SyncEngine {
     switch decided {
     case .narrow(let smaller):
       try await thread.run { try $0.reopen(packet: number) }
-      if let bytes = smaller.bytesMax { shared.note(packetBytesMax: bytes) }
+      if let bytes = smaller.bytesMax { shared.update(packetBytesMax: bytes) }
       return smaller
     case .quarantine:
       guard try await letsSmallRequestsThrough(api, facts.key) else { throw answer }

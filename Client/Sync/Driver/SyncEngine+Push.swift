@@ -23,7 +23,7 @@ extension SyncEngine {
       switch recovery.step(after: obstacle) {
       case .takeIdentity:
         let reason = obstacle == .buffered ? problem.detail : nil
-        try await thread.run { try $0.takeNewIdentity(problem.code, because: reason) }
+        try await thread.run { try $0.renewIdentity(problem.code, because: reason) }
       case .pull:
         try await pull(api, &report, nil, progress)
         try await thread.run { try $0.prepareUploads() }
@@ -67,18 +67,18 @@ extension SyncEngine {
       do {
         return try await pushChain(api, &report, inFlightMax, cut, progress)
       } catch let refused as PacketRefused {
-        cut = try await settle(refused, cut, &report)
+        cut = try await handle(refused, cut, &report)
       } catch ReplicaError.refused(let problem) where problem.code == .forbidden {
         try await thread.run { try $0.setWritesRefused(problem.detail) }
         throw ReplicaError.refused(problem)
       } catch let refused as PacketRefusedByProxy {
-        cut = try await settle(refused.answer, ofPacket: refused.packet, cut, api, &report)
+        cut = try await handle(refused.answer, ofPacket: refused.packet, cut, api, &report)
       }
     }
   }
 
   /// Handles a rejected packet. Returns how the next packets are cut.
-  private func settle(
+  private func handle(
     _ refused: PacketRefused, _ cut: PacketCut, _ report: inout SyncReport
   ) async throws -> PacketCut {
     let (number, problem) = (refused.packet, refused.problem)

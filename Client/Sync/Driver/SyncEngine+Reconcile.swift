@@ -49,7 +49,7 @@ extension SyncEngine {
       rows += try await reconcile(suspects, of: table, verifier, &report)
     }
     let result = rows
-    try await thread.run { try $0.noteCompared(table, result) }
+    try await thread.run { try $0.markCompared(table, result) }
     return rows
   }
 

@@ -141,13 +141,13 @@ package struct SyncEngine: Sendable {
     } catch {
       let failure = ReplicaError(error)
       activity.update { $0.fail(failure) }
-      try await note(failure)
+      try await log(failure)
       throw error
     }
   }
 
   /// Notes a failure in the log. The program gets one that the log cannot keep as well.
-  private func note(_ failure: ReplicaError) async throws {
+  private func log(_ failure: ReplicaError) async throws {
     if failure.isStop { return }
     let entry = LogEntry(at: surroundings.wallClock(), event: "error", detail: "\(failure)")
     // A replica without a server is no event in its life.
@@ -156,7 +156,7 @@ package struct SyncEngine: Sendable {
       return
     }
     do {
-      try await thread.run { try $0.noteFailure(failure) }
+      try await thread.run { try $0.recordFailure(failure) }
     } catch {
       thread.log?.deliver(entry)
       throw error
@@ -212,7 +212,7 @@ package struct SyncEngine: Sendable {
       } catch ReplicaError.refused(let problem)
         where problem.code == .deviceTaken && attempt < replacementsMax
       {
-        try await thread.run { try $0.takeNewIdentity(problem.code) }
+        try await thread.run { try $0.renewIdentity(problem.code) }
       } catch ReplicaError.refused(let problem)
         where problem.code == .unknownSpace && attempt == 1
       {

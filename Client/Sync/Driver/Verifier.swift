@@ -118,7 +118,7 @@ struct Verifier: Sendable {
     while !descent.isDone {
       let questions = descent.questions(limit: DigestQuery.nodesMax)
       let nodes = try await nodes(questions, of: root.table, &report, &list)
-      descent.take(
+      descent.apply(
         nodes.compactMap { node in
           if case .children(let children) = node.digests { (node.node, children) } else { nil }
         })
@@ -348,7 +348,7 @@ extension SyncEngine {
       try await verifier(api, source, progress).recheck(&report)
     }
     try await thread.run { [report] file in
-      try file.connection.transaction { try file.note("verify", report.summary) }
+      try file.connection.transaction { try file.log("verify", report.summary) }
     }
     return report
   }

@@ -52,7 +52,7 @@ package struct Watcher: Sendable {
     let pauses = WatchPauses(engine.surroundings)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await listen(live, pauses, onEvent) }
-      group.addTask { try await followFile() }
+      group.addTask { try await watchFile() }
       group.addTask { try await pollWhileDisconnected(live) }
       group.addTask { try await syncOnWakeups(live, pauses, progress, onEvent) }
       wakeups.wake()
@@ -79,7 +79,7 @@ package struct Watcher: Sendable {
         onEvent(.connected)
         pauses.open()
         wakeups.wake()
-        try await follow(stream, live, pauses)
+        try await read(stream, live, pauses)
       } catch {
         if ReplicaError(error).isStop { throw CancellationError() }
       }
@@ -90,7 +90,7 @@ package struct Watcher: Sendable {
   }
 
   /// Reads an open live connection until its end: each event is the space's newest head.
-  private func follow(
+  private func read(
     _ stream: TransportStream, _ live: SharedLiveHead, _ pauses: WatchPauses
   ) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -112,7 +112,7 @@ package struct Watcher: Sendable {
   }
 
   /// Follows writes of other processes to the file.
-  private func followFile() async throws {
+  private func watchFile() async throws {
     var seen = try await fileVersion()
     while true {
       try await engine.surroundings.sleep(options.localPoll)

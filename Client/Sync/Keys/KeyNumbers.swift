@@ -152,7 +152,7 @@ struct KeyNumbers {
   /// gone.
   ///
   /// - Parameter fresh: returns a new identifier of a row with a number.
-  func takeRows(of table: TableSchema, fresh: (_ number: Int64) -> String) throws {
+  func assignRows(of table: TableSchema, fresh: (_ number: Int64) -> String) throws {
     guard table.identity == .mapped else { return }
     let (key, place) = (quoted(table.key), quoted(table.local))
     let book = try book(table.name)

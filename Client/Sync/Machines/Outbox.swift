@@ -34,7 +34,7 @@ struct Outbox: Equatable {
   /// - Returns: The receipts that newly confirm a packet, with that packet.
   /// - Throws: ``ReplicaError/unexpectedAnswer(status:_:)`` for a receipt that cannot be of its packet;
   ///   then nothing is confirmed.
-  mutating func take(
+  mutating func apply(
     _ answer: PacketAnswer, _ ledger: some OutboxLedger
   ) throws -> [(receipt: PacketReceipt, packet: FrozenPacket)] {
     var confirmed: [(receipt: PacketReceipt, packet: FrozenPacket)] = []
@@ -50,7 +50,7 @@ struct Outbox: Equatable {
           $0.tail == receipt.tail && $0.state != .acknowledged
         })
       else { continue }
-      packets[index].take(receipt, head: answer.head, after: state.applied)
+      packets[index].apply(receipt, head: answer.head, after: state.applied)
       if receipt.status == .buffered { continue }
       confirmed.append((receipt, packets[index]))
       try pullAgain(index, receipt, ledger)
@@ -78,7 +78,7 @@ struct Outbox: Equatable {
     guard state.epoch == epoch, state.received == state.applied else { return }
     let own = packets.filter { $0.state == .acknowledged && $0.first != nil && !$0.hasMet }
     var advance = OwnAdvance(applied: state.applied, anchor: state.anchor)
-    for packet in own.sorted(by: { $0.first ?? 0 < $1.first ?? 0 }) { advance.take(packet) }
+    for packet in own.sorted(by: { $0.first ?? 0 < $1.first ?? 0 }) { advance.advance(packet) }
     guard advance.applied > state.applied else { return }
     (state.applied, state.received) = (advance.applied, advance.applied)
     state.anchor = advance.anchor
@@ -225,7 +225,7 @@ extension FrozenPacket {
   ///   - head: the head of the answer.
   ///   - applied: the cursor. A history hash at a place past it is proof: with its anchor, the next
   ///     request shows a lie.
-  fileprivate mutating func take(
+  fileprivate mutating func apply(
     _ receipt: PacketReceipt, head: SequenceNumber, after applied: SequenceNumber
   ) {
     let isConfirmed = receipt.status != .buffered

@@ -18,7 +18,7 @@ struct OwnAdvance {
   /// A rolled-back server may have given a packet the place after the cursor in another history. So
   /// past the anchor a packet counts only if the history hash before it equals the hash that this
   /// device knows.
-  mutating func take(_ packet: FrozenPacket) {
+  mutating func advance(_ packet: FrozenPacket) {
     guard let first = packet.first, let last = packet.last, packet.isClean,
       first == applied + 1
     else { return }

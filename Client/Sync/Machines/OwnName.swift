@@ -39,7 +39,7 @@ struct OwnName: Sendable, Equatable {
   mutating func set(_ name: DeviceName?) { (self.name, isRefused) = (name, false) }
 
   /// Takes the names that a page shows. Returns whether names of other devices may have changed.
-  mutating func note(_ shown: ShownNames) -> Bool {
+  mutating func apply(_ shown: ShownNames) -> Bool {
     if shown.isKnown {
       (sent, isRefused) = (NamedDevice(shown.device, shown.name), false)
     } else if sent?.device == shown.device {

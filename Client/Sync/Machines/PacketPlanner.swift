@@ -46,7 +46,7 @@ struct PacketPlanner {
   }
 
   /// Adds one whole group. Call ``fits(_:)`` first.
-  mutating func take(_ group: [PendingOperation]) {
+  mutating func add(_ group: [PendingOperation]) {
     guard let first = group.first?.order, let last = group.last?.order else { return }
     if orders == nil { largeGroup = group }
     groups += 1

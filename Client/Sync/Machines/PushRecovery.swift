@@ -41,18 +41,18 @@ struct PushRecovery: Equatable {
 
   mutating func step(after obstacle: Obstacle) -> Step {
     switch obstacle {
-    case .refused(let code) where code.needsIdentity: return takeIdentity()
+    case .refused(let code) where code.needsIdentity: return renewIdentity()
     case .refused: return refused()
     case .buffered:
       waits += 1
       isOrdered = true
       // A pull reports the server's part of this device's chain. If it reports no loss, a new chain
       // waits for nothing.
-      return waits > Self.waitsMax ? .giveUp : waits == 1 ? .pull : takeIdentity()
+      return waits > Self.waitsMax ? .giveUp : waits == 1 ? .pull : renewIdentity()
     }
   }
 
-  private mutating func takeIdentity() -> Step {
+  private mutating func renewIdentity() -> Step {
     identities += 1
     isOrdered = true
     return identities > Self.identitiesMax ? .giveUp : .takeIdentity

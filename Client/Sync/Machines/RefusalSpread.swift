@@ -101,10 +101,10 @@ struct RefusalSpread {
       keys.insert(key)
       records[key] = min(refusal, records[key] ?? refusal)
     }
-    Self.keep(refusal, &leaving[operation.order], &grew)
-    if !operation.isReupload { Self.keep(refusal, &groups[operation.group], &grew) }
+    Self.record(refusal, &leaving[operation.order], &grew)
+    if !operation.isReupload { Self.record(refusal, &groups[operation.group], &grew) }
     if operation.kind == .insert {
-      Self.keep(refusal, &inserts[key], &grew)
+      Self.record(refusal, &inserts[key], &grew)
       unborn.insert(key)
     }
     // A row that never reaches the server refers to nothing there.
@@ -129,7 +129,7 @@ struct RefusalSpread {
   }
 
   /// Keeps a refusal that is earlier than the known one.
-  private static func keep(_ refusal: Int, _ place: inout Int?, _ grew: inout Bool) {
+  private static func record(_ refusal: Int, _ place: inout Int?, _ grew: inout Bool) {
     if let known = place, known <= refusal { return }
     place = refusal
     grew = true

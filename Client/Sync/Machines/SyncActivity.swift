@@ -81,7 +81,7 @@ public struct SyncActivity: Sendable, Equatable {
   }
 
   /// Notes the reasons that the file shows before the first sync.
-  mutating func note(_ needs: Set<Need>) { self.needs.formUnion(needs) }
+  mutating func add(_ needs: Set<Need>) { self.needs.formUnion(needs) }
 
   private static func need(_ error: ReplicaError) -> Need? {
     switch error {

@@ -208,7 +208,7 @@ final class CaptureContext {
 
   /// Adds bytes recorded beside the row to the transaction's size. Returns the reason if it is too
   /// large.
-  func takeBytes(_ count: Int) -> CaptureRefusal? {
+  func addBytes(_ count: Int) -> CaptureRefusal? {
     group?.bytes += count
     guard let group, group.bytes > limits.transactionBytes else { return nil }
     return tooManyBytes(Self.smaller)

@@ -14,10 +14,10 @@ struct SeenRows {
   init(cursor: SequenceNumber) { self.cursor = cursor }
 
   /// Notes that the list has changed a row.
-  mutating func note(_ key: RecordKey) { changed.insert(key) }
+  mutating func add(_ key: RecordKey) { changed.insert(key) }
 
   /// Notes tables that the list has filled.
-  mutating func note(allOf tables: [Name]) { filled.formUnion(tables) }
+  mutating func add(allOf tables: [Name]) { filled.formUnion(tables) }
 
   /// Returns the base of an operation on a row.
   ///

@@ -54,8 +54,8 @@ extension ReplicaFile {
       """, change.key.table, change.key.record, SQLiteText(json.finish()))
     capture.endCascade()
     try kept.forget(change.key)
-    try keepLost(change, columns)
-    try note(
+    try storeLost(change, columns)
+    try log(
       "orphan",
       "\(change.key.table)/\(change.key.record) is deleted by a cascade: its parent record was "
         + "deleted on another device")
@@ -89,7 +89,7 @@ extension ReplicaFile {
       // The times of confirmed writes are not known here.
       let own = try newestPending(of: key, through: number)?.timestamp
       let loser = Stamp(time: own ?? winner.time, device: device)
-      try keepLost(
+      try storeLost(
         key, try deletedColumns(order), of: OperationID(id), loser: loser, winner: winner)
     }
     return true
@@ -118,20 +118,20 @@ extension ReplicaFile {
   }
 
   /// Keeps the values of another device's row that was deleted because its parent is gone.
-  func keepLost(_ change: Change, _ columns: [Column]) throws {
+  func storeLost(_ change: Change, _ columns: [Column]) throws {
     let stamps =
       change.state.columns.map(\.stamp) + [change.state.inserted?.stamp].compactMap { $0 }
     guard let loser = stamps.max(), let (id, winner) = try newestOperation() else { return }
-    try keepLost(change.key, columns, of: id, loser: loser, winner: winner)
+    try storeLost(change.key, columns, of: id, loser: loser, winner: winner)
   }
 
-  private func keepLost(
+  private func storeLost(
     _ key: RecordKey, _ columns: [Column], of operation: OperationID, loser: Stamp, winner: Stamp
   ) throws {
-    try note(
+    try store(
       Conflict(column: nil, lost: .null, loser: loser, winner: winner), of: operation, on: key)
     for column in columns where column.value != .null {
-      try note(
+      try store(
         Conflict(column: column.name, lost: column.value, loser: loser, winner: winner),
         of: operation, on: key)
     }

@@ -113,7 +113,7 @@ extension ReplicaFile {
   /// - Parameters:
   ///   - deletion: the stamp of the delete.
   ///   - isAsking: whether the user is asked about it.
-  func keepParent(
+  func restoreParent(
     _ key: RecordKey, in table: TableSchema, _ deletion: Stamp, isAsking: Bool
   ) throws {
     let counters = try counters(of: table)
@@ -121,7 +121,7 @@ extension ReplicaFile {
       try connection.run(CaptureTriggers.recordRow(table, counters: counters), key.record)
     }
     try kept.forget(key)
-    try noteReturn(of: key, asking: isAsking ? deletion : nil)
+    try recordReturn(of: key, asking: isAsking ? deletion : nil)
     try recordOnce(counters, of: key, after: deletion)
   }
 
@@ -199,7 +199,7 @@ extension ReplicaFile {
     try recording {
       try connection.run(CaptureTriggers.recordRow(table, counters: counters), key.record)
     }
-    try noteReturn(of: key, asking: isAsked ? own.stamp : nil)
+    try recordReturn(of: key, asking: isAsked ? own.stamp : nil)
     try recordOnce(counters, of: key, after: own.stamp)
     return true
   }
@@ -258,14 +258,14 @@ extension ReplicaFile {
     capture.endGroup()
   }
 
-  private func noteReturn(of key: RecordKey, asking deletion: Stamp?) throws {
-    try note(
+  private func recordReturn(of key: RecordKey, asking deletion: Stamp?) throws {
+    try log(
       "returned",
       "\(key.table)/\(key.record) is here again: it was deleted on one device, and rows of another "
         + "refer to it")
     guard let deletion else { return }
     guard let (id, stamp) = try newestOperation() else { return }
-    try note(
+    try store(
       Conflict(column: nil, lost: .null, loser: deletion, winner: stamp, isQuestion: true), of: id,
       on: key)
   }

@@ -47,7 +47,7 @@ extension ReplicaFile {
     for (parent, columns) in order {
       let plan = try plainPlan(for: parent.table)
       try plan.upsert(parent.record, plan.unstamped(columns), isWhole: false, kept: [])
-      try note(
+      try log(
         "returned",
         "\(parent.table)/\(parent.record) is here again: \(key.table)/\(key.record), which refers to it, "
           + "comes back")

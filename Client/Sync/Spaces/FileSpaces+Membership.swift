@@ -97,7 +97,7 @@ extension FileSpaces {
       try first.connection.run("DELETE FROM ferry_spaces WHERE number = ?", number)
       try refreshTriggersOfNewSchema()
     }
-    try first.credentials.keep(nil, of: place)
+    try first.credentials.store(nil, of: place)
   }
 }
 

@@ -72,7 +72,7 @@ extension Replica {
     _ body: @Sendable (Replica) async throws -> SyncReport
   ) async throws -> SyncReport {
     let report = try await body(self)
-    try await tellConflicts()
+    try await notifyConflicts()
     return report
   }
 
@@ -146,7 +146,7 @@ extension Replica {
       while true {
         do {
           return try await thread.gate.whileOpen { [self] in
-            try await followAll(progress: progress, onEvent: onEvent)
+            try await watchAll(progress: progress, onEvent: onEvent)
           }
         } catch StoppedWork.suspended {
           try await thread.gate.opened()
@@ -164,13 +164,13 @@ extension Replica {
   ) async throws {
     try await typed {
       try await thread.gate.whileOpen { [self] in
-        try await follow(progress: { _ in }, onEvent: onEvent, fileChanged: {}, prepare: prepare)
+        try await watch(progress: { _ in }, onEvent: onEvent, fileChanged: {}, prepare: prepare)
       }
     }
   }
 
   /// Watches this space until the task is cancelled.
-  func follow(
+  func watch(
     progress: @escaping @Sendable (SyncProgress) -> Void,
     onEvent: @escaping @Sendable (WatchEvent) -> Void,
     fileChanged: @escaping @Sendable () -> Void,
@@ -183,7 +183,7 @@ extension Replica {
     try await watcher.run(progress: noting(progress)) { [self] event in
       switch event {
       case .synced(let report):
-        if conflictListeners.oldest != nil { Task { try? await tellConflicts() } }
+        if conflictListeners.oldest != nil { Task { try? await notifyConflicts() } }
         if !companions.all.isEmpty {
           Task(executorPreference: engine.surroundings.executor) { [self] in
             await notifyCompanions()
@@ -221,7 +221,7 @@ extension Replica {
 
   /// Watches all spaces, also those that the file joins meanwhile, until the task is cancelled, the file
   /// fails, or no space can go on.
-  private func followAll(
+  private func watchAll(
     progress: @escaping @Sendable (SyncProgress) -> Void,
     onEvent: @escaping @Sendable (String?, WatchEvent) -> Void
   ) async throws {
@@ -233,7 +233,7 @@ extension Replica {
         group.addTask {
           let space = await replica.spaceName()
           do {
-            try await replica.follow(progress: progress) { event in
+            try await replica.watch(progress: progress) { event in
               if case .synced = event { stops.goesOn(replica.number) }
               onEvent(space, event)
             } fileChanged: {

@@ -6,7 +6,7 @@ extension ApplyPass {
   /// Deletes the records together that no other row keeps, and brings the others back. Returns
   /// whether any was deleted.
   @discardableResult
-  mutating func settleHeld() throws -> Bool {
+  mutating func resolveHeld() throws -> Bool {
     if held.isEmpty { return false }
     var leaving = try held.subtracting(waitedFor()).sorted {
       ($0.table, $0.record) < ($1.table, $1.record)
@@ -25,7 +25,7 @@ extension ApplyPass {
       before = leaving.count
       leaving = try stillLeaving(leaving, &staying)
     }
-    for key in staying { try bringBack(key) }
+    for key in staying { try restore(key) }
     let isAnyDeleted = try delete(childrenFirst(leaving))
     held = []
     return isAnyDeleted
@@ -116,14 +116,14 @@ extension ApplyPass {
 
   /// Records a parent as inserted again. If the server has rejected that before, the delete stays
   /// deferred.
-  private mutating func bringBack(_ key: RecordKey) throws {
+  private mutating func restore(_ key: RecordKey) throws {
     guard let plan = try plan(for: key.table),
       let deletion = try file.kept.state(of: key)?.state?.deleted,
       try !file.isReturnRejected(key)
     else { return }
     let isAsking = try plan.isHeld(key.record, by: .init(isAsking: true, isStaying: true))
     file.capture.observe(newestTime)
-    try file.keepParent(key, in: plan.table, deletion.stamp, isAsking: isAsking)
+    try file.restoreParent(key, in: plan.table, deletion.stamp, isAsking: isAsking)
     refused.remove(key)
     hasPending = true
   }
@@ -140,7 +140,7 @@ extension ApplyPass {
       var failed: [RecordKey] = []
       for key in rest {
         guard let kept = try file.kept.change(of: key), kept.isReadable else { continue }
-        try settle(kept.change)
+        try apply(kept.change)
         if try file.kept.change(of: key)?.isRefused ?? false { failed.append(key) }
       }
       rest = failed
@@ -170,7 +170,7 @@ extension ApplyPass {
     return isAny
   }
 
-  private mutating func settle(_ change: Change) throws {
+  private mutating func apply(_ change: Change) throws {
     guard deferred.orphans.contains(change.key) else {
       try apply(change, isRetry: true)
       return

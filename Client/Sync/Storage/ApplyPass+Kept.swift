@@ -6,7 +6,7 @@ extension ApplyPass {
   /// Tries kept changes: a missing parent row or column may exist now. Unique values can move between
   /// any number of rows, if they fit in the final state. The time for that grows only with the number
   /// of these rows.
-  mutating func settleKept(_ choice: KeptChoice) throws {
+  mutating func retryDeferred(_ choice: KeptChoice) throws {
     guard hasKept else { return }
     let blocked = try retryKept(choice)
     // A single record may have been blocked by a row that moved later in this retry.
@@ -15,7 +15,7 @@ extension ApplyPass {
 
   /// Tries the deferred changes whose reason the list, or an own write since the last pull, may have
   /// changed. The others cost nothing.
-  mutating func settleKept() throws {
+  mutating func retryDeferred() throws {
     guard hasKept else { return }
     if !hasOpenedKept {
       hasOpenedKept = true
@@ -97,7 +97,7 @@ extension ApplyPass {
   ///
   /// - Returns: The records that could not be applied.
   private mutating func applyKept(_ keys: [RecordKey]) throws -> [RecordKey] {
-    for key in keys { _ = try aside?.take(key) }
+    for key in keys { _ = try aside?.remove(key) }
     var failed: [RecordKey] = []
     for key in keys {
       guard let kept = try file.kept.change(of: key) else { continue }

@@ -85,33 +85,33 @@ struct ApplyPass {
   /// Applies every change of one page, in order.
   mutating func apply(_ page: PageFeed) throws {
     let opening = try page.open()
-    try file.take(opening.notices)
+    try file.store(opening.notices)
     if try !hasQuestions && file.conflicts.hasOpenQuestions() { hasQuestions = true }
     while let batch = try page.next() {
       for change in batch {
         switch change {
         case .success(let change): try apply(change)
-        case .failure(let change): try keep(change)
+        case .failure(let change): try deferUnreadable(change)
         }
       }
     }
   }
 
   /// Keeps a change that violates the protocol, so that all others are applied.
-  private mutating func keep(_ change: UnreadableChange) throws {
+  private mutating func deferUnreadable(_ change: UnreadableChange) throws {
     guard let key = change.key else {
-      return try file.note(
+      return try file.log(
         "unreadable", "skipped the change at \(change.sequence): \(change.reason)")
     }
     if let noted { try noted.run(key.table, key.record) }
     if !uploads.isEmpty && isUpload(key.table) { return }
     refused.insert(key)
     hasKept = true
-    try file.kept.keep(change, of: key)
+    try file.kept.store(change, of: key)
   }
 
   /// Starts to note the records that the pull list names, in the temporary table `ferry_named`.
-  mutating func noteRecords() throws {
+  mutating func recordNames() throws {
     try connection.execute(
       """
       CREATE TABLE IF NOT EXISTS temp.ferry_named(
@@ -152,24 +152,24 @@ struct ApplyPass {
       }
     }
     if deferred.isSearching && !isRetry { search(change) }
-    if hasQuestions && !isRetry { try file.settleQuestions(by: change.state, on: change.key) }
+    if hasQuestions && !isRetry { try file.resolveQuestions(by: change.state, on: change.key) }
     if !uploads.isEmpty && isUpload(change.key.table) { return .settled }
     if change.key.table == ReplicaFile.schemaTable {
-      if try file.take(schemaRecord: change.state) { hasNewSchema = true }
+      if try file.storeSchema(schemaRecord: change.state) { hasNewSchema = true }
       return .settled
     }
     guard let plan = try plan(for: change.key.table) else {
       spellings.addUnknown(table: change.key.table)
-      try keep(change, reason: nil)
+      try deferChange(change, reason: nil)
       applied += 1
       return .settled
     }
     if !isRetry, !unrecorded.isEmpty, let table = unrecorded[change.key.table] {
-      try file.keepOverwritten(by: change, in: table)
+      try file.storeOverwritten(by: change, in: table)
     }
     if !isSettlingHeld && isToHold(change, isRetry) {
-      if try aside?.holds(change.key) ?? false { try aside?.putBack(change.key) }
-      try hold(change, isRetry: isRetry)
+      if try aside?.holds(change.key) ?? false { try aside?.restore(change.key) }
+      try postpone(change, isRetry: isRetry)
       return .settled
     }
     if let (reason, deferral) = deferred.deferral(of: change) {
@@ -179,7 +179,7 @@ struct ApplyPass {
       {
         try file.refreshes.add([parent])
       }
-      try keep(change, reason: reason, deferral)
+      try deferChange(change, reason: reason, deferral)
       return .settled
     }
     let knowsAll = plan.knowsAll(change.state.columns)
@@ -190,15 +190,15 @@ struct ApplyPass {
     do {
       let before = try pulled == nil ? nil : file.localRow(change.key.record, plan.table)
       guard try apply(change, with: plan, knowsAll: knowsAll, isRetry: isRetry) else {
-        try hold(change, isRetry: isRetry)
+        try postpone(change, isRetry: isRetry)
         return .settled
       }
       try recordPulled(change.key, plan.table, from: before)
       applied += 1
       if !refused.isEmpty { refused.remove(change.key) }
       spellings.add(change, plan)
-      noteWrite(to: plan.table.name)
-      try noteArrival(of: change)
+      recordWrite(to: plan.table.name)
+      try recordArrival(of: change)
     } catch let error as SQLiteError where error.concernsRow {
       guard connection.isInTransaction else {
         throw RecordEndedTransaction(
@@ -208,14 +208,14 @@ struct ApplyPass {
       // The rest of the list may change the reason, unless the row alone is at fault.
       let isFinal = isRetry || deferral == .definition
       // Values that move between rows may need earlier ones that wait.
-      if !isFinal { noteWrite(to: plan.table.name) }
-      try keep(change, reason: error.message, isFinal ? deferral : .open)
+      if !isFinal { recordWrite(to: plan.table.name) }
+      try deferChange(change, reason: error.message, isFinal ? deferral : .open)
       return error.isUnique || error == ApplyPlan.ignored ? .blocked : .settled
     }
     if !unknown.isEmpty {
       change.state.columns = unknown
       change.state.inserted = nil
-      try keep(change, reason: nil)
+      try deferChange(change, reason: nil)
     }
     return .settled
   }
@@ -249,7 +249,7 @@ struct ApplyPass {
     let aside = aside
     let isAside = try aside?.holds(change.key) ?? false
     // Only a write takes a row's values from the row.
-    if isAside, !effect.isWrite { try aside?.putBack(change.key) }
+    if isAside, !effect.isWrite { try aside?.restore(change.key) }
     file.capture.beginApplying(change.key, isDeleting: effect == .delete)
     if !held.isEmpty { held.remove(change.key) }
     switch effect {
@@ -268,7 +268,7 @@ struct ApplyPass {
       if !isAlone, let former, let stamp = change.state.deleted?.stamp {
         try file.storeFormerRow(former, of: change.key, deletedBy: stamp)
       }
-      if let forgotten { try file.keepLost(forgotten, of: change.key, true) }
+      if let forgotten { try file.storeLost(forgotten, of: change.key, true) }
       // Rows that went with it by a foreign key are recorded as deleted, which shields them.
       if !hasPending { hasPending = try !file.queue.isEmpty() }
     case .upsert(let columns, let isWhole, let kept):
@@ -276,17 +276,17 @@ struct ApplyPass {
       let kept = kept.filter { plan.known.contains($0.name) }
       if columns.isEmpty && !isWhole && !isAside { return true }
       let before = try followed(change.key, plan, isAside: isAside)
-      try written?.note(change.key, isNew: !isAside && !plan.exists(change.key.record))
+      try written?.add(change.key, isNew: !isAside && !plan.exists(change.key.record))
       if isAside && !isWhole {
-        try aside?.putBack(change.key, changing: columns)
+        try aside?.restore(change.key, changing: columns)
       } else if isRetry && !isWhole {
         // Deferred parts add to a record; they do not create one that is gone.
         try plan.change(change.key.record, columns)
       } else {
         try plan.upsert(change.key.record, columns, isWhole: isWhole, kept: kept)
       }
-      try noteMoves(of: change.key, plan, from: before)
-      if plan.goesWithParents { seen?.note(change.key) }
+      try recordMoves(of: change.key, plan, from: before)
+      if plan.goesWithParents { seen?.add(change.key) }
     }
     return true
   }
@@ -301,13 +301,13 @@ struct ApplyPass {
   }
 
   /// Lets a delete wait for the rest of the list.
-  private mutating func hold(_ change: Change, isRetry: Bool) throws {
+  private mutating func postpone(_ change: Change, isRetry: Bool) throws {
     held.insert(change.key)
-    if !isRetry { noteWrite(to: change.key.table) }
-    try keep(change, reason: "records here refer to it (foreign key)", .rows)
+    if !isRetry { recordWrite(to: change.key.table) }
+    try deferChange(change, reason: "records here refer to it (foreign key)", .rows)
   }
 
-  private mutating func noteWrite(to table: Name) {
+  private mutating func recordWrite(to table: Name) {
     if lastWritten == table && !writtenTables.isEmpty { return }
     writtenTables.insert(table)
     lastWritten = table
@@ -315,7 +315,7 @@ struct ApplyPass {
 
   /// Lets changes be tried that wait for a record. One that never existed is deleted at time 0 (SPEC.md
   /// §15).
-  private func noteArrival(of change: Change) throws {
+  private func recordArrival(of change: Change) throws {
     guard hasWaiting, change.state.isAlive || change.state.deleted?.stamp.time != .zero else {
       return
     }
@@ -326,7 +326,7 @@ struct ApplyPass {
   mutating func deleteOrphan(_ change: Change) throws {
     guard let plan = try plan(for: change.key.table) else { return }
     _ = try takingAlong(change) { [file] in try file.deleteOrphan(change, plan) }
-    noteWrite(to: plan.table.name)
+    recordWrite(to: plan.table.name)
     (hasPending, applied) = (true, applied + 1)
     refused.remove(change.key)
   }
@@ -342,7 +342,7 @@ struct ApplyPass {
     }
   }
 
-  private mutating func noteMoves(
+  private mutating func recordMoves(
     of key: RecordKey, _ plan: ApplyPlan, from before: [[Value]?]
   ) throws {
     for (follower, old) in zip(plan.followers, before) {
@@ -356,13 +356,13 @@ struct ApplyPass {
     uploads.contains { $0 == table }
   }
 
-  private mutating func keep(
+  private mutating func deferChange(
     _ change: Change, reason: String?, _ deferral: Deferral = .open
   ) throws {
     if reason != nil { refused.insert(change.key) }
     hasKept = true
     if case .parent = deferral { hasWaiting = true }
-    try file.kept.keep(change, reason: reason, deferral)
+    try file.kept.store(change, reason: reason, deferral)
   }
 
   mutating func plan(for table: Name) throws -> ApplyPlan? {

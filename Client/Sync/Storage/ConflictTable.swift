@@ -134,7 +134,7 @@ struct ConflictTable {
   /// - Parameters:
   ///   - now: the wall clock in milliseconds.
   ///   - holder: the record here that has the unique value.
-  func note(
+  func store(
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber?, now: Int64, holder: Name? = nil
   ) throws {
@@ -155,7 +155,7 @@ struct ConflictTable {
 
   /// Closes one question without an answer of the user. It opens again if a record waits again for a
   /// unique value.
-  func settle(_ question: KeptConflict, now: Int64) throws {
+  func resolve(_ question: KeptConflict, now: Int64) throws {
     try connection.run(
       "UPDATE ferry_conflicts SET resolved = ?, holder = NULL WHERE seq = ?", now, question.number)
   }

@@ -28,10 +28,10 @@ struct DeviceNameTable {
   }
 
   /// Notes the names that the pages of a round show. Returns the state of the own name after that.
-  func note(_ shown: ShownNames) throws -> OwnName {
+  func store(_ shown: ShownNames) throws -> OwnName {
     var own = try own()
     let before = own
-    let isChanged = own.note(shown)
+    let isChanged = own.apply(shown)
     if own != before {
       try connection.transaction {
         try save(own)

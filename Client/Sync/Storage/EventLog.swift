@@ -8,7 +8,7 @@ struct EventLog {
   static let length = 1_000
 
   /// - Parameter now: the wall clock in milliseconds.
-  func note(_ event: String, _ detail: String, now: Int64) throws {
+  func append(_ event: String, _ detail: String, now: Int64) throws {
     try connection.run(
       "INSERT INTO ferry_log(at, event, detail) VALUES (?, ?, ?)", now, event, detail)
     try connection.run(

@@ -33,7 +33,7 @@ public struct FileCredentialStore: CredentialStore {
     return credential
   }
 
-  public func keep(_ credential: Credential?, of path: String) throws {
+  public func store(_ credential: Credential?, of path: String) throws {
     let name = Self.file(of: path)
     guard let credential else {
       guard unlink(name) == 0 || errno == ENOENT else { throw Self.failure(name) }
@@ -68,7 +68,7 @@ public final class MemoryCredentialStore: CredentialStore {
 
   public func credential(of path: String) -> Credential? { kept.withLock { $0[path] } }
 
-  public func keep(_ credential: Credential?, of path: String) {
+  public func store(_ credential: Credential?, of path: String) {
     kept.withLock { $0[path] = credential }
   }
 }

@@ -96,7 +96,7 @@ extension ApplyPass {
     newestTime = max(newestTime, filled.newestTime)
     spellings = filled.spellings
     writtenTables.formUnion(filled.tables)
-    seen?.note(allOf: filled.tables)
+    seen?.add(allOf: filled.tables)
   }
 }
 

@@ -104,7 +104,7 @@ struct KeptChanges {
   /// - Parameters:
   ///   - reason: why the schema rejected it; `nil` if its table or column is not known.
   ///   - deferral: the event for which it waits then.
-  func keep(_ change: Change, reason: String?, _ deferral: Deferral = .open) throws {
+  func store(_ change: Change, reason: String?, _ deferral: Deferral = .open) throws {
     let parent: RecordKey? = if case .parent(let key) = deferral { key } else { nil }
     try connection.run(
       """
@@ -116,7 +116,7 @@ struct KeptChanges {
   }
 
   /// Stores a change that violates the protocol, unchanged.
-  func keep(_ change: UnreadableChange, of key: RecordKey) throws {
+  func store(_ change: UnreadableChange, of key: RecordKey) throws {
     try connection.run(
       """
       INSERT OR REPLACE INTO ferry_kept(tbl, record, sequence, state, reason, waits, tried)

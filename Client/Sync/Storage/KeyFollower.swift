@@ -72,7 +72,7 @@ extension ReplicaFile {
   /// the change has sent the rows that it knew. Changes of other rows are recorded.
   ///
   /// - Parameter time: recorded operations are later than it.
-  func follow(_ moves: [KeyMove], after time: HybridTimestamp) throws {
+  func update(_ moves: [KeyMove], after time: HybridTimestamp) throws {
     if moves.isEmpty { return }
     let before = capture.mode
     capture.mode = .recording

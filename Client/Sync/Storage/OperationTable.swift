@@ -37,7 +37,7 @@ struct OperationTable {
   }
 
   /// Keeps the newest place before operations are removed, so that no other operation gets it.
-  func keepNewestOrder() throws {
+  func storeNewestOrder() throws {
     capture.operationsAreRemoved()
     try connection.run("UPDATE ferry_replica SET removed_order = \(OperationRecorder.newestOrder)")
   }
@@ -216,12 +216,12 @@ struct OperationTable {
       if next.operation.batch != nil { next.matches = try matches(ofBatch: next.order) }
       if let current = group.first?.group, current != next.group {
         isFull = !planner.fits(group)
-        if !isFull { planner.take(group) }
+        if !isFull { planner.add(group) }
         group = []
       }
       group.append(next)
     }
-    if !isFull && planner.fits(group) { planner.take(group) }
+    if !isFull && planner.fits(group) { planner.add(group) }
     waiting.reset()
     let plans = planner.plans()
     for plan in plans { try save(plan) }
@@ -245,7 +245,7 @@ struct OperationTable {
 
   /// Removes operations that cancelled each other out before they were sent.
   func forget(_ orders: ClosedRange<Int64>) throws {
-    try keepNewestOrder()
+    try storeNewestOrder()
     try connection.run(
       "DELETE FROM ferry_operations WHERE state = 0 AND seq BETWEEN ? AND ?", orders.lowerBound,
       orders.upperBound)

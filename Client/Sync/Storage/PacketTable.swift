@@ -254,7 +254,7 @@ struct PacketTable {
   /// Makes archived packets current again, to be sent.
   ///
   /// - Parameter number: of the packet before them; 0 for all.
-  func takeFromArchive(after number: Int64) throws {
+  func restoreArchived(after number: Int64) throws {
     try connection.run(
       """
       UPDATE ferry_packets SET archived = NULL, archived_here = NULL, state = 'frozen',

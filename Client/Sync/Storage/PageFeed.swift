@@ -79,7 +79,7 @@ final class PageFeed {
   /// Returns the head and the notices, once. Waits until they are decoded.
   func open() throws -> Opening {
     if let opening { return opening }
-    guard case .opening(let opening)? = try channel.take() else {
+    guard case .opening(let opening)? = try channel.receive() else {
       throw malformed("a page without a head")
     }
     return opening
@@ -91,7 +91,7 @@ final class PageFeed {
       defer { small = nil }
       return small
     }
-    while let part = try channel.take() {
+    while let part = try channel.receive() {
       if case .changes(let batch) = part { return batch }
     }
     return nil
@@ -109,7 +109,7 @@ final class PageFeed {
     _ page: StoredPage, _ limits: Limits, into channel: FeedChannel
   ) throws {
     let body = try page.body(limits)
-    try channel.put(.opening(opening(of: body, limits)))
+    try channel.send(.opening(opening(of: body, limits)))
     var batch: ChangeBatch = []
     var weight = 0
     try read(body, limits) { (change) throws(MalformedMessage) in
@@ -117,10 +117,10 @@ final class PageFeed {
       weight += 1
       if case .success(let change) = change { weight += change.state.columns.count }
       guard weight >= FeedChannel.batchWeight else { return }
-      try channel.put(.changes(batch))
+      try channel.send(.changes(batch))
       (batch, weight) = ([], 0)
     }
-    if !batch.isEmpty { try channel.put(.changes(batch)) }
+    if !batch.isEmpty { try channel.send(.changes(batch)) }
   }
 
   private static func read(
@@ -170,7 +170,7 @@ private final class FeedChannel: Sendable {
   /// Adds a part; waits for room.
   ///
   /// - Throws: if nobody takes the parts any more.
-  func put(_ part: Part) throws(MalformedMessage) {
+  func send(_ part: Part) throws(MalformedMessage) {
     room.wait()
     let isCancelled = state.withLock { state in
       if !state.isCancelled { state.parts.append(part) }
@@ -187,7 +187,7 @@ private final class FeedChannel: Sendable {
   }
 
   /// Returns the next part; `nil` at the end, where an error of the page is thrown.
-  func take() throws -> Part? {
+  func receive() throws -> Part? {
     filled.wait()
     let (part, end) = state.withLock { state in
       (state.parts.isEmpty ? nil : state.parts.removeFirst(), state.end)

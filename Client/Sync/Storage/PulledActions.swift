@@ -73,7 +73,7 @@ extension ReplicaFile {
           pulled: action, table: table.local, columns, with: spaces.pullInterceptors)
       } catch {
         guard connection.isInTransaction else { throw error }
-        try note(
+        try log(
           "interceptor",
           "an interceptor of the app failed after the pulled \(action) of \(key.table)/\(key.record), "
             + "which stays: \(error)")

@@ -102,7 +102,7 @@ struct QuarantineTable {
   /// Removes an entry with its operations. Returns whether it existed.
   @discardableResult
   func remove(_ number: Int64) throws -> Bool {
-    try queue.keepNewestOrder()
+    try queue.storeNewestOrder()
     try connection.run(
       """
       DELETE FROM ferry_operations

@@ -73,14 +73,14 @@ extension ReplicaFile {
   func leaveOut(_ keys: [RecordKey], _ problem: Problem) throws {
     try connection.transaction {
       if keys.isEmpty {
-        try note(
+        try log(
           "unfetched",
           "the server rejected too many requests for single records (\(problem.detail)); the next "
             + "sync asks again")
         try refreshes.rejectAll()
       }
       for key in keys where try refreshes.reject(key) {
-        try note(
+        try log(
           "unfetched",
           "the server rejects the request for \(key.table)/\(key.record) (\(problem.detail)); "
             + "everything else is synced, and the next sync asks again")
@@ -111,7 +111,7 @@ extension ReplicaFile {
       return AppliedPull(refused: try kept.refusedCount())
     }
     defer { spaces.retryDeferred(after: self) }
-    if let filled = takeFilled(), let applied = try apply(filled, last: body, head) {
+    if let filled = dequeueFilled(), let applied = try apply(filled, last: body, head) {
       return applied
     }
     do {
@@ -132,7 +132,7 @@ extension ReplicaFile {
     do {
       applied = try applyOnce(last: body, head, DeferredRecords(), filled: filled)
     } catch {
-      try giveUpExchange(after: error)
+      try abandonExchange(after: error)
       return nil
     }
     // The list is applied; what is left is dropped by the next one at the latest.
@@ -165,7 +165,7 @@ extension ReplicaFile {
       // Another process may have changed the schema since its last check.
       try refreshTriggersOfNewSchema()
       // First settle confirmed operations: the pages have their effect now, so they shield nothing.
-      if try settleChain(head) { return AppliedPull(isToRepeat: true) }
+      if try confirmChain(head) { return AppliedPull(isToRepeat: true) }
       let before = try syncState()
       let replacement = before.replacement
       try moveCursor(to: head)
@@ -173,7 +173,7 @@ extension ReplicaFile {
       capture.mode = .applying
       var pass = try ApplyPass(
         file: self, device: identity().device, deferred, seen: SeenRows(cursor: before.applied))
-      if replacement != nil { try pass.noteRecords() }
+      if replacement != nil { try pass.recordNames() }
       if let filled {
         try exchange(filled)
         pass.begin(after: filled)
@@ -192,19 +192,19 @@ extension ReplicaFile {
         try kept.openAll()
         capture.mode = .applying
       }
-      try pass.settleKept()
+      try pass.retryDeferred()
       // A deleted row may have had unique values for which others wait.
-      if try pass.settleHeld() {
-        try pass.settleKept()
-        try pass.settleHeld()
+      if try pass.resolveHeld() {
+        try pass.retryDeferred()
+        try pass.resolveHeld()
       }
       let recalled = try recall(deferred, pass.listed, after: pass.newestTime)
       try release(deferred.released, after: pass.newestTime)
-      try follow(pass.moves, after: pass.newestTime)
+      try update(pass.moves, after: pass.newestTime)
       try askAboutUniqueValues()
       try pass.openAfterWrites()
       capture.mode = .recording
-      try follow(pass.spellings)
+      try adopt(pass.spellings)
       capture.mode = .applying
       try endFills()
       try stagedPages.removeAll()
@@ -271,7 +271,7 @@ extension ReplicaFile {
       (deferred.recalled, deferred.isRecallOff) = ([], true)
       return []
     }
-    let (isKeeping, rest) = try keepParents(of: violations, &deferred)
+    let (isKeeping, rest) = try restoreParents(of: violations, &deferred)
     if isKeeping { return [] }
     return rest.filter { row in
       guard let parent = row.parent else { return true }
@@ -287,7 +287,7 @@ extension ReplicaFile {
 
   /// Notes the parents that come back for dangling rows. Returns whether there are any, and the rows that
   /// may be deleted or deferred.
-  private func keepParents(
+  private func restoreParents(
     of violations: ViolationsFound, _ deferred: inout DeferredRecords
   ) throws -> (Bool, [DanglingRow]) {
     var isKeeping = false

@@ -43,7 +43,7 @@ extension ReplicaFile {
     try connection.execute("SAVEPOINT ferry_batch")
     do {
       let order = try insert(batch, columns, into: plan.table.name)
-      try noteRows(matching: batch.predicate, of: plan.table, order: order)
+      try recordRows(matching: batch.predicate, of: plan.table, order: order)
       try checkMatches(of: order, in: plan.table)
       let count = try show(batch, columns, with: plan, order: order)
       try connection.execute("RELEASE ferry_batch")
@@ -178,13 +178,13 @@ extension ReplicaFile {
       INSERT INTO ferry_operations(seq, id, grp, base, tbl, record, kind, data)
       VALUES (\(OperationRecorder.newestOrder) + 1, ferry_operation(), ferry_group(), ferry_base(), ?, '', 'batch', ?)
       """, table, SQLiteText(json.bytes))
-    if let refusal = capture.takeBytes(json.count) {
+    if let refusal = capture.addBytes(json.count) {
       throw ReplicaError.database(refusal.message, code: 1)
     }
     return try connection.first("SELECT max(seq) FROM ferry_operations") { $0.int64(0) } ?? 0
   }
 
-  private func noteRows(
+  private func recordRows(
     matching predicate: RecordPredicate, of schema: TableSchema, order: Int64
   ) throws {
     let place = quoted(schema.local)

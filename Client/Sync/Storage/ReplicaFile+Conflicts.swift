@@ -9,21 +9,21 @@ extension ReplicaFile {
   // MARK: Noting
 
   /// Stores a conflict; ignores one that is known already.
-  func note(
+  func store(
     _ conflict: Conflict, of operation: OperationID, on key: RecordKey,
     at sequence: SequenceNumber? = nil
   ) throws {
-    try conflicts.note(conflict, of: operation, on: key, at: sequence, now: wallClock())
+    try conflicts.store(conflict, of: operation, on: key, at: sequence, now: wallClock())
     try deviceNames.expectNames(of: conflict)
   }
 
   /// Stores this device's losses that a page lists, under its present or a former identifier.
-  func take(_ notices: [Notice]) throws {
+  func store(_ notices: [Notice]) throws {
     if notices.isEmpty { return }
     let names = try ownNames()
     for notice in notices {
       for conflict in notice.conflicts where names.wrote(conflict.loser) {
-        try note(conflict, of: notice.operation, on: notice.key, at: notice.sequence)
+        try store(conflict, of: notice.operation, on: notice.key, at: notice.sequence)
       }
     }
   }
@@ -31,11 +31,11 @@ extension ReplicaFile {
   // MARK: Resolving
 
   /// Ends the questions on a record that a pulled change leaves no choice about.
-  func settleQuestions(by state: RecordState, on key: RecordKey) throws {
+  func resolveQuestions(by state: RecordState, on key: RecordKey) throws {
     let names = try ownNames()
     for question in try conflicts.openQuestions(on: key, own: names) {
       switch ConflictDecision.end(of: question.conflict, by: state, own: names) {
-      case .answered: try conflicts.settle(question, now: wallClock())
+      case .answered: try conflicts.resolve(question, now: wallClock())
       case .listed: try conflicts.withdraw(question)
       case nil: break
       }
@@ -43,7 +43,7 @@ extension ReplicaFile {
   }
 
   /// Closes the questions that this device's pending operations answer.
-  func settleQuestionsByOwnWrites() throws {
+  func resolveQuestionsByOwnWrites() throws {
     guard try conflicts.hasOpenQuestions() else { return }
     let answered = try conflicts.openQuestions(own: ownNames()).filter { question in
       try queue.operations(on: question.key).contains {
@@ -52,7 +52,7 @@ extension ReplicaFile {
     }
     if answered.isEmpty { return }
     let settle = { [self] in
-      for question in answered { try conflicts.settle(question, now: wallClock()) }
+      for question in answered { try conflicts.resolve(question, now: wallClock()) }
     }
     try connection.isInTransaction ? settle() : connection.transaction { try settle() }
   }

@@ -29,7 +29,7 @@ extension ReplicaFile {
   /// - Parameter sends: whether the round sends; a pull does not send a name either.
   func nameWork(after shown: ShownNames?, sends: Bool) throws -> NameWork {
     let device = try identity().device
-    let own = try shown.map(deviceNames.note) ?? deviceNames.own()
+    let own = try shown.map(deviceNames.store) ?? deviceNames.own()
     let isKnown = shown?.device == device && shown?.isKnown == true
     var work = NameWork()
     if try sends && own.isToSend(as: device, isKnown: isKnown || packets.hasChain()) {

@@ -35,7 +35,7 @@ extension ReplicaFile {
     for (table, direction) in try tracked.fills() {
       try tracked.set(direction, of: table)
       try forgetPulled(of: table)
-      try note("filled", "table \(table): it only sends its changes from now on")
+      try log("filled", "table \(table): it only sends its changes from now on")
     }
   }
 

@@ -51,7 +51,7 @@ extension ReplicaFile {
   }
 
   /// Returns a list that was filled in completely.
-  func takeFilled() -> FilledList? {
+  func dequeueFilled() -> FilledList? {
     defer { filling = nil }
     guard let filling, filling.isComplete else { return nil }
     return filling.filled
@@ -95,7 +95,7 @@ extension ReplicaFile {
   ///
   /// - Throws: the error, unless the list can be applied at once: another writer has changed the tables, or a
   ///   row violates the schema.
-  func giveUpExchange(after error: any Error) throws {
+  func abandonExchange(after error: any Error) throws {
     shadows.forgetSchema()
     let isAtOnce =
       error is FirstListOutdated || error is RecordEndedTransaction
@@ -113,7 +113,7 @@ extension ReplicaFile {
       try connection.transaction {
         try refreshTriggersOfNewSchema()
         try shadows.drop()
-        try noteChecked()
+        try markChecked()
       }
     }
   }
@@ -132,7 +132,7 @@ extension ReplicaFile {
     try shadows.exchange(filled.pairs, dropsCopies: !hasOwnRows)
     for name in filled.tables { try storeTriggerMark(of: schema(of: name)) }
     applyPlans = [:]
-    try noteChecked()
+    try markChecked()
   }
 
   /// Adds the rows to the copies that this device has written into their tables since. Returns whether there
@@ -194,7 +194,7 @@ extension ReplicaFile {
       for pair in pairs {
         _ = try connection.prepare("PRAGMA main.foreign_key_check(\(quoted(pair.copy)))")
       }
-      try noteChecked()
+      try markChecked()
       var plans: [Name: ApplyPlan] = [:]
       for name in try tracked.names() {
         guard let table = try? schema(of: name), table.name == name,

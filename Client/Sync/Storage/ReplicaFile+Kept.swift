@@ -13,7 +13,7 @@ extension ReplicaFile {
     defer { (capture.mode, capture.wished) = (before, wished) }
     let found = try connection.deferringForeignKeys { try applyKeptInAnyOrder(choices) }
     capture.mode = before
-    try follow(found)
+    try adopt(found)
   }
 
   /// Returns the spellings of names in the changes that were applied.
@@ -24,7 +24,7 @@ extension ReplicaFile {
     while true {
       try connection.execute("SAVEPOINT ferry_kept")
       var pass = try ApplyPass(file: self, device: device, deferred)
-      for choice in choices { try pass.settleKept(choice) }
+      for choice in choices { try pass.retryDeferred(choice) }
       let dangling = connection.hasOpenForeignKeys ? try danglingRows() : []
       let found = dangling.filter { !known.contains($0.child) }
       let dependants = try found.isEmpty ? nil : self.dependants(of: found, pass)

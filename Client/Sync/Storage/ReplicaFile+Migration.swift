@@ -39,7 +39,7 @@ extension ReplicaFile {
       for file in spaces.all { try file.suspendRecording() }
     } end: { written in
       for file in spaces.all { try file.resumeRecording(written: written) }
-      try note("migrated", "step '\(step.name)' ran")
+      try log("migrated", "step '\(step.name)' ran")
     }
     // The step is in the file, whatever becomes of the changes that wait for its columns: each later
     // transaction tries them again.
@@ -65,11 +65,11 @@ extension ReplicaFile {
 
   /// Notes columns that are new after a statement of a step. A column that is dropped and added again
   /// has lost its values.
-  func noteColumnsOfStep() throws {
+  func recordColumnsOfStep() throws {
     for name in suspension?.places.keys.sorted() ?? [] {
       guard let table = try? schema(of: name), table.name == name else { continue }
-      try unrecordedWrites.noteNewColumns(of: table)
-      try unrecordedWrites.noteColumns(of: table)
+      try unrecordedWrites.markNewColumns(of: table)
+      try unrecordedWrites.storeColumns(of: table)
     }
   }
 
@@ -96,18 +96,18 @@ extension ReplicaFile {
       }
       let isWritten = !before.locals.union([table.local.folded]).isDisjoint(with: written)
       if isWritten || root != before.root {
-        try noteUnrecorded(name)
+        try markUnrecorded(name)
       } else {
-        try unrecordedWrites.noteNewColumns(of: table)
+        try unrecordedWrites.markNewColumns(of: table)
       }
-      try unrecordedWrites.noteColumns(of: table)
+      try unrecordedWrites.storeColumns(of: table)
       let isKnown = try signature(of: name) == table.signature(rules(for: table))
       if try !isKnown || !hasTriggers(table, isGuarded: isGuarded) {
         try installTriggers(for: table, isGuarded: isGuarded)
       }
       // If changes wait, the next transaction finds another signature, and applies them.
       let waits = try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", name)
-      try keepSignature(of: table, isWaiting: waits)
+      try storeSignature(of: table, isWaiting: waits)
       forgetNames()
     }
   }
@@ -119,6 +119,6 @@ extension ReplicaFile {
     }
     try checkNumbersUnused(of: name)
     try stopTracking(name)
-    try note("untracked", "a step of the migration dropped \(name); it is no longer tracked")
+    try log("untracked", "a step of the migration dropped \(name); it is no longer tracked")
   }
 }

@@ -45,7 +45,7 @@ extension TableSchema {
 /// The catalogue of missions on the device.
 extension ReplicaFile {
   /// Applies records that arrived before this version of Ferry could read them.
-  func takeKeptMissions() throws {
+  func applyDeferredMissions() throws {
     guard
       try connection.exists("SELECT 1 FROM ferry_kept WHERE tbl = ? LIMIT 1", MissionRecord.table)
     else { return }

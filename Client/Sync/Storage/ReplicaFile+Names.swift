@@ -35,7 +35,7 @@ extension ReplicaFile {
   }
 
   /// Stores the present identifier as a former one, before the replica takes another.
-  func keepName() throws {
+  func storeName() throws {
     let newest =
       try connection.first("SELECT id FROM ferry_operations ORDER BY seq DESC LIMIT 1") {
         $0.uniqueID(0)?.timestamp

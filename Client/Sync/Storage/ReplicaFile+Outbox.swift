@@ -35,9 +35,9 @@ extension ReplicaFile: OutboxLedger {
   /// Stores the receipts of one answer. Returns the packets newly confirmed.
   func receive(_ answer: PacketAnswer) throws -> [PacketReceipt] {
     try connection.transaction {
-      let (confirmed, covered) = try withOutbox { (try $0.take(answer, self), $0.coveredOrder) }
+      let (confirmed, covered) = try withOutbox { (try $0.apply(answer, self), $0.coveredOrder) }
       try setWritesRefused(nil)
-      for (receipt, packet) in confirmed { try take(receipt, of: packet) }
+      for (receipt, packet) in confirmed { try confirm(receipt, of: packet) }
       try releaseBatches()
       try archive(through: covered, now: answer.serverTime)
       return confirmed.map(\.receipt)
@@ -46,7 +46,7 @@ extension ReplicaFile: OutboxLedger {
 
   /// Notes the conflicts of a packet. The next pull fetches records whose operation was overruled without
   /// a conflict, because later pull lists may not name them (SPEC.md §6).
-  private func take(_ receipt: PacketReceipt, of packet: FrozenPacket) throws {
+  private func confirm(_ receipt: PacketReceipt, of packet: FrozenPacket) throws {
     let outcomes = receipt.outcomes
     guard outcomes.contains(where: { $0.isOverruled || !$0.conflicts.isEmpty }) else { return }
     // In these tables perhaps only this device has the row. A comparison decides about it.
@@ -57,7 +57,7 @@ extension ReplicaFile: OutboxLedger {
       for conflict in outcome.conflicts
       // A row that went with its parent is listed since then.
       where try operation.kind != .delete || !conflicts.has(conflict, of: operation.id, on: key) {
-        try note(conflict, of: operation.id, on: key)
+        try store(conflict, of: operation.id, on: key)
       }
       guard outcome.isOverruled, outcome.conflicts.isEmpty, operation.kind != .batch,
         !omitted.contains(key.table)
@@ -80,7 +80,7 @@ extension ReplicaFile: OutboxLedger {
 
   private func archive(through order: Int64?, now: Int64) throws {
     guard let order else { return }
-    try settleQuestionsByOwnWrites()
+    try resolveQuestionsByOwnWrites()
     try rememberClock()
     let last = try packets.archive(through: order, now: now, wall: wallClock())
     try refreshOverwritten(after: last, through: order)
@@ -128,7 +128,7 @@ extension ReplicaFile: OutboxLedger {
     let last = try packets.trimArchive(
       olderThan: Self.archiveAgeMax, now: now, wall: wallClock(), below: order)
     guard let last else { return }
-    try queue.keepNewestOrder()
+    try queue.storeNewestOrder()
     try connection.run("DELETE FROM ferry_operations WHERE state = 1 AND seq <= ?", last)
   }
 
@@ -139,7 +139,7 @@ extension ReplicaFile: OutboxLedger {
   /// file has written under its device identifier, this one takes a new identifier.
   ///
   /// - Returns: Whether the cursor had to go back, so that the pull list is to be requested again.
-  func settleChain(_ head: PageHead) throws -> Bool {
+  func confirmChain(_ head: PageHead) throws -> Bool {
     let replacement = try syncState().replacement
     let isSetBack = replacement?.followsLoss == true
     if isSetBack {
@@ -197,7 +197,7 @@ extension ReplicaFile: OutboxLedger {
 
   /// Sends the packets after a given one again, unchanged. The server has that one.
   private func sendAgain(after number: Int64) throws {
-    let count = try takeFromArchive(after: number)
+    let count = try restoreArchived(after: number)
     let last = try withOutbox { outbox in
       outbox.sendAgain(after: number)
       return outbox.packets.last
@@ -207,15 +207,15 @@ extension ReplicaFile: OutboxLedger {
         "UPDATE ferry_operations SET concurrent = 2 WHERE state = 0 AND concurrent = 0 AND seq <= ?",
         last.orders.upperBound)
     }
-    try noteSetBack(count)
+    try logRollback(count)
   }
 
   /// Sends everything that is still here again, in a new chain. The server does not know this
   /// device, or its chain ends at an unknown operation.
   private func sendAllAgain() throws {
-    let count = try takeFromArchive(after: 0)
+    let count = try restoreArchived(after: 0)
     _ = try withOutbox { try beginChain(with: $0.packets, &$0) }
-    try noteSetBack(count)
+    try logRollback(count)
   }
 
   /// Takes a new identifier after a copy of this file has written under the present one, after
@@ -231,24 +231,24 @@ extension ReplicaFile: OutboxLedger {
   /// as new.
   private func leaveToCopy() throws {
     try reopenUnproved()
-    try noteCopied(as: withOutbox { try beginChain(with: $0.packets, &$0) })
+    try recordCopied(as: withOutbox { try beginChain(with: $0.packets, &$0) })
   }
 
   /// Moves archived packets back to the queue, unchanged.
   ///
   /// - Parameter number: of the packet before them; 0 for all.
   /// - Returns: The number of their operations.
-  private func takeFromArchive(after number: Int64) throws -> Int {
+  private func restoreArchived(after number: Int64) throws -> Int {
     guard let first = try packets.firstArchivedOrder(after: number) else { return 0 }
     let base = try syncState().replacement?.followsLoss == true ? "0" : "base"
     let count = try connection.run(
       "UPDATE ferry_operations SET state = 0, base = \(base) WHERE state = 1 AND seq >= ?", first)
-    try packets.takeFromArchive(after: number)
+    try packets.restoreArchived(after: number)
     return count
   }
 
-  private func noteSetBack(_ count: Int) throws {
-    try note(
+  private func logRollback(_ count: Int) throws {
+    try log(
       "restored",
       "the server lost confirmed operations (was it restored from a backup?); this device "
         + "re-uploads its own, \(count.grouped) of them from its archive")
@@ -263,35 +263,35 @@ extension ReplicaFile: OutboxLedger {
   /// - Parameters:
   ///   - why: ``ProblemCode/deviceForked`` or ``ProblemCode/deviceTaken``.
   ///   - reason: another reason, for the log.
-  func takeNewIdentity(_ why: ProblemCode = .deviceForked, because reason: String? = nil) throws {
+  func renewIdentity(_ why: ProblemCode = .deviceForked, because reason: String? = nil) throws {
     try connection.transaction {
       try reopenUnproved()
       let device = try withOutbox { outbox in
         try beginChain(with: outbox.leaveIdentity(self), &outbox)
       }
       if let reason {
-        try note(
+        try log(
           "identity", "\(reason); this replica is now \(device) and sends these operations again")
       } else if why == .deviceTaken {
-        try note(
+        try log(
           "identity",
           "this replica's former identifier belongs to another user: was the token changed? "
             + "The replica is now \(device)")
       } else {
-        try noteCopied(as: device)
+        try recordCopied(as: device)
       }
     }
   }
 
-  private func noteCopied(as device: DeviceID) throws {
-    try note("identity", "another copy of this replica has written; this copy is now \(device)")
+  private func recordCopied(as device: DeviceID) throws {
+    try log("identity", "another copy of this replica has written; this copy is now \(device)")
   }
 
   /// Moves archived packets that only receipts have confirmed back to the queue. After a change of
   /// the identifier, no page compares them with the server's chain.
   private func reopenUnproved() throws {
     guard let number = try packets.firstUnproved() else { return }
-    _ = try takeFromArchive(after: number - 1)
+    _ = try restoreArchived(after: number - 1)
   }
 
   /// Opens a refused packet and all packets after it again, in a chain under a new identifier.
@@ -315,7 +315,7 @@ extension ReplicaFile: OutboxLedger {
   private func beginChain(
     with kept: [FrozenPacket], _ outbox: inout Outbox
   ) throws -> DeviceID {
-    let device = try takeNewName()
+    let device = try renewName()
     outbox.beginChain(with: kept)
     // Others may know all of this under the former identifier.
     try connection.execute(
@@ -334,8 +334,8 @@ extension ReplicaFile: OutboxLedger {
     return device
   }
 
-  private func takeNewName() throws -> DeviceID {
-    try keepName()
+  private func renewName() throws -> DeviceID {
+    try storeName()
     let device = newDevice(wallClock, random)
     try connection.run(
       """

@@ -77,7 +77,7 @@ extension ReplicaFile {
     for (number, orders) in leaving.sorted(by: { $0.key < $1.key }) {
       let refusal = refusals[number]
       try quarantine.add(orders.sorted(), refusal, now: wallClock())
-      try note(
+      try log(
         "quarantined",
         "\(refusal.table) \(refusal.record.isEmpty ? "(batch)" : refusal.record): "
           + "\(refusal.code): \(refusal.detail) (\(orders.count.counted("operation")))")
@@ -147,7 +147,7 @@ extension ReplicaFile {
   func discardQuarantined(_ number: Int64) throws -> Bool {
     try connection.transaction {
       let isFound = try quarantine.remove(number)
-      if isFound { try note("discarded", "entry \(number) of the quarantine") }
+      if isFound { try log("discarded", "entry \(number) of the quarantine") }
       return isFound
     }
   }

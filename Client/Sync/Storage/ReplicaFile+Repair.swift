@@ -9,8 +9,8 @@ extension ReplicaFile {
       try refreshes.add(differences.map(\.key))
       for difference in differences {
         let (lost, isRowLost) = Self.lost(difference.kind)
-        try keepLost(lost, of: difference.key, isRowLost)
-        try note(
+        try storeLost(lost, of: difference.key, isRowLost)
+        try log(
           "verify",
           "\(difference.key.table)/\(difference.key.record) has the server's values now; here it "
             + Self.text(difference.kind))

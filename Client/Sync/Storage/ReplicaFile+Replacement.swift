@@ -57,7 +57,7 @@ extension ReplicaFile {
         """)
       try packets.forgetPlaces()
       try dropStaged()
-      try note("replaced", "\(problem.detail); pulling everything again")
+      try log("replaced", "\(problem.detail); pulling everything again")
     }
   }
 
@@ -82,8 +82,8 @@ extension ReplicaFile {
     let count = notNamed.reduce(0) { $0 + $1.records.count }
     switch replacement {
     case .removing, .removingLost:
-      if replacement == .removingLost { try noteContent(of: notNamed) }
-      if replacement == .removing { try noteEdits(of: notNamed) }
+      if replacement == .removingLost { try recordContent(of: notNamed) }
+      if replacement == .removing { try recordEdits(of: notNamed) }
       for (table, records) in notNamed {
         for record in records { try pass.remove(RecordKey(table: table.name, record: record)) }
       }
@@ -101,19 +101,19 @@ extension ReplicaFile {
         "removed \(records) that the server lost or other devices deleted; earlier entries list "
           + "the values of \(count > Self.notedRowsMax ? "\(Self.notedRowsMax) records" : "all")"
       }
-    try note("replaced", what)
+    try log("replaced", what)
   }
 
   /// The most rows whose values the log keeps, of its ``EventLog/length`` entries.
   private static let notedRowsMax = 900
 
-  private func noteContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
+  private func recordContent(of notNamed: [(table: TableSchema, records: [Name])]) throws {
     var room = Self.notedRowsMax
     for (table, records) in notNamed where room > 0 && !records.isEmpty {
       let scan = try TableScan(table.name, on: connection, limits: limits)
       for record in records.prefix(room) {
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
-        try note(
+        try log(
           "lost",
           "the server does not have \(table.name)/\(record) any more; here it \(Self.held(columns))"
         )
@@ -124,7 +124,7 @@ extension ReplicaFile {
 
   /// Notes the values of rows that were edited here and deleted elsewhere. The server has forgotten
   /// the delete, so no conflict names it.
-  private func noteEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
+  private func recordEdits(of notNamed: [(table: TableSchema, records: [Name])]) throws {
     if try queue.isEmpty() { return }
     let find = try connection.statement("SELECT 1 FROM ferry_pending WHERE record = ? AND tbl = ?")
     var room = Self.notedRowsMax
@@ -133,7 +133,7 @@ extension ReplicaFile {
       for record in records where room > 0 {
         guard try find.exists(record, table.name) else { continue }
         let columns = try scan.received(RecordKey(table: table.name, record: record)) ?? []
-        try note(
+        try log(
           "edited",
           "\(table.name)/\(record) was deleted before its edit here; it \(Self.held(columns))"
         )
@@ -188,7 +188,7 @@ extension ReplicaFile {
           try insert.run(record)
         } catch {
           guard error.concernsRow, connection.isInTransaction else { throw error }
-          try note("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
+          try log("lost", "\(table.name)/\(record) cannot be re-uploaded: \(error.message)")
           continue
         }
         if !isKept { try reupload(counters, of: key, pending: own) }

@@ -4,7 +4,7 @@ import FerrySQLite
 /// Queries about the state of a replica.
 extension ReplicaFile {
   func status() throws -> ReplicaStatus {
-    try settleQuestionsByOwnWrites()
+    try resolveQuestionsByOwnWrites()
     let (device, server) = try identity()
     let state = try syncState()
     return ReplicaStatus(
@@ -27,7 +27,7 @@ extension ReplicaFile {
   /// Returns the reasons for which the user is needed.
   func needs() throws -> Set<SyncActivity.Need> {
     var needs: Set<SyncActivity.Need> = []
-    try settleQuestionsByOwnWrites()
+    try resolveQuestionsByOwnWrites()
     if try conflicts.hasOpenQuestions() { needs.insert(.conflicts) }
     if try !quarantine.isEmpty() { needs.insert(.quarantine) }
     if try kept.refusedCount() > kept.keptLocalCount() { needs.insert(.deferredChanges) }

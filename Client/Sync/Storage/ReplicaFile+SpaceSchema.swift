@@ -34,7 +34,7 @@ extension ReplicaFile {
 
   /// Stores the schema's record from a pull list. Returns whether the schema is new. A schema that
   /// this version cannot read is noted and not followed; the server applies it anyway.
-  func take(schemaRecord state: RecordState) throws -> Bool {
+  func storeSchema(schemaRecord state: RecordState) throws -> Bool {
     guard let column = state.columns.first(where: { $0.name == "document" }),
       case .text(let text) = column.value
     else { return false }
@@ -42,7 +42,7 @@ extension ReplicaFile {
     do {
       schema = try SpaceSchema(json: text)
     } catch {
-      try note("schema", "the space's schema cannot be read by this version of Ferry: \(error)")
+      try log("schema", "the space's schema cannot be read by this version of Ferry: \(error)")
       return false
     }
     guard try schema != spaceSchema() else { return false }
@@ -51,7 +51,7 @@ extension ReplicaFile {
       "INSERT OR REPLACE INTO ferry_schemas(version, document) VALUES (?, ?)", number, text)
     try connection.run("UPDATE ferry_replica SET schema = ?", number)
     knownSpaceSchemas[number] = schema
-    try note("schema", "version \(schema.version) of the space's schema is in force")
+    try log("schema", "version \(schema.version) of the space's schema is in force")
     return true
   }
 

@@ -18,7 +18,7 @@ extension ReplicaFile {
 
   /// Uses the spellings by which the space knows tables and columns, if it does not know them by the
   /// ones here, and applies the changes that waited for that. Notes the names that clash.
-  func follow(_ found: SpellingsFound) throws {
+  func adopt(_ found: SpellingsFound) throws {
     if found.isEmpty { return }
     for (table, columns) in found.shared {
       try spellings.share(table, columns)
@@ -38,7 +38,7 @@ extension ReplicaFile {
     let isGuarded = try needsGuards()
     for table in renamed.sorted() {
       let schema = try schema(of: table)
-      try keepSignature(of: schema)
+      try storeSignature(of: schema)
       try installTriggers(for: schema, isGuarded: isGuarded)
     }
     try refreshTriggers()
@@ -79,7 +79,7 @@ extension ReplicaFile {
   }
 
   /// Uses the spelling of changes that wait for a table which is tracked now.
-  func followSpelling(of tables: [TableSchema]) throws {
+  func adoptSpelling(of tables: [TableSchema]) throws {
     let waiting = try kept.tablesWaitedFor()
     var found = SpellingsFound()
     for table in tables {
@@ -87,7 +87,7 @@ extension ReplicaFile {
         found.addUnknown(table: other)
       }
     }
-    try follow(found)
+    try adopt(found)
   }
 
   /// Returns the names of the space whose values wait, because SQLite takes them for other names here.

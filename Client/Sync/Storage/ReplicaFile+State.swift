@@ -108,7 +108,7 @@ extension ReplicaFile {
     }
     try configure(address, token: token, isFound: isKnown && isFound())
     // A watch of another process sees the entry: SQLite writes no page for equal values.
-    if isKnown && number != 1 { try note("token", "the token of the space was replaced") }
+    if isKnown && number != 1 { try log("token", "the token of the space was replaced") }
   }
 
   /// Whether the server has had the space. It may have lost it since.
@@ -159,9 +159,9 @@ extension ReplicaFile {
           + "writes_refused = NULL",
         address.url, address.space.value, address.certificateAuthorities, token == nil ? 0 : 1,
         isFound ? 1 : 0)
-      try credentials.keep(
+      try credentials.store(
         token.map { Credential(server: address.url, space: address.space, token: $0) }, of: place)
-      for warning in try warnings() { try note("warning", warning) }
+      for warning in try warnings() { try log("warning", warning) }
     }
   }
 
@@ -239,13 +239,13 @@ extension ReplicaFile {
       try connection.run("UPDATE ferry_replica SET last_sync = ?", wallClock())
       try saveClockOffset(clockOffset)
       guard let summary = report.summary else { return }
-      try note("sync", summary)
+      try log("sync", summary)
     }
   }
 
   /// Notes that a sync ended early; its changes until then stay.
-  func noteFailure(_ error: ReplicaError) throws {
-    try connection.transaction { try note("error", error.description) }
+  func recordFailure(_ error: ReplicaError) throws {
+    try connection.transaction { try log("error", error.description) }
   }
 
   func saveClockOffset(_ offset: Int64?) throws {
@@ -258,7 +258,7 @@ extension ReplicaFile {
   var log: EventLog { EventLog(connection: connection) }
 
   /// Adds an entry to the log.
-  func note(_ event: String, _ detail: String) throws {
-    try log.note(event, detail, now: wallClock())
+  func log(_ event: String, _ detail: String) throws {
+    try log.append(event, detail, now: wallClock())
   }
 }

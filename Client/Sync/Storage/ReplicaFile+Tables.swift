@@ -30,7 +30,7 @@ extension ReplicaFile {
       let tables = try names.map { try schema(local: $0) }
       let added = tables.filter { new.contains($0.name) }
       for table in added {
-        try KeyNumbers(connection: connection).takeRows(of: table, fresh: capture.newRecord)
+        try KeyNumbers(connection: connection).assignRows(of: table, fresh: capture.newRecord)
       }
       for table in tables {
         if new.contains(table.name) { try add(table) }
@@ -41,11 +41,11 @@ extension ReplicaFile {
         let isGuarded = try needsGuards()
         for table in added { try installTriggers(for: table, isGuarded: isGuarded) }
       }
-      for table in tables { try keepOverwritten(in: table) }
+      for table in tables { try storeOverwritten(in: table) }
       // Each pull tries changes that the schema has rejected.
       try applyKept(tables.map { .unknown(in: $0.name) })
-      try followSpelling(of: added)
-      try noteChecked()
+      try adoptSpelling(of: added)
+      try markChecked()
     }
   }
 
@@ -164,15 +164,15 @@ extension ReplicaFile {
 
   /// Marks a table as tracked.
   private func add(_ table: TableSchema) throws {
-    try keepSignature(of: table)
-    try unrecordedWrites.noteColumns(of: table)
+    try storeSignature(of: table)
+    try unrecordedWrites.storeColumns(of: table)
     try checkKeys(of: table)
     try checkReferences(of: table)
   }
 
   private func recordRows(ofAdded table: TableSchema) throws {
-    if let since = try unrecordedWrites.takeUntracked(table.name) {
-      try noteUnrecorded(table.name, since: since)
+    if let since = try unrecordedWrites.removeUntracked(table.name) {
+      try markUnrecorded(table.name, since: since)
     } else {
       try recordExistingRows(of: table)
     }
@@ -248,7 +248,7 @@ extension ReplicaFile {
   /// Forgets a tracked table that has no triggers any more.
   func stopTracking(_ name: Name) throws {
     try releaseUnsent(of: name)
-    try unrecordedWrites.noteUntracked(name)
+    try unrecordedWrites.markUntracked(name)
     try tracked.remove(name)
     forgetNames()
   }

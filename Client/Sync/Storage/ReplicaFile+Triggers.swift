@@ -44,7 +44,7 @@ extension ReplicaFile {
               + "it again, "
               + "fill a table of another name, drop \(name), and rename the new one to \(name)")
         }
-        try noteAbsent(name)
+        try markAbsent(name)
         continue
       }
       let signature = table.signature(try rules(for: table))
@@ -56,24 +56,24 @@ extension ReplicaFile {
       if !isAsCreated {
         // The table was dropped and created again, or another program renamed columns: then SQLite has
         // rewritten the triggers, which record them under other names.
-        try noteUnrecorded(name)
+        try markUnrecorded(name)
       } else {
-        try unrecordedWrites.noteNewColumns(of: table)
+        try unrecordedWrites.markNewColumns(of: table)
       }
-      try unrecordedWrites.noteColumns(of: table)
-      try keepSignature(of: table)
+      try unrecordedWrites.storeColumns(of: table)
+      try storeSignature(of: table)
       forgetNames()
     }
     for table in changed { try installTriggers(for: table, isGuarded: isGuarded) }
-    for table in changed { try keepOverwritten(in: table) }
+    for table in changed { try storeOverwritten(in: table) }
     try applyKept(changed.map { .unknown(in: $0.name) })
-    try noteChecked()
+    try markChecked()
   }
 
   /// Keeps what the triggers of a table know: its key, its columns, and whose numbers they hold.
   ///
   /// - Parameter isWaiting: whether the next transaction installs the triggers again.
-  func keepSignature(of table: TableSchema, isWaiting: Bool = false) throws {
+  func storeSignature(of table: TableSchema, isWaiting: Bool = false) throws {
     let signature = table.signature(try rules(for: table))
     var numbers = JSONWriter()
     numbers.object(of: table.numbers) { json, parent in json.string(parent) }
@@ -84,7 +84,7 @@ extension ReplicaFile {
   }
 
   /// Notes that the triggers fit the present schema.
-  func noteChecked() throws {
+  func markChecked() throws {
     let mark = try schemaMark()
     if mark == checkedSchema { return }
     connection.forgetStatements()

@@ -48,11 +48,11 @@ extension ReplicaFile {
   /// - Throws: ``ReplicaError/notFound(_:)`` if the operation is not here (any more);
   ///   ``ReplicaError/cannotAnswer(_:advice:)`` if it has no value left to undo.
   func undo(_ id: OperationID) throws -> Int {
-    try write { _ in try takeBack(id) }
+    try write { _ in try revert(id) }
   }
 
   /// Undoes an operation within an open transaction.
-  func takeBack(_ id: OperationID) throws -> Int {
+  func revert(_ id: OperationID) throws -> Int {
     let own = try connection.first(
       "\(Self.select) WHERE state <= 1 AND id = ? ORDER BY state LIMIT 1", id.value
     ) {
@@ -61,10 +61,10 @@ extension ReplicaFile {
     guard let own else {
       throw ReplicaError.notFound(.operation("\(id)"))
     }
-    return try takeBack(own)
+    return try revert(own)
   }
 
-  private func takeBack(_ own: OwnOperation) throws -> Int {
+  private func revert(_ own: OwnOperation) throws -> Int {
     let (operation, key) = (own.operation, own.operation.key)
     let plan = ApplyPlan(
       table: try schema(of: key.table), rules: .standard, connection: connection)

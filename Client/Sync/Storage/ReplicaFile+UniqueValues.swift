@@ -13,7 +13,7 @@ extension ReplicaFile {
   func askAboutUniqueValues() throws {
     for question in try conflicts.openQuestions(own: ownNames()) where question.holder != nil {
       let isWaiting = try kept.change(of: question.key)?.isRefused ?? false
-      if !isWaiting { try conflicts.settle(question, now: wallClock()) }
+      if !isWaiting { try conflicts.resolve(question, now: wallClock()) }
     }
     for key in try kept.waitingForRows(limit: Self.askedPerPull) {
       guard let change = try kept.change(of: key)?.change,
@@ -29,7 +29,7 @@ extension ReplicaFile {
     let conflict = Conflict(
       column: column.name, lost: column.value, loser: column.stamp, winner: nobody,
       isQuestion: true)
-    try conflicts.note(
+    try conflicts.store(
       conflict, of: OperationID(UniqueID(high: 0, low: 0)), on: key, at: nil, now: wallClock(),
       holder: holder)
     try deviceNames.expectNames(of: conflict)
@@ -90,7 +90,7 @@ extension ReplicaFile {
     try kept.forget(key)
     if unknown.isEmpty { return true }
     (change.state.columns, change.state.inserted) = (unknown, nil)
-    try kept.keep(change, reason: nil)
+    try kept.store(change, reason: nil)
     return true
   }
 }

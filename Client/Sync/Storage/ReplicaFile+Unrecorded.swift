@@ -26,21 +26,21 @@ extension ReplicaFile {
 
   /// Notes that a whole table may have unrecorded rows. It was dropped and created again, it lost
   /// its triggers, or it was untracked for a time.
-  func noteUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
-    guard try unrecordedWrites.noteWhole(table, since: since ?? syncState().applied) else { return }
+  func markUnrecorded(_ table: Name, since: SequenceNumber? = nil) throws {
+    guard try unrecordedWrites.markWhole(table, since: since ?? syncState().applied) else { return }
     if let here = try? schema(of: table), here.name == table {
-      try KeyNumbers(connection: connection).takeRows(of: here, fresh: capture.newRecord)
+      try KeyNumbers(connection: connection).assignRows(of: here, fresh: capture.newRecord)
     }
-    try note(
+    try log(
       "unrecorded",
       "\(table) was written to unrecorded; the next sync compares its rows with the server")
   }
 
   /// Notes that a tracked table is absent. If it returns, its rows are compared.
-  func noteAbsent(_ table: Name) throws {
+  func markAbsent(_ table: Name) throws {
     // After a rename by another program, the triggers would record the other table as this one.
     try dropTriggers(of: table)
-    try unrecordedWrites.noteAbsent(table)
+    try unrecordedWrites.markAbsent(table)
   }
 
   // MARK: Reading
@@ -120,7 +120,7 @@ extension ReplicaFile {
           result.left += 1
           continue
         }
-        try keepLost(decision.lost, of: change.key, there: change.state, decision.losesRow)
+        try storeLost(decision.lost, of: change.key, there: change.state, decision.losesRow)
         if decision.takesServer { try refreshes.add([change.key]) }
         result.recorded += decision.isInserted || !decision.edited.isEmpty ? 1 : 0
         result.fetched += decision.takesServer ? 1 : 0
@@ -178,7 +178,7 @@ extension ReplicaFile {
 
   /// Notes that all rows of a table were compared, and that a pull follows. Unless some were left, each
   /// row is the server's or has a pending operation from now on.
-  func noteCompared(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
+  func markCompared(_ unrecorded: UnrecordedTable, _ result: ReconciledRows) throws {
     compared.removeAll { $0.table == unrecorded.table }
     guard try result.left == 0 && !unrecordedWrites.hasFault(unrecorded.table) else { return }
     compared.append(unrecorded)
@@ -197,7 +197,7 @@ extension ReplicaFile {
     compared.removeAll { $0.table == unrecorded.table }
     try connection.transaction {
       if result.recorded + result.fetched > 0 {
-        try note(
+        try log(
           "reconciled",
           "\(unrecorded.table): \(result.recorded) rows were recorded as edits of this device, and "
             + "\(result.fetched) were fetched from the server; `ferry conflicts` lists values that "
@@ -212,20 +212,20 @@ extension ReplicaFile {
   // MARK: Keeping values readable
 
   /// Keeps unrecorded values of rows that deferred changes of others are about to replace.
-  func keepOverwritten(in table: TableSchema) throws {
+  func storeOverwritten(in table: TableSchema) throws {
     guard let unrecorded = try unrecordedTables().first(where: { $0.table == table.name }) else {
       return
     }
     var place = KeptPlace.start
     while let next = try kept.next(.ofTable(table.name), after: place) {
       place = KeptPlace(next.change)
-      try keepOverwritten(by: next.change, in: unrecorded)
+      try storeOverwritten(by: next.change, in: unrecorded)
     }
   }
 
   /// Keeps unrecorded values of a row that a change of others is about to replace. Nobody knows which
   /// values of such a row are old ones that this device had received.
-  func keepOverwritten(by change: Change, in unrecorded: UnrecordedTable) throws {
+  func storeOverwritten(by change: Change, in unrecorded: UnrecordedTable) throws {
     let (key, there) = (change.key, change.state)
     let isDeleted = there.deleted != nil && !there.isAlive
     if isDeleted && !unrecorded.isRemade { return }
@@ -240,14 +240,14 @@ extension ReplicaFile {
       if isDeleted { return true }
       return there.columns.contains { $0.name == column.name && $0.value != column.value }
     }
-    try keepLost(lost, of: key, there: there, isDeleted && row != nil)
+    try storeLost(lost, of: key, there: there, isDeleted && row != nil)
   }
 
   /// Keeps values of a row that the server's version replaces, as conflicts: the user can read them
   /// and choose them again.
   ///
   /// - Parameter isRowLost: whether the row itself is deleted.
-  func keepLost(
+  func storeLost(
     _ columns: [Column], of key: RecordKey, there: RecordState? = nil, _ isRowLost: Bool
   ) throws {
     if columns.isEmpty && !isRowLost { return }
@@ -259,11 +259,11 @@ extension ReplicaFile {
       let winner = there?.columns.first { $0.name == column.name }?.stamp
       let conflict = Conflict(
         column: column.name, lost: column.value, loser: loser, winner: winner ?? unknown)
-      try note(conflict, of: operation, on: key)
+      try store(conflict, of: operation, on: key)
     }
     guard isRowLost else { return }
     let conflict = Conflict(
       column: nil, lost: .null, loser: loser, winner: there?.deleted?.stamp ?? unknown)
-    try note(conflict, of: operation, on: key)
+    try store(conflict, of: operation, on: key)
   }
 }

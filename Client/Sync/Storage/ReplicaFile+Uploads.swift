@@ -31,7 +31,7 @@ extension ReplicaFile {
       let failed = try failedUploads.queue().failed(in: first...last, of: tables)
       let count = try failedUploads.mark(failed, detail)
       if count > 0 {
-        try note("unsent", "not delivered: \(count.counted("operation")) of upload-only tables")
+        try log("unsent", "not delivered: \(count.counted("operation")) of upload-only tables")
       }
     }
   }

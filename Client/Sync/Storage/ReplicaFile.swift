@@ -93,7 +93,7 @@ package final class ReplicaFile {
       try capture.install(on: connection)
       spaces.first = self
       try connection.transaction { try spaces.refreshTriggersOfNewSchema() }
-      for file in spaces.all { try file.takeKeptMissions() }
+      for file in spaces.all { try file.applyDeferredMissions() }
     } catch let error as SQLiteError where error.isBusy {
       throw ReplicaError.locked(error.message, path: path)
     } catch let error as SQLiteError where error.concernsDisk {
@@ -213,7 +213,7 @@ extension ReplicaFile {
   func schemaChanged() throws {
     defer { alteredTables = [] }
     try checkNames()
-    if suspension == nil { try refreshTriggers() } else { try noteColumnsOfStep() }
+    if suspension == nil { try refreshTriggers() } else { try recordColumnsOfStep() }
   }
 }
 

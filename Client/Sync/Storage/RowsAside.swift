@@ -38,7 +38,7 @@ final class RowsAside {
     // Columns without a type keep each value unchanged.
     try connection.execute(single: "DROP TABLE IF EXISTS \(place)")
     try connection.execute(single: "CREATE TABLE \(place)(k PRIMARY KEY\(columns))")
-    for child in try actingChildren(of: table) { try holdOff(child, of: table) }
+    for child in try actingChildren(of: table) { try deferChild(child, of: table) }
     uniqueKeys[table.name] = try UniqueKeys.read(of: table, from: connection)
   }
 
@@ -58,7 +58,7 @@ final class RowsAside {
   /// Takes a record's row out of its table.
   ///
   /// - Throws: ``RecordEndedTransaction`` if a trigger rolls the transaction back.
-  func take(_ key: RecordKey) throws -> Outcome {
+  func remove(_ key: RecordKey) throws -> Outcome {
     guard let table = tables[key.table] else { return .stays }
     let copied = try connection.run(
       "INSERT INTO \(place(of: table)) SELECT ?1, \(list(table)) FROM \(quoted(table.local)) "
@@ -102,7 +102,7 @@ final class RowsAside {
   }
 
   /// Inserts a row again unchanged, except for these columns.
-  func putBack(_ key: RecordKey, changing columns: [ColumnState] = []) throws {
+  func restore(_ key: RecordKey, changing columns: [ColumnState] = []) throws {
     guard let table = tables[key.table] else { return }
     var values: [Value] = []
     let sources = table.columns.enumerated().map { index, info in
@@ -165,7 +165,7 @@ final class RowsAside {
   }
 
   /// Keeps a child's rows as they are while a parent's row is taken out.
-  private func holdOff(_ child: Name, of parent: TableSchema) throws {
+  private func deferChild(_ child: Name, of parent: TableSchema) throws {
     let record =
       child == parent.local
       ? "\(quoted(literal: parent.name.text)), \(parent.record(of: "OLD"))" : "'', ''"

@@ -52,7 +52,7 @@ struct UnrecordedTables {
 
   /// Notes that a whole table may have unrecorded rows since a place in the history. Returns whether
   /// the table is tracked.
-  func noteWhole(_ table: Name, since: SequenceNumber) throws -> Bool {
+  func markWhole(_ table: Name, since: SequenceNumber) throws -> Bool {
     try connection.run(
       """
       UPDATE ferry_tables SET remade = 1, since = min(ifnull(since, ?1), ?1),
@@ -63,7 +63,7 @@ struct UnrecordedTables {
   }
 
   /// Notes that a tracked table is absent.
-  func noteAbsent(_ table: Name) throws {
+  func markAbsent(_ table: Name) throws {
     try connection.run(
       """
       UPDATE ferry_tables SET remade = 1,
@@ -104,7 +104,7 @@ struct UnrecordedTables {
 
   /// Notes columns that the table did not have. They may have unrecorded values: after a rename of
   /// a column, or if a column was dropped before.
-  func noteNewColumns(of table: TableSchema) throws {
+  func markNewColumns(of table: TableSchema) throws {
     let known = try knownColumns(of: table.name)
     guard !known.isEmpty, table.columns.contains(where: { !known.contains($0.name) }) else {
       return
@@ -117,7 +117,7 @@ struct UnrecordedTables {
   }
 
   /// Stores the columns that the triggers know.
-  func noteColumns(of table: TableSchema) throws {
+  func storeColumns(of table: TableSchema) throws {
     let known = try knownColumns(of: table.name)
     let names = Set(table.columns.map(\.name))
     let remove = try connection.statement("DELETE FROM ferry_columns WHERE tbl = ? AND name = ?")
@@ -135,7 +135,7 @@ struct UnrecordedTables {
   // MARK: Untracked tables
 
   /// Notes that a table's writes are unrecorded from now on.
-  func noteUntracked(_ table: Name) throws {
+  func markUntracked(_ table: Name) throws {
     try connection.run(
       """
       INSERT OR REPLACE INTO ferry_untracked
@@ -154,7 +154,7 @@ struct UnrecordedTables {
 
   /// Returns the place after which a table's writes are unrecorded, if it was tracked before.
   /// Deletes the note.
-  func takeUntracked(_ table: Name) throws -> SequenceNumber? {
+  func removeUntracked(_ table: Name) throws -> SequenceNumber? {
     try connection.rows(
       "DELETE FROM ferry_untracked WHERE name = ? COLLATE NOCASE RETURNING since", table
     ) { $0.int64(0) }.min()

@@ -22,7 +22,7 @@ struct WrittenRecords {
   }
 
   /// Notes a record before the pass writes it for the first time.
-  func note(_ key: RecordKey, isNew: Bool) throws {
+  func add(_ key: RecordKey, isNew: Bool) throws {
     try insert.run(key.table, key.record, Int64(isNew ? 1 : 0))
   }
 

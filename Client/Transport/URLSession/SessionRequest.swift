@@ -45,7 +45,7 @@ struct SessionRequest: Sendable {
   ///   - previous: the address before; afterwards the next one.
   /// - Throws: `redirectRefused` or `secureConnectionFailed`, as ``RedirectCheck`` decides, and
   ///   `other` for a location that is no http address.
-  mutating func follow(
+  mutating func redirect(
     _ location: String, status: Int, first: RequestAddress, previous: inout RequestAddress
   ) throws(TransportError) {
     guard let next = URL(string: location, relativeTo: url)?.absoluteURL,

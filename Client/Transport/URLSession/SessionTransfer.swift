@@ -190,7 +190,7 @@ extension SessionTransfer {
       case .taken: continue
       case .refused(let failure):
         return end(TransportError(failure.kind, "\(address.endpoint): \(failure.message)"))
-      case .full: if !keep(data) { return }
+      case .full: if !buffer(data) { return }
       }
     }
   }
@@ -213,7 +213,7 @@ extension SessionTransfer {
 
   /// Keeps a part that the sink had no room for, and pauses the task. Returns whether the reader
   /// has made room meanwhile.
-  private func keep(_ data: Data) -> Bool {
+  private func buffer(_ data: Data) -> Bool {
     let (hasRoom, isTooMuch) = state.withLock { state in
       state.waiting.insert(data, at: 0)
       state.waitingCount += data.count
@@ -267,7 +267,7 @@ extension SessionTransfer {
         SessionFailure.error(failure, at: reached.endpoint(redirectedFrom: address)))
     }
     if let redirect = state.withLock({ $0.redirect }) {
-      return follow(redirect.location, redirect.status)
+      return startRedirect(redirect.location, redirect.status)
     }
     let missing = state.withLock { state in
       state.expected.map { $0 - state.progress.received } ?? 0
@@ -285,7 +285,7 @@ extension SessionTransfer {
     if !waits { end(nil) }
   }
 
-  private func follow(_ location: String, _ status: Int) {
+  private func startRedirect(_ location: String, _ status: Int) {
     let failure = state.withLock { state -> TransportError? in
       state.redirect = nil
       state.redirects += 1
@@ -294,7 +294,7 @@ extension SessionTransfer {
           .other, "\(address.endpoint) redirects more than \(Self.redirectsMax) times")
       }
       do throws(TransportError) {
-        try state.request.follow(
+        try state.request.redirect(
           location, status: status, first: address, previous: &state.lastAddress)
         return nil
       } catch {

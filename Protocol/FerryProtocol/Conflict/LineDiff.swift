@@ -18,7 +18,7 @@ enum LineDiff {
     }
     let (oldPart, newPart) = (old[start..<oldEnd], new[start..<newEnd])
     guard let trace = trace(oldPart, newPart, editsMax: editsMax) else { return nil }
-    follow(trace, oldPart, newPart, &places)
+    backtrack(trace, oldPart, newPart, &places)
     return places
   }
 
@@ -64,7 +64,7 @@ enum LineDiff {
   }
 
   /// Walks back from the end and notes the elements that both lists have.
-  private static func follow(
+  private static func backtrack(
     _ trace: Trace, _ old: ArraySlice<Int32>, _ new: ArraySlice<Int32>, _ places: inout [Int32]
   ) {
     var (x, y) = (old.count, new.count)

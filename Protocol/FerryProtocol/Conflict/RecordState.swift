@@ -138,7 +138,7 @@ package struct RecordState: Sendable, Equatable {
     if isAlive && !wasAlive && columns.count > operation.columns.count {
       outcome.isOverruled = true
     }
-    settle(wasAlive: wasAlive, sequence)
+    resetStamps(wasAlive: wasAlive, sequence)
   }
 
   private mutating func update(
@@ -176,7 +176,7 @@ package struct RecordState: Sendable, Equatable {
       outcome.lose(.existence(stamp, to: inserted.stamp))
       touchAll(sequence)
     }
-    settle(wasAlive: wasAlive, sequence)
+    resetStamps(wasAlive: wasAlive, sequence)
   }
 
   // MARK: Parts
@@ -253,7 +253,7 @@ package struct RecordState: Sendable, Equatable {
   }
 
   /// Has a record that came to life sent whole, and a dead one as its tombstone.
-  private mutating func settle(wasAlive: Bool, _ sequence: SequenceNumber) {
+  private mutating func resetStamps(wasAlive: Bool, _ sequence: SequenceNumber) {
     if isAlive {
       if !wasAlive { touchAll(sequence) }
     } else {

@@ -36,7 +36,7 @@ package enum TextMerge {
     }
 
     /// Returns the lines of this text before the original's line `index`, or to its end.
-    mutating func take(before index: Int) -> ArraySlice<Int32> {
+    mutating func lines(before index: Int) -> ArraySlice<Int32> {
       let end = index < places.count ? Int(places[index]) : lines.count
       defer { position = end + 1 }
       return lines[position..<end]
@@ -53,7 +53,7 @@ package enum TextMerge {
         continue
       }
       let was = old[start..<index]
-      let (left, right) = (first.take(before: index), second.take(before: index))
+      let (left, right) = (first.lines(before: index), second.lines(before: index))
       if left.elementsEqual(right) || right.elementsEqual(was) {
         merged += left
       } else if left.elementsEqual(was) {

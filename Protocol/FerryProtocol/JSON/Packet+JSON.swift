@@ -31,19 +31,19 @@ extension Packet {
     try reader.object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "device":
-        try seen.note("device", 0, reader)
+        try seen.add("device", 0, reader)
         device = DeviceID(try reader.uniqueID())
       case "dependency":
-        try seen.note("dependency", 1, reader)
+        try seen.add("dependency", 1, reader)
         if try !reader.null() { dependency = OperationID(try reader.uniqueID()) }
       case "continues":
-        try seen.note("continues", 2, reader)
+        try seen.add("continues", 2, reader)
         continues = try reader.bool()
       case "base":
-        try seen.note("base", 3, reader)
+        try seen.add("base", 3, reader)
         base = try reader.sequence()
       case "operations":
-        try seen.note("operations", 4, reader)
+        try seen.add("operations", 4, reader)
         operations = try reader.operations(limits: limits)
       default: try reader.skipUnknown(key, &unknown)
       }
@@ -71,7 +71,7 @@ private let unstatedBase: SequenceNumber = -1
 private struct MembersSeen {
   private var bits: UInt16 = 0
 
-  mutating func note(
+  mutating func add(
     _ name: StaticString, _ bit: UInt16, _ reader: JSONReader
   ) throws(MalformedMessage) {
     guard bits & (1 << bit) == 0 else { throw reader.malformed("\(name) is a duplicate") }
@@ -179,7 +179,7 @@ extension JSONReader {
     if let known = recent?.table(key.span) { return known }
     let name = try key.name()
     if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
-    recent?.keep(table: name)
+    recent?.add(table: name)
     return name
   }
 
@@ -218,40 +218,40 @@ extension JSONReader {
     try object { (key, reader) throws(MalformedMessage) in
       switch key {
       case "id":
-        try seen.note("id", 0, reader)
+        try seen.add("id", 0, reader)
         id = OperationID(try reader.uniqueID())
       case "table":
-        try seen.note("table", 1, reader)
+        try seen.add("table", 1, reader)
         table = try reader.tableName(limits: limits)
       case "record":
-        try seen.note("record", 2, reader)
+        try seen.add("record", 2, reader)
         record = try reader.recordName(limits: limits)
       case "kind":
-        try seen.note("kind", 3, reader)
+        try seen.add("kind", 3, reader)
         kind = try reader.kind()
       case "time":
-        try seen.note("time", 4, reader)
+        try seen.add("time", 4, reader)
         time = try reader.timestamp()
       case "base":
-        try seen.note("base", 5, reader)
+        try seen.add("base", 5, reader)
         base = try reader.sequence()
       case "data":
-        try seen.note("data", 6, reader)
+        try seen.add("data", 6, reader)
         columns = try reader.columns(limits: limits)
       case "times":
-        try seen.note("times", 7, reader)
+        try seen.add("times", 7, reader)
         times = try reader.times(limits: limits)
       case "adds":
-        try seen.note("adds", 8, reader)
+        try seen.add("adds", 8, reader)
         increments = try reader.increments(limits: limits)
       case "originals":
-        try seen.note("originals", 9, reader)
+        try seen.add("originals", 9, reader)
         originals = try reader.columns(limits: limits)
       case "where":
-        try seen.note("where", 14, reader)
+        try seen.add("where", 14, reader)
         batchParts.predicate = try reader.predicate(limits: limits)
       case "effect":
-        try seen.note("effect", 15, reader)
+        try seen.add("effect", 15, reader)
         batchParts.effect = try reader.batchEffect()
       default: try reader.skipUnknown(key, &unknown)
       }

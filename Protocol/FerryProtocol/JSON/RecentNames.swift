@@ -24,7 +24,7 @@ final class RecentNames {
   }
 
   /// Keeps a name that has been checked. Names at later places are forgotten.
-  func keep(_ name: Name, at place: Int) {
+  func add(_ name: Name, at place: Int) {
     guard place <= names.count, place < Self.countMax else { return }
     names.removeSubrange(place...)
     ascendingCount = min(ascendingCount, place)
@@ -43,5 +43,5 @@ final class RecentNames {
   }
 
   /// Keeps a table's name that has been checked.
-  func keep(table: Name) { self.table = table }
+  func add(table: Name) { self.table = table }
 }

@@ -50,12 +50,12 @@ extension RecordState {
       case .delete: deleted = sequenced
       case .update, .batch: break
       }
-      if write.kind != .delete { try take(write, limits) }
+      if write.kind != .delete { try apply(write, limits) }
     }
     if count > 1 { columns.sort { $0.name < $1.name } }
   }
 
-  private mutating func take(_ write: StoredWrite, _ limits: Limits) throws(MalformedMessage) {
+  private mutating func apply(_ write: StoredWrite, _ limits: Limits) throws(MalformedMessage) {
     var reader = JSONReader(write.data, depth: limits.depth)
     let key = write.key
     try reader.eachColumn(limits: limits) { name, value in

@@ -148,7 +148,7 @@ extension JSONReader {
     if let known = recent?.name(at: place, key.span) { return known }
     let name = try key.name()
     if let fault = NameRule.fault(in: name, limits: limits) { throw malformed(fault) }
-    recent?.keep(name, at: place)
+    recent?.add(name, at: place)
     return name
   }
 

@@ -58,7 +58,7 @@ extension JSONReader {
     depth: Int, _ nodes: inout Int, _ limits: Limits
   ) throws(MalformedMessage) -> RecordPredicate {
     guard depth > 0 else { throw malformed("a predicate is nested too deep") }
-    try takeNode(&nodes)
+    try parseNode(&nodes)
     var parts = PredicateParts()
     try array { (reader) throws(MalformedMessage) in
       try reader.element(of: &parts, depth: depth, &nodes, limits)
@@ -66,7 +66,7 @@ extension JSONReader {
     return try parts.predicate(self)
   }
 
-  private func takeNode(_ nodes: inout Int) throws(MalformedMessage) {
+  private func parseNode(_ nodes: inout Int) throws(MalformedMessage) {
     guard nodes > 0 else { throw malformed("a predicate has too many parts") }
     nodes -= 1
   }
@@ -86,7 +86,7 @@ extension JSONReader {
       parts.children.append(try predicate(depth: depth - 1, &nodes, limits))
     case .compare, .among, .isNull, .isNotNull:
       guard parts.field != nil else { return parts.field = try field(limits: limits) }
-      try takeNode(&nodes)
+      try parseNode(&nodes)
       parts.values.append(try value(limits: limits))
     }
   }

@@ -62,7 +62,7 @@ extension JSONReader {
     var seen = NamesSeen(place: place, known: "columns, rule")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
-      try seen.note(member, reader)
+      try seen.add(member, reader)
       switch member {
       case "columns": columns = try reader.names("\(place).columns", limits)
       case "rule": rule = try reader.choice(place, "rule")

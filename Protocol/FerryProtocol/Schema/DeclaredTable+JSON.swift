@@ -93,7 +93,7 @@ extension JSONReader {
         + "keyPlaces")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
-      try seen.note(member, reader)
+      try seen.add(member, reader)
       switch member {
       case "key": key = try reader.declaredKey("\(place).key", limits)
       case "columns":
@@ -133,7 +133,7 @@ extension JSONReader {
     var seen = NamesSeen(place: place, known: "mapped, value")
     try expect(0x7B, at: place, "a name or an object")
     try object { (member, reader) throws(MalformedMessage) in
-      try seen.note(member, reader)
+      try seen.add(member, reader)
       guard key == nil else {
         throw reader.malformed("\(place): mapped and value exclude each other")
       }
@@ -164,7 +164,7 @@ extension JSONReader {
     var seen = NamesSeen(place: place, known: "name, type, required, default")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
-      try seen.note(member, reader)
+      try seen.add(member, reader)
       switch member {
       case "name": name = try reader.declaredName("\(place).name", limits)
       case "type": column.affinity = try reader.choice(place, "type")
@@ -186,7 +186,7 @@ extension JSONReader {
     var seen = NamesSeen(place: place, known: "columns, table, to, onDelete, onUpdate, deferred")
     try expect(0x7B, at: place, "an object")
     try object { (member, reader) throws(MalformedMessage) in
-      try seen.note(member, reader)
+      try seen.add(member, reader)
       switch member {
       case "columns": reference.columns = try reader.names("\(place).columns", limits)
       case "table": table = try reader.declaredName("\(place).table", limits)

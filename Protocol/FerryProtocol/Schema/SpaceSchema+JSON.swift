@@ -87,7 +87,7 @@ extension JSONReader {
     var seen = NamesSeen(
       place: "the schema", known: "version, minimumProtocol, requireCursor, tables")
     try object { (key, reader) throws(MalformedMessage) in
-      try seen.note(key, reader)
+      try seen.add(key, reader)
       switch key {
       case "version":
         schema.version = try reader.whole("version", in: 0...exactIntegers.upperBound)
@@ -138,7 +138,7 @@ extension JSONReader {
       known: "policy, deletes, write, columns, unique, clashes, aliases, definition")
     try expect(0x7B, at: place, "an object of rules")
     try object { (key, reader) throws(MalformedMessage) in
-      try seen.note(key, reader)
+      try seen.add(key, reader)
       switch key {
       case "policy": rules.policy = try reader.choice(place, "policy")
       case "deletes": rules.deletes = try reader.choice(place, "deletes")
@@ -194,7 +194,7 @@ extension JSONReader {
     var seen = NamesSeen(place: place, known: "policy, type, required, aliases")
     try expect(0x7B, at: place, "a policy's name or an object")
     try object { (key, reader) throws(MalformedMessage) in
-      try seen.note(key, reader)
+      try seen.add(key, reader)
       switch key {
       case "policy": policy = try reader.choice(place, "policy")
       case "type": type = try reader.choice(place, "type")
@@ -352,7 +352,7 @@ struct NamesSeen {
   let known: String
   var names: Set<Name> = []
 
-  mutating func note(_ key: JSONKey, _ reader: JSONReader) throws(MalformedMessage) {
+  mutating func add(_ key: JSONKey, _ reader: JSONReader) throws(MalformedMessage) {
     let name = try key.name()
     guard names.insert(name).inserted else {
       throw reader.malformed("\(place): \(name.text.prefix(40)) is a duplicate")

@@ -21,7 +21,7 @@ package struct DigestDescent: Sendable {
 
   /// Takes the other side's answer: the digests of nodes' sixteen children. Nodes that it left out
   /// are asked for again.
-  package mutating func take(_ answers: [(node: DigestNode, children: [Digest])]) {
+  package mutating func apply(_ answers: [(node: DigestNode, children: [Digest])]) {
     var answered = Set<DigestNode>()
     for (node, children) in answers where children.count == 16 && !node.isLeaf {
       answered.insert(node)

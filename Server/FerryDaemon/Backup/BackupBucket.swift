@@ -28,7 +28,7 @@ final class BackupBucket: BackupPlace {
 
   func draft(of part: String) -> String { folder + "/" + part }
 
-  func keep(_ part: String) async throws -> BackupManifest.Part {
+  func copy(_ part: String) async throws -> BackupManifest.Part {
     let path = draft(of: part)
     let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64 ?? 0
     let digest = try FileHasher.digest(of: path, chunkSize: files.chunkSize(for: size))
@@ -37,7 +37,7 @@ final class BackupBucket: BackupPlace {
     return .init(size: digest.size, sha256: digest.hash.description)
   }
 
-  func keepManifest(_ bytes: Data) async throws {
+  func storeManifest(_ bytes: Data) async throws {
     try await files.put(Array(bytes), as: BackupManifest.fileName)
   }
 

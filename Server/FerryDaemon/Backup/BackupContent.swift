@@ -24,7 +24,7 @@ struct BackupContent: Sendable {
       files.append(BlobSource(path: path, digest: digest))
     }
     if !files.isEmpty {
-      try await target.put(files: files) { _ in }
+      try await target.store(files: files) { _ in }
       done(files.reduce(0) { $0 + $1.digest.size })
     }
     try await withThrowingTaskGroup(of: Int64.self) { group in

@@ -49,9 +49,9 @@ struct BackupMaker {
     if kind == .embedded { try checkContent(kept, of: copy) }
     let manifest = BackupManifest(
       ferry: FerryVersion.current, createdAt: createdAt, store: kind,
-      storeFile: try await place.keep(kind.fileName), missionKey: try await copyKey(),
+      storeFile: try await place.copy(kind.fileName), missionKey: try await copyKey(),
       content: kept)
-    try await place.keepManifest(try manifest.encoded())
+    try await place.storeManifest(try manifest.encoded())
     return manifest
   }
 
@@ -61,7 +61,7 @@ struct BackupMaker {
     else { return nil }
     let bytes = try Data(contentsOf: URL(filePath: key))
     try BackupFile.write(bytes, to: try place.draft(of: BackupManifest.keyName))
-    return try await place.keep(BackupManifest.keyName)
+    return try await place.copy(BackupManifest.keyName)
   }
 
   private func copyContent(_ progress: (Int64) -> Void) async throws -> [BackupManifest.Part] {

@@ -11,14 +11,14 @@ protocol BackupPlace: Sendable {
   /// Whether it has nothing yet.
   func isEmpty() async throws -> Bool
 
-  /// Returns the path at which a part is written before ``keep(_:)``.
+  /// Returns the path at which a part is written before ``copy(_:)``.
   func draft(of part: String) throws -> String
 
   /// Keeps a part whose draft is complete, for this user alone.
-  func keep(_ part: String) async throws -> BackupManifest.Part
+  func copy(_ part: String) async throws -> BackupManifest.Part
 
   /// Keeps the list of the parts, which makes the backup one.
-  func keepManifest(_ bytes: Data) async throws
+  func storeManifest(_ bytes: Data) async throws
 
   /// Returns the list of the parts; `nil` if there is none.
   func manifest() async throws -> Data?
@@ -51,12 +51,12 @@ struct BackupFolder: BackupPlace {
     return path(part)
   }
 
-  func keep(_ part: String) throws -> BackupManifest.Part {
+  func copy(_ part: String) throws -> BackupManifest.Part {
     try BackupFile.sync(path(part))
     return try BackupFile.part(path(part))
   }
 
-  func keepManifest(_ bytes: Data) throws {
+  func storeManifest(_ bytes: Data) throws {
     try BackupFile.write(bytes, to: path(BackupManifest.fileName))
     try BackupFile.sync(name)
   }

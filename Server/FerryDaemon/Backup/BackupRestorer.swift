@@ -49,7 +49,7 @@ struct BackupRestorer {
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: true,
         attributes: [.posixPermissions: 0o700])
-      try await bringContent(manifest)
+      try await restoreContent(manifest)
       let draft = directory + "/" + SQLiteStore.fileName + ".restoring"
       try await copyPart(manifest.store.fileName, manifest.storeFile, to: draft)
       let target = directory + "/" + SQLiteStore.fileName
@@ -58,7 +58,7 @@ struct BackupRestorer {
     case (.postgres, .postgres(let addresses)):
       let archive = PostgresArchive(url: addresses.direct ?? addresses.main)
       try archive.checkIsEmpty()
-      try await bringContent(manifest)
+      try await restoreContent(manifest)
       let copy = try await place.file(of: manifest.store.fileName, manifest.storeFile)
       try archive.restore(from: try BackupFile.open(copy))
     case (.embedded, .postgres), (.postgres, .embedded):
@@ -121,7 +121,7 @@ struct BackupRestorer {
     }
   }
 
-  private func bringContent(_ manifest: BackupManifest) async throws {
+  private func restoreContent(_ manifest: BackupManifest) async throws {
     if manifest.content.isEmpty, manifest.missionKey == nil { return }
     guard let blobs else {
       throw BackupError(

@@ -185,7 +185,7 @@ extension MissionCommands {
         defer { bar.finish() }
         var sources: [Name: BlobSource] = [:]
         for file in found {
-          sources[Name(file.name)] = try intake.take(file.path, chunkSize: chunkSize) { count in
+          sources[Name(file.name)] = try intake.read(file.path, chunkSize: chunkSize) { count in
             bar.advance(by: Int64(count))
             return !cancellation.isCancelled
           }

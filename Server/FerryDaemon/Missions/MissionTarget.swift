@@ -207,7 +207,7 @@ struct LocalMissions: MissionTarget {
     }
     let local = desk.blobs.local
     return BlobIntake(
-      into: local.directory, under: try await local.hold(), knownSizes: sizes)
+      into: local.directory, under: try await local.acquire(), knownSizes: sizes)
   }
 
   func damaged(_ manifest: MissionManifest) async throws -> [String] {
@@ -230,10 +230,10 @@ struct LocalMissions: MissionTarget {
   ) async throws -> MissionRecord {
     let desk = try content.desk(createsIfMissing: true)
     // Content that is here already must not be collected before the mission names it.
-    let hold = try await desk.hold()
+    let hold = try await desk.acquireContent()
     defer { withExtendedLifetime(hold) {} }
     try await desk.content { (blobs) async throws(BlobError) in
-      try await blobs.put(files: files) { bar.advance(by: Int64($0)) }
+      try await blobs.store(files: files) { bar.advance(by: Int64($0)) }
     }
     return try await desk.publish(
       manifest, in: space, ownContentOnly: false, isNewKey: isNewKey, share: share,

@@ -94,7 +94,7 @@ final class ConnectionRegistry: Sendable {
   }
 
   /// Ends the wait for emptiness, now or as soon as it begins.
-  func giveUpWaiting() {
+  func stopWaiting() {
     let waiter = state.withLock { state in
       state.hasGivenUp = true
       return state.whenEmpty.take()

@@ -18,7 +18,7 @@ struct MirrorUpload: Sendable {
     var rows = MirrorSlices.rowsMax
     var hasMore = true
     while hasMore {
-      try await intake.takePresent()
+      try await intake.readPresent()
       onProgress(try await pool.run { try ledger.adopted($0) })
       let count = rows
       do {
@@ -30,7 +30,7 @@ struct MirrorUpload: Sendable {
         try await Task.sleep(for: .milliseconds(50))
       }
     }
-    try await intake.takePresent()
+    try await intake.readPresent()
     onProgress(try await pool.run { try ledger.adopted($0) })
     _ = try await retry(most: .max)
   }
@@ -53,7 +53,7 @@ struct MirrorUpload: Sendable {
       } catch let error as PostgresError where error.isWait {
         return false
       }
-      try await intake.takePresent()
+      try await intake.readPresent()
       guard count > 0, count < last else { return true }
       last = count
     }

@@ -51,7 +51,7 @@ package struct TableAdoption: Sendable {
       for table in plan.tables { try enter(table, number, connection) }
       try tables.make(plan, number)
       // No program writes until the end of this transaction: the triggers capture all others.
-      for table in plan.tables { try noteLast(of: table, number, connection) }
+      for table in plan.tables { try storeLast(of: table, number, connection) }
       return MirrorLedger(number: number)
     }
   }
@@ -72,7 +72,7 @@ package struct TableAdoption: Sendable {
       ])
   }
 
-  private func noteLast(
+  private func storeLast(
     of table: MirrorTable, _ number: Int64, _ connection: PostgresConnection
   ) throws {
     let sql = MirrorSQL(table: table, schema: configuration.schema, mirror: number)

@@ -177,7 +177,7 @@ package struct MirrorGroup: Sendable {
       }
       let (name, result) = (configuration.name, reason)
       try await pool.run { connection in
-        try MirrorGroupTables(name, connection)?.settle(wanted.value, reason: result, connection)
+        try MirrorGroupTables(name, connection)?.resolve(wanted.value, reason: result, connection)
       }
     }
     return (mirrors, failed)

@@ -80,7 +80,7 @@ struct MirrorGroupTables: Sendable {
         IF FOUND THEN PERFORM pg_notify('\(MirrorLedger.channel)', '\(payload)'); END IF;
         RETURN NULL;
       EXCEPTION WHEN OTHERS THEN
-        \(MirrorStop.note(of: stopNumber, Name(table)))
+        \(MirrorStop.insertion(of: stopNumber, Name(table)))
         RETURN NULL;
       END
       """
@@ -165,7 +165,7 @@ struct MirrorGroupTables: Sendable {
   }
 
   /// Ends the wait of a value, or notes why it goes on.
-  func settle(_ value: String, reason: String?, _ connection: PostgresConnection) throws {
+  func resolve(_ value: String, reason: String?, _ connection: PostgresConnection) throws {
     let sql =
       reason == nil
       ? "DELETE FROM ferry_mirror.wanted WHERE grp = $1 AND value = $2 AND $3::text IS NULL"

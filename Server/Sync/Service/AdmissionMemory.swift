@@ -33,7 +33,7 @@ final class AdmissionMemory: Sendable {
     }
   }
 
-  func keep(_ principal: Principal, for key: Key) {
+  func store(_ principal: Principal, for key: Key) {
     let expiry = clock.uptime() + Self.timeToLive
     entries.withLock { entries in
       if entries.count >= Self.countMax { entries = [:] }

@@ -58,7 +58,7 @@ extension SyncService {
       return await WorkFlow(address: request.remoteAddress).run {
         do throws(Problem) {
           let principal = try await admit(request, match.route, to: name, need: need).principal
-          memory?.keep(principal, for: key)
+          memory?.store(principal, for: key)
           return .proceed(limit: limit, account: principal.memoryAccount)
         } catch {
           return refuse(error, &context)

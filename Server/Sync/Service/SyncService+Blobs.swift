@@ -117,7 +117,7 @@ extension SyncService {
     }
     let (store, now) = (parts.store, parts.clock.wall())
     try await ask { () async throws(StoreError) in
-      try await store.noteUpload(
+      try await store.storeUpload(
         MissionBlob(hash: hash, size: end), in: space.id, now: now)
     }
     uploads.add(end, in: space.id)

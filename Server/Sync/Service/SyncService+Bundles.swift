@@ -59,7 +59,7 @@ extension SyncService {
     let (store, now, quota) = (parts.store, parts.clock.wall(), parts.quotas.devices)
     let principal = admission.principal
     let kept = try await ask { () async throws(StoreError) in
-      try await store.keepBundleReports(
+      try await store.storeBundleReports(
         request.reports, of: request.device, in: space.id, now: now, by: principal, quota: quota)
     }.get()
     var json = JSONWriter(capacity: 32)

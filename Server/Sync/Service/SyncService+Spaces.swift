@@ -48,7 +48,7 @@ extension SyncService {
       if admission.assumesOpenServer {
         _ = try await admit(context.request, .packets, to: name, need: .writer)
       }
-      if let space { noteRejection(error, context, space) }
+      if let space { recordRejection(error, context, space) }
       throw error
     }
   }
@@ -72,7 +72,7 @@ extension SyncService {
         protocolVersion: version, cursor: cursor,
         needsOpenServer: admission.assumesOpenServer),
       into: space.id)
-    noteAnswer(answer, context, space.id, cursor: cursor)
+    recordAnswer(answer, context, space.id, cursor: cursor)
     let status = answer.receipt.status == .buffered ? 202 : 200
     return .json(answer.encoded(quoting: parts.limits.pageBytes), status: status)
   }
@@ -91,7 +91,7 @@ extension SyncService {
       try await store.changes(in: space.id, wanted, now: now)
     }.get()
     parts.metrics.countPage(changes: PageCount.read(page))
-    notePull(wanted.cursor, context, space.id)
+    recordPull(wanted.cursor, context, space.id)
     return .json(page)
   }
 

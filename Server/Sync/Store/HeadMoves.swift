@@ -9,7 +9,7 @@ package final class HeadMoves: Sendable {
     var listeners: [Int: AsyncStream<HeadMove>.Continuation] = [:]
     var isFinished = false
 
-    mutating func tell(_ moves: [HeadMove]) {
+    mutating func send(_ moves: [HeadMove]) {
       for move in moves {
         newest[move.space] = move.head
         for listener in listeners.values { listener.yield(move) }
@@ -39,24 +39,24 @@ package final class HeadMoves: Sendable {
   }
 
   /// Passes a move on, unless it or a later one was passed on before.
-  package func tell(_ move: HeadMove) {
+  package func publish(_ move: HeadMove) {
     state.withLock { state in
       guard move.head > state.newest[move.space] ?? 0 else { return }
-      state.tell([move])
+      state.send([move])
     }
   }
 
   /// Passes on the heads as the store has them, even if they were passed on before or went back: a
   /// failover may have lost commits. A head may be read just before a newer one is passed on. That
   /// does no harm: a listener that receives a lower head looks it up.
-  package func tellAgain(_ heads: [HeadMove]) {
-    state.withLock { $0.tell(heads) }
+  package func republish(_ heads: [HeadMove]) {
+    state.withLock { $0.send(heads) }
   }
 
   /// Takes the heads as the store has them, and passes on those that differ from the last ones.
   package func correct(_ heads: [HeadMove]) {
     state.withLock { state in
-      state.tell(heads.filter { $0.head != state.newest[$0.space] ?? 0 })
+      state.send(heads.filter { $0.head != state.newest[$0.space] ?? 0 })
     }
   }
 

@@ -50,7 +50,7 @@ struct HeadWatch {
   }
 
   /// Notes that this node has written to a space.
-  mutating func keep(_ space: Int64) -> Change? { change(space) { $0.isWritten = true } }
+  mutating func markWritten(_ space: Int64) -> Change? { change(space) { $0.isWritten = true } }
 
   private mutating func change(_ space: Int64, _ edit: (inout Need) -> Void) -> Change? {
     let (wasNeeded, channel) = (needs[space] != nil, Self.channel(of: space))

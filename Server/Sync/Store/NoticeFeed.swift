@@ -31,7 +31,7 @@ struct NoticeFeed {
   var byteCount: Int { taken.count }
 
   /// Takes the next one.
-  mutating func take() {
+  mutating func advance() {
     taken.element()
     taken.raw(rows[next].body)
     next += 1

@@ -35,7 +35,7 @@ package final class OwnTimelines: Sendable {
   }
 
   /// Notes a space as it is after a transaction that has been committed.
-  package func note(_ state: SpaceState, of space: Int64) {
+  package func update(_ state: SpaceState, of space: Int64) {
     let begins = heads.withLock { heads in
       let seen = heads[space]
       guard seen != nil || state.timelineStart != nil else { return false }
@@ -46,7 +46,7 @@ package final class OwnTimelines: Sendable {
   }
 
   /// Notes a move that another run has reported.
-  package func note(_ move: HeadMove) {
+  package func update(_ move: HeadMove) {
     heads.withLock { heads in
       if let seen = heads[move.space] { heads[move.space] = max(seen, move.head) }
     }

@@ -38,13 +38,13 @@ struct PageBuilder {
   /// Takes the notices that come before the next row. Returns whether that row may be added; if
   /// not, the page is closed.
   mutating func admits(_ sequence: SequenceNumber) -> Bool {
-    takeNotices(before: sequence)
+    addNotices(before: sequence)
     return hasRoom && sequence <= notices.reach
   }
 
-  private mutating func takeNotices(before end: SequenceNumber) {
+  private mutating func addNotices(before end: SequenceNumber) {
     while hasRoom, let place = notices.place, place < end {
-      notices.take()
+      notices.advance()
       last = place
       placeCount += 1
     }
@@ -60,7 +60,7 @@ struct PageBuilder {
   ) throws(MalformedMessage) -> Bool {
     last = sequence
     placeCount += 1
-    if notices.place == sequence { notices.take() }
+    if notices.place == sequence { notices.advance() }
     if applied < wholeBelow {
       count += 1
       changes.element()
@@ -88,7 +88,7 @@ struct PageBuilder {
     deviceName: DeviceName? = nil, now: Int64
   ) -> [UInt8] {
     // There may be notices behind the last change, for example if its record was pruned.
-    if last >= newest { takeNotices(before: .max) }
+    if last >= newest { addNotices(before: .max) }
     let more = last < max(newest, notices.newest)
     let (epoch, head) = (space.epoch, space.head)
     let cursor =
@@ -185,7 +185,7 @@ struct SpaceSnapshot {
   var nameChanges: SequenceNumber = 0
 
   /// Looks up the end of the timeline of a cursor's anchor, if that matters.
-  mutating func noteEnd(
+  mutating func findEnd(
     of cursor: Cursor?, find: (Timeline) throws -> SequenceNumber?
   ) rethrows {
     if let timeline = cursor?.timeline(before: retentionHorizon) {

@@ -38,11 +38,11 @@ package final class PageRoom: Sendable {
     _ body: @escaping @Sendable (Source) throws -> Value
   ) -> @Sendable (Source) throws -> Value? {
     let room = current
-    return { source in room?.take() ?? true ? try body(source) : nil }
+    return { source in room?.reserve() ?? true ? try body(source) : nil }
   }
 
   /// Takes the memory at once. Returns whether it is there.
-  package func take() -> Bool {
+  package func reserve() -> Bool {
     grant.withLock { grant in
       if grant == nil { grant = budget.grantAtOnce(bytes, account: account) }
       return grant != nil
@@ -51,7 +51,7 @@ package final class PageRoom: Sendable {
 
   /// Waits for the memory, a limited time. Returns whether it is there.
   package func wait() async -> Bool {
-    if take() { return true }
+    if reserve() { return true }
     guard let granted = await budget.grant(bytes, account: account) else { return false }
     grant.withLock { $0 = granted }
     return true

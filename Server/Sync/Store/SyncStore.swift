@@ -251,7 +251,7 @@ package protocol SyncStore:
 
   /// Keeps the other nodes of this store from collecting content, or (exclusively) from publishing
   /// too, until the returned value is released. `nil` if no other node can use the store.
-  func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)?
+  func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)?
 
   /// The notifications of this process; `nil` if the store has one process.
   var notifications: NodeNotifications? { get }
@@ -325,7 +325,7 @@ extension SyncStore {
 
 // A store of one process: it hears of each move.
 extension SyncStore {
-  package func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? { nil }
+  package func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? { nil }
   package var standbyPulls: SharedWork? { nil }
   package var workerRequests: SharedWork? { nil }
   package var notifications: NodeNotifications? { nil }

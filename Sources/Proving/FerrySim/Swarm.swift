@@ -38,7 +38,7 @@ struct Swarm {
     var tally = Tally()
     try await withThrowingTaskGroup(of: Void.self) { group in
       let (lines, sink) = AsyncStream.makeStream(of: Report.self)
-      for job in 0..<jobs { group.addTask { try await follow(job, sink) } }
+      for job in 0..<jobs { group.addTask { try await run(job, sink) } }
       var ended = 0
       for await report in lines {
         switch report {
@@ -72,7 +72,7 @@ struct Swarm {
 
   /// Runs one process after another, until its share is done: after a crash the next continues
   /// after the crashed world.
-  private func follow(_ job: Int, _ sink: AsyncStream<Report>.Continuation) async throws {
+  private func run(_ job: Int, _ sink: AsyncStream<Report>.Continuation) async throws {
     defer { sink.yield(.ended) }
     var done = 0
     let share = (seeds - job + jobs - 1) / jobs

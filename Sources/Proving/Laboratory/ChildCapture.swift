@@ -76,7 +76,7 @@ final class ChildCapture: Sendable {
   }
 
   /// Starts the threads. They own the descriptors.
-  func follow(output: Int32, error: Int32) {
+  func start(output: Int32, error: Int32) {
     let streams: [ChildProcess.Stream: Int32] = [.output: output, .error: error]
     state.withLock { $0.open = streams }
     for (stream, descriptor) in streams {

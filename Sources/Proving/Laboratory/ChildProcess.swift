@@ -49,7 +49,7 @@ package final class ChildProcess: CapturedProcess {
       throw error
     }
     capture = ChildCapture(processID, name: executable.lastPathComponent)
-    capture.follow(output: outputPipe.reader, error: errorPipe.reader)
+    capture.start(output: outputPipe.reader, error: errorPipe.reader)
   }
 
   deinit { capture.signal(SIGKILL) }

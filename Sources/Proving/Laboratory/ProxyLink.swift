@@ -56,7 +56,7 @@ final class ProxyLink: Sendable {
       let bytes = LoopbackSocket.read(source, &buffer)
       if !wasReset { core.gate.wait(direction) }
       if bytes.isEmpty || wasReset { break }
-      if direction == .request { noteRequest(bytes) }
+      if direction == .request { recordRequest(bytes) }
       guard pass(bytes, direction, to: target) else { break }
     }
     if wasReset { reset() } else { cut() }
@@ -64,7 +64,7 @@ final class ProxyLink: Sendable {
   }
 
   /// Notes a request, which begins at a method; clients do not pipeline.
-  private func noteRequest(_ bytes: ArraySlice<UInt8>) {
+  private func recordRequest(_ bytes: ArraySlice<UInt8>) {
     guard Self.methods.contains(where: { bytes.starts(with: $0.utf8) }) else { return }
     let line = String(decoding: bytes.prefix { $0 != 0x0D }, as: UTF8.self)
     exchange.withLock { exchange in
@@ -87,24 +87,24 @@ final class ProxyLink: Sendable {
     let rest = bytes.dropFirst(offset)
     switch trap.action {
     case .tell:
-      defer { trap.tell() }
+      defer { trap.signal() }
       return pass(rest, direction, to: target)
     case .hold:
-      return trap.hold() && pass(rest, direction, to: target)
+      return trap.waitUntilReleased() && pass(rest, direction, to: target)
     case .drop:
-      trap.tell()
+      trap.signal()
       return swallow(direction)
     case .cut:
-      defer { trap.tell() }
+      defer { trap.signal() }
       cut()
       return false
     case .delay(let duration):
-      trap.tell()
+      trap.signal()
       Thread.sleep(forTimeInterval: duration / .seconds(1))
       return pass(rest, direction, to: target)
     case .call(let closure):
       closure()
-      trap.tell()
+      trap.signal()
       return pass(rest, direction, to: target)
     }
   }

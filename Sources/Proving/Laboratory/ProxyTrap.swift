@@ -119,16 +119,16 @@ package final class ProxyTrap: Sendable {
     }
   }
 
-  func tell() { continuation.yield() }
+  func signal() { continuation.yield() }
 
   /// Blocks while the bytes are held. Returns whether they pass.
-  func hold() -> Bool {
+  func waitUntilReleased() -> Bool {
     let gate = DispatchSemaphore(value: 0)
     let isHeld = state.withLock { state in
       if state.goesOn == nil { state.held.append(gate) }
       return state.goesOn == nil
     }
-    tell()
+    signal()
     if isHeld { gate.wait() }
     return state.withLock { $0.goesOn ?? false }
   }

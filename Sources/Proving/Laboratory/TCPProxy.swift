@@ -31,7 +31,7 @@ package final class TCPProxy: Sendable {
     let (listener, bound) = try LoopbackSocket.listen(port: port)
     (self.port, self.listener, self.core) = (bound, listener, core)
     ProxyCore.onThread("proxy-accept") {
-      while let client = LoopbackSocket.accept(on: listener) { core.take(client) }
+      while let client = LoopbackSocket.accept(on: listener) { core.connect(client) }
       close(listener)
     }
   }
@@ -127,7 +127,7 @@ final class ProxyCore: Sendable {
   }
 
   /// Joins a client with the server.
-  func take(_ client: Int32) {
+  func connect(_ client: Int32) {
     let (target, isRefusing) = state.withLock { ($0.target, $0.isRefusing || $0.isStopped) }
     guard !isRefusing, let server = try? LoopbackSocket.connect(to: target) else {
       return LoopbackSocket.reset(client)

@@ -31,7 +31,7 @@ package final class TerminalProcess: CapturedProcess {
       throw error
     }
     self.keyboard = keyboard
-    capture.follow(output: screen, error: silence.reader)
+    capture.start(output: screen, error: silence.reader)
   }
 
   deinit {

@@ -7,11 +7,11 @@ struct NameChanges {
 
   private var entries: [(change: Change, folder: String, file: StoredFile)] = []
 
-  mutating func noteCreation(_ file: StoredFile) {
+  mutating func recordCreation(_ file: StoredFile) {
     entries.append((.created, folder(of: file.path), file))
   }
 
-  mutating func noteDeletion(_ file: StoredFile) {
+  mutating func recordDeletion(_ file: StoredFile) {
     entries.append((.deleted, folder(of: file.path), file))
   }
 

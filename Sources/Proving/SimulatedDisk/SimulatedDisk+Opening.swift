@@ -48,7 +48,7 @@ extension SimulatedDisk {
   private func unlink(_ path: String, isDurable: Bool) -> Int32 {
     guard let file = files.removeValue(forKey: path) else { return ResultCode.deleteMissing }
     file.isLinked = false
-    nameChanges.noteDeletion(file)
+    nameChanges.recordDeletion(file)
     if isDurable { nameChanges.sync(folder: folder(of: path)) }
     return SQLITE_OK
   }
@@ -56,7 +56,7 @@ extension SimulatedDisk {
   private func create(_ path: String) -> StoredFile {
     let file = StoredFile(path: path)
     files[path] = file
-    nameChanges.noteCreation(file)
+    nameChanges.recordCreation(file)
     return file
   }
 

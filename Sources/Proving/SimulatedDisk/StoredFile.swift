@@ -37,13 +37,13 @@ final class StoredFile {
 
   func write(_ source: UnsafeRawPointer, count: Int, at offset: Int) {
     guard count > 0 else { return }
-    if !isTemporary { unsynced.noteWrite(to: bytes, length: count, at: offset) }
+    if !isTemporary { unsynced.recordWrite(to: bytes, length: count, at: offset) }
     bytes.write(source, count: count, at: offset)
   }
 
   func resize(to size: Int) {
     guard size != bytes.count else { return }
-    if !isTemporary { unsynced.noteResize(of: bytes, to: size) }
+    if !isTemporary { unsynced.recordResize(of: bytes, to: size) }
     bytes.resize(to: size)
   }
 

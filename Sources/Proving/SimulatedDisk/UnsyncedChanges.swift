@@ -19,18 +19,19 @@ struct UnsyncedChanges: ~Copyable {
   var isEmpty: Bool { changes.isEmpty }
 
   /// Notes a write that is about to be done.
-  mutating func noteWrite(to bytes: borrowing ByteStore, length: Int, at offset: Int) {
+  mutating func recordWrite(to bytes: borrowing ByteStore, length: Int, at offset: Int) {
     let replaced = max(0, min(bytes.count, offset + length) - offset)
-    note(
+    record(
       Change(offset: offset, length: length, sizeBefore: bytes.count, replaced: replaced), in: bytes
     )
     writtenCount += length
   }
 
   /// Notes a change of size that is about to be done.
-  mutating func noteResize(of bytes: borrowing ByteStore, to size: Int) {
+  mutating func recordResize(of bytes: borrowing ByteStore, to size: Int) {
     let replaced = max(0, bytes.count - size)
-    note(Change(offset: size, length: nil, sizeBefore: bytes.count, replaced: replaced), in: bytes)
+    record(
+      Change(offset: size, length: nil, sizeBefore: bytes.count, replaced: replaced), in: bytes)
   }
 
   /// Forgets all changes: everything is durable.
@@ -56,7 +57,7 @@ struct UnsyncedChanges: ~Copyable {
     clear()
   }
 
-  private mutating func note(_ change: Change, in bytes: borrowing ByteStore) {
+  private mutating func record(_ change: Change, in bytes: borrowing ByteStore) {
     if writtenCount + replacedBytes.count > SimulatedDisk.unsyncedLimit
       || changes.count >= Self.countLimit
     {

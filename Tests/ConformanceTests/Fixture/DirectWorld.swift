@@ -175,7 +175,7 @@ final class DirectWorld {
             break sending
           }
           guard problem.code == .deviceForked else { throw problem }
-          try device.file.takeNewIdentity()
+          try device.file.renewIdentity()
           return false
         case .accepted(let receipt, let released):
           if !isCalm && random.chance(faults.lostAnswers, in: 100) { return true }

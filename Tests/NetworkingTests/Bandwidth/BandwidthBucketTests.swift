@@ -12,7 +12,7 @@ struct BandwidthBucketTests {
   func credit() {
     var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
     #expect(bucket.wait(at: start) == nil)
-    bucket.take(600, at: start)
+    bucket.consume(600, at: start)
     // 100 were there; 500 are owed, and one byte more has to be there before the next may go.
     #expect(bucket.wait(at: start) == .milliseconds(501))
     #expect(bucket.wait(at: start + .milliseconds(500)) == .milliseconds(1))
@@ -23,14 +23,14 @@ struct BandwidthBucketTests {
   func saving() {
     var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
     let later = start + .seconds(3600)
-    bucket.take(100, at: later)
+    bucket.consume(100, at: later)
     #expect(bucket.wait(at: later) == .milliseconds(1))
   }
 
   @Test("a limit ignores a time before the last one")
   func backwards() {
     var bucket = BandwidthBucket(bytesPerSecond: 1_000, now: start)
-    bucket.take(100, at: start + .seconds(1))
+    bucket.consume(100, at: start + .seconds(1))
     #expect(bucket.wait(at: start) == .milliseconds(1))
   }
 
@@ -48,7 +48,7 @@ struct BandwidthBucketTests {
         now += wait + .microseconds(1)
         #expect(bucket.wait(at: now) == nil)
       }
-      bucket.take(part, at: now)
+      bucket.consume(part, at: now)
       taken += part
       let allowed = Double(bytesPerSecond) * (start.duration(to: now) / .seconds(1) + 0.1)
       #expect(Double(taken - part) <= allowed + 1)
@@ -61,7 +61,7 @@ struct BandwidthBucketTests {
   @Test("a limit of zero is one byte a second")
   func nothing() {
     var bucket = BandwidthBucket(bytesPerSecond: -5, now: start)
-    bucket.take(1, at: start)
+    bucket.consume(1, at: start)
     #expect(bucket.wait(at: start) == .seconds(1))
   }
 }

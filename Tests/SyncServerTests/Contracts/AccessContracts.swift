@@ -177,8 +177,8 @@ extension StoreContract {
       let store = try await under.open(.standard)
       let token = token(1, AccessGrants(everywhere: .reader))
       try await store.addToken(token, hash: hash(1), by: nil)
-      for use in [70, 90, 80] as [Int64] { try await store.noteTokenUses([token.id: use]) }
-      try await store.noteTokenUses([TokenID(hash: hash(9)): 1])
+      for use in [70, 90, 80] as [Int64] { try await store.storeTokenUses([token.id: use]) }
+      try await store.storeTokenUses([TokenID(hash: hash(9)): 1])
       try require(
         try await store.tokens(after: nil, limit: 100).first?.lastUsedAt, is: 90, "the last use")
       await store.close()
@@ -201,7 +201,7 @@ extension StoreContract {
       _ = try await store.rotateToken(token.id, hash: hash(2), graceEnd: 0, by: mark)
       _ = try await store.removeToken(token.id, by: mark)
       _ = try await store.removeToken(token.id, by: mark)
-      try await store.note(
+      try await store.append(
         AuditMark(.anonymous, at: SpaceUnderTest.now + 5).entry(.spacePruned, "by hand"))
       let entries = try await store.audit(AuditQuery())
       try require(

@@ -324,7 +324,7 @@ extension SpaceUnderTest {
     _ reports: [BundleReport], of device: DeviceID, by principal: Principal, at: Int64 = 0,
     quota: Int64 = 1_000
   ) async throws -> Int {
-    try await store.keepBundleReports(
+    try await store.storeBundleReports(
       reports, of: device, in: space.id, now: Self.now + at, by: principal, quota: quota
     ).get()
   }
@@ -334,7 +334,7 @@ extension SpaceUnderTest {
     of device: DeviceID, by principal: Principal, number: Int64 = 1, quota: Int64 = 1_000
   ) async throws -> ProblemCode? {
     let report = BundleReport(.sample("1"), .bundleSample(1), .success, number: number)
-    return try await store.keepBundleReports(
+    return try await store.storeBundleReports(
       [report], of: device, in: space.id, now: Self.now, by: principal, quota: quota
     ).problem?.code
   }

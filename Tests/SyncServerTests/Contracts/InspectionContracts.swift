@@ -76,7 +76,7 @@ extension StoreContract {
         (space.space.id, ActivityCount(at: now - 7_200_000, operations: 50)),
         (space.space.id, ActivityCount(at: now - 60_000, operations: 2, conflicts: 1)),
       ]
-      try await store.note(observed, now: now)
+      try await store.store(observed, now: now)
       let first = try await store.overviews(after: "", limit: 2, now: now)
       try require(first.map(\.space.name.value), is: ["a", "b"], "the first page")
       let rest = try await store.overviews(after: "b", limit: 5, now: now)
@@ -107,7 +107,7 @@ extension StoreContract {
               space: space.space.id, device: device, principal: .anonymous,
               at: SpaceUnderTest.now + 5, reached: reached, client: "ferry/1 <b>"))
         }
-        try await space.store.note(observed, now: SpaceUnderTest.now)
+        try await space.store.store(observed, now: SpaceUnderTest.now)
         let all = try await space.allDevices(by: 100)
         for limit in [1, 2, 3] {
           try require(try await space.allDevices(by: limit), is: all, "pages of \(limit)")
@@ -132,7 +132,7 @@ extension StoreContract {
               space: space.space.id, device: Author(1).device, principal: .anonymous, at: at,
               reached: reached, client: nil)
           ]
-          try await space.store.note(observed, now: at)
+          try await space.store.store(observed, now: at)
         }
         try await see(1_000, 7)
         try await see(900, 5)
@@ -150,7 +150,7 @@ extension StoreContract {
           observed.rejections = subjects.map {
             (space.space.id, .sample($0, at: 1_000 + Int64(round), Author(1).device))
           }
-          try await space.store.note(observed, now: 2_000)
+          try await space.store.store(observed, now: 2_000)
         }
         let all = try await space.store.rejections(in: space.space.id, before: nil, limit: 10)
         try require(all.map(\.subject), is: ["a", "c", "b"], "the order")
@@ -170,7 +170,7 @@ extension StoreContract {
           let subject = String(1_000_000 + number)
           return (space.space.id, .sample(subject, at: Int64(10_000 + number)))
         }
-        try await space.store.note(observed, now: 20_000)
+        try await space.store.store(observed, now: 20_000)
         let last = try await space.store.rejections(
           in: space.space.id, before: RejectionPlace(lastAt: 10_202, subject: "~"), limit: 10)
         try require(last.map(\.lastAt), is: [10_202, 10_201, 10_200], "the oldest")
@@ -184,7 +184,7 @@ extension StoreContract {
           observed.activity = [
             (space.space.id, ActivityCount(at: moment, operations: 3, conflicts: 1, rejected: 2))
           ]
-          try await space.store.note(observed, now: moment)
+          try await space.store.store(observed, now: moment)
         }
         let minutes = try await space.store.activity(in: space.space.id, by: .minute, since: 0)
         try require(minutes.map(\.at), is: [hour, hour + 60_000], "minutes")
@@ -195,7 +195,7 @@ extension StoreContract {
         var observed = Observations()
         let later = hour + 2 * 86_400_000
         observed.activity = [(space.space.id, ActivityCount(at: later, operations: 1))]
-        try await space.store.note(observed, now: later)
+        try await space.store.store(observed, now: later)
         let kept = try await space.store.activity(in: space.space.id, by: .minute, since: 0)
         try require(kept.map(\.at), is: [later], "minutes two days later")
         let all = try await space.store.activity(in: space.space.id, by: .hour, since: 0)

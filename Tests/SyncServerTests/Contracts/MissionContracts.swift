@@ -188,7 +188,7 @@ extension StoreContract {
           store: space.store, space: try await space.store.createSpace(.name("other")))
         let now = SpaceUnderTest.now
         for _ in 0..<2 {
-          try await space.store.noteUpload(.sample(1), in: space.space.id, now: now)
+          try await space.store.storeUpload(.sample(1), in: space.space.id, now: now)
         }
         try await space.publish("tour", 1, blobs: [2])
         try require(

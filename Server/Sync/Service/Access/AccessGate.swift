@@ -120,11 +120,11 @@ package final class AccessGate: Sendable {
     let known = try await store.token(hash: hash)
     let wall = clock.wall()
     let found = AccessRule.recognise(known, now: wall)
-    keep(try? found.get(), for: hash)
+    cache(try? found.get(), for: hash)
     // A token that has expired is no guess.
     if known == nil {
       let now = clock.uptime()
-      state.withLock { $0.limiter.noteFailure(at: address, now: now) }
+      state.withLock { $0.limiter.recordFailure(at: address, now: now) }
     }
     if let known { state.withLock { $0.uses[known.token.id] = wall } }
     return found
@@ -149,10 +149,10 @@ package final class AccessGate: Sendable {
     let network = ListenAddress.network(of: address) ?? address
     switch await verifier.verify(text, at: network, wasKnown: wasKnown) {
     case .valid(let identity):
-      keep(identity, for: hash, timeToLive: SignedTokenVerifier.timeToLive)
+      cache(identity, for: hash, timeToLive: SignedTokenVerifier.timeToLive)
       return .success(identity)
     case .forged(let problem):
-      keep(nil, for: hash)
+      cache(nil, for: hash)
       return .failure(problem)
     case .refused(let problem): return .failure(problem)
     }
@@ -194,11 +194,11 @@ package final class AccessGate: Sendable {
     }
   }
 
-  private func keep(
+  private func cache(
     _ identity: Identity?, for hash: [UInt8], timeToLive: Duration = IdentityCache.timeToLive
   ) {
     let now = clock.uptime()
-    state.withLock { $0.cache.keep(identity, for: hash, now: now, timeToLive: timeToLive) }
+    state.withLock { $0.cache.store(identity, for: hash, now: now, timeToLive: timeToLive) }
   }
 
   // MARK: Rates
@@ -224,13 +224,13 @@ package final class AccessGate: Sendable {
   // MARK: Uses
 
   /// Writes down which tokens were used since the last call.
-  package func noteUses() async throws(StoreError) {
+  package func storeUses() async throws(StoreError) {
     let uses = state.withLock { state in
       defer { state.uses = [:] }
       return state.uses
     }
     guard !uses.isEmpty else { return }
-    try await store.noteTokenUses(uses)
+    try await store.storeTokenUses(uses)
   }
 }
 

@@ -33,15 +33,15 @@ package struct AccessKeeper: Sendable {
       if turn % Self.turns == 0 { await endAudit() }
       turn += 1
       guard (try? await sleep(Self.interval)) != nil else { return }
-      await noteUses()
+      await storeUses()
       log.reportLeftOut()
     } while true
   }
 
   /// Writes down which tokens were used since the last call.
-  package func noteUses() async {
+  package func storeUses() async {
     do throws(StoreError) {
-      try await gate.noteUses()
+      try await gate.storeUses()
     } catch {
       log.write(error)
     }

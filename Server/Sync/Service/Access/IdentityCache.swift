@@ -41,7 +41,7 @@ struct IdentityCache: Sendable {
   /// Returns whether the credential was good when it was last looked up.
   func wasKnown(_ hash: [UInt8]) -> Bool { good[hash] != nil || older[hash] != nil }
 
-  mutating func keep(
+  mutating func store(
     _ identity: Identity?, for hash: [UInt8], now: Duration,
     timeToLive: Duration = IdentityCache.timeToLive
   ) {

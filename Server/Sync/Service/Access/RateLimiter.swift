@@ -59,7 +59,7 @@ struct RateLimiter: Sendable {
       return wait
     }
     guard limits.requests > 0 else { return nil }
-    return buckets.requests.take(1, rate: requestRate, burst: requestBurst, now: now)
+    return buckets.requests.consume(1, rate: requestRate, burst: requestBurst, now: now)
   }
 
   /// Counts bytes of an admitted request. Later requests wait for them.
@@ -127,7 +127,7 @@ struct RateLimiter: Sendable {
     }
     guard limits.spaceRequests > 0 else { return nil }
     let (rate, burst) = (spaceRate, spaceBurst)
-    return spaces[space]?.requests.take(1, of: account, rate: rate, burst: burst, now: now)
+    return spaces[space]?.requests.consume(1, of: account, rate: rate, burst: burst, now: now)
   }
 
   // MARK: Failures
@@ -151,7 +151,7 @@ struct RateLimiter: Sendable {
   }
 
   /// Counts a credential that the store does not know.
-  mutating func noteFailure(at address: String, now: Duration) {
+  mutating func recordFailure(at address: String, now: Duration) {
     guard limits.failures > 0 else { return }
     guesses.force(1, rate: Self.guessRate, burst: Self.guessBurst, now: now)
     let network = Self.network(address)

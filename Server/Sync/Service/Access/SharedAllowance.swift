@@ -18,7 +18,7 @@ struct SharedAllowance: Sendable {
   var accountCount: Int { shares.count }
 
   /// Takes the amount for an account. Returns how long the account has to wait otherwise.
-  mutating func take(
+  mutating func consume(
     _ amount: Double, of account: Principal, rate: Double, burst: Double, now: Duration
   ) -> Duration? {
     if let wait = wait(of: account, rate: rate, burst: burst, now: now) { return wait }

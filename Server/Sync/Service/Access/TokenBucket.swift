@@ -11,7 +11,7 @@ struct TokenBucket: Sendable, Equatable {
   }
 
   /// Takes the amount if anything is left. Returns how long to wait otherwise.
-  mutating func take(_ amount: Double, rate: Double, burst: Double, now: Duration) -> Duration? {
+  mutating func consume(_ amount: Double, rate: Double, burst: Double, now: Duration) -> Duration? {
     fill(rate: rate, burst: burst, now: now)
     guard level > 0 else { return .seconds((1 - level) / rate) }
     level -= amount
@@ -26,7 +26,7 @@ struct TokenBucket: Sendable, Equatable {
 
   /// Returns how long to wait until anything is left; `nil` if something is.
   mutating func wait(rate: Double, burst: Double, now: Duration) -> Duration? {
-    take(0, rate: rate, burst: burst, now: now)
+    consume(0, rate: rate, burst: burst, now: now)
   }
 
   /// Returns whether nothing was taken for so long that the bucket need not be kept.

@@ -143,7 +143,7 @@ struct CommitQueue<Ticket> {
 
   /// Returns the packets of a lane's next transaction, in turns of their accounts. It is empty
   /// while one is under way, and if no waiting packet may go.
-  mutating func takeBatch(_ lane: Lane) -> [Entry] {
+  mutating func dequeueBatch(_ lane: Lane) -> [Entry] {
     guard underWay[lane] == nil, lane == .plain || waitingSearches > 0 else { return [] }
     if lane == .plain, let wanted = gathering?.packets {
       guard isEnough(wanted) else { return [] }

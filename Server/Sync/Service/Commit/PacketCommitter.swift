@@ -93,7 +93,7 @@ package final class PacketCommitter: Sendable {
   /// Starts the lanes of a space that have something to do.
   private func start(_ space: Int64) {
     for lane in Queue.Lane.allCases {
-      let batch = take(lane, space)
+      let batch = dequeue(lane, space)
       guard !batch.isEmpty else { continue }
       Task.detached(executorPreference: executor) { await self.drain(lane, space, from: batch) }
     }
@@ -105,7 +105,7 @@ package final class PacketCommitter: Sendable {
       await commit(batch, space)
       let gathering = state.withLock { $0.queues[space]?.finishBatch(lane) }
       if let number = gathering ?? nil { gather(number, space) }
-      batch = take(lane, space)
+      batch = dequeue(lane, space)
       // This transaction may have held up packets of the other lane.
       start(space)
     }
@@ -121,9 +121,9 @@ package final class PacketCommitter: Sendable {
     }
   }
 
-  private func take(_ lane: Queue.Lane, _ space: Int64) -> [Queue.Entry] {
+  private func dequeue(_ lane: Queue.Lane, _ space: Int64) -> [Queue.Entry] {
     state.withLock { state in
-      guard let batch = state.queues[space]?.takeBatch(lane) else { return [] }
+      guard let batch = state.queues[space]?.dequeueBatch(lane) else { return [] }
       state.waitingBytes -= batch.byteCount
       if state.queues[space]?.isIdle == true { state.queues[space] = nil }
       return batch

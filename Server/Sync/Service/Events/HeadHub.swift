@@ -76,7 +76,7 @@ package final class HeadHub: Sendable {
   }
 
   /// Passes on moves of the store's heads until they end.
-  package func follow(_ moves: AsyncStream<HeadMove>, of store: any SyncStore) async {
+  package func forward(_ moves: AsyncStream<HeadMove>, of store: any SyncStore) async {
     for await move in moves {
       guard let suspect = act({ $0.move(move) }) else { continue }
       // A store that fails now sends the heads again when it is back.
@@ -87,7 +87,7 @@ package final class HeadHub: Sendable {
   /// Sends a comment to all listeners again and again, until the task is cancelled.
   /// - Parameter check: Runs after each, since it may wait for the store. It ends the streams of
   ///   listeners that may listen no more.
-  package func keepAwake(
+  package func sendHeartbeats(
     every interval: Duration, check: @Sendable () async -> Void = {}
   ) async {
     while (try? await sleep(interval)) != nil {

@@ -18,7 +18,7 @@ package final class InspectionKeeper: Sendable {
   }
 
   /// Changes the ledger.
-  func note(_ change: (inout InspectionLedger) -> Void) { ledger.withLock { change(&$0) } }
+  func update(_ change: (inout InspectionLedger) -> Void) { ledger.withLock { change(&$0) } }
 
   /// Runs until its task is cancelled.
   package func run() async {
@@ -28,12 +28,12 @@ package final class InspectionKeeper: Sendable {
   /// Stores the observations, and waits for those that another call is storing. A failure goes to the log, and
   /// the next call tries again.
   package func save() async {
-    await saving.take {
-      let observations = ledger.withLock { $0.take() }
+    await saving.perform {
+      let observations = ledger.withLock { $0.drain() }
       // The memory of an answer is not for observations.
       await PageRoom.$current.withValue(nil) {
         do throws(StoreError) {
-          try await store.note(observations, now: clock.wall())
+          try await store.store(observations, now: clock.wall())
         } catch {
           ledger.withLock { $0.restore(observations) }
           log.write(error)

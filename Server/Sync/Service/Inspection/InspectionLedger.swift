@@ -34,14 +34,14 @@ package struct InspectionLedger: Sendable {
   package init() {}
 
   /// Notes a device that has applied the changes up to ``DeviceSighting/reached``.
-  package mutating func notePull(_ sighting: DeviceSighting) { keep(sighting) }
+  package mutating func recordPull(_ sighting: DeviceSighting) { record(sighting) }
 
   /// Notes a device whose packet was taken.
   ///
   /// - Parameters:
   ///   - sequences: The places of its operations; `nil` if it was not applied now.
   ///   - known: The place up to which the device knew the changes when it sent the packet.
-  package mutating func notePush(
+  package mutating func recordPush(
     _ sighting: DeviceSighting, sequences: ClosedRange<SequenceNumber>?, known: SequenceNumber?
   ) {
     var sighting = sighting
@@ -51,11 +51,11 @@ package struct InspectionLedger: Sendable {
     if let sequences, reached >= sequences.lowerBound - 1 {
       sighting.reached = max(reached, sequences.upperBound)
     }
-    keep(sighting)
+    record(sighting)
   }
 
   /// Notes a refusal.
-  package mutating func note(_ rejection: Rejection, in space: Int64) {
+  package mutating func record(_ rejection: Rejection, in space: Int64) {
     let key = FaultKey(space: space, subject: rejection.subject)
     if let known = rejections[key] {
       var sum = rejection
@@ -77,7 +77,7 @@ package struct InspectionLedger: Sendable {
   }
 
   /// Returns the observations since the last call.
-  package mutating func take() -> Observations {
+  package mutating func drain() -> Observations {
     var taken = Observations()
     taken.sightings = fresh.compactMap { sightings[$0] }
       .sorted { ($0.space, $0.device) < ($1.space, $1.device) }
@@ -95,11 +95,11 @@ package struct InspectionLedger: Sendable {
       let key = DeviceKey(space: sighting.space, device: sighting.device)
       if sightings[key] != nil { fresh.insert(key) }
     }
-    for (space, rejection) in observations.rejections { note(rejection, in: space) }
+    for (space, rejection) in observations.rejections { record(rejection, in: space) }
     for (space, activity) in observations.activity { count(activity, in: space) }
   }
 
-  private mutating func keep(_ sighting: DeviceSighting) {
+  private mutating func record(_ sighting: DeviceSighting) {
     let key = DeviceKey(space: sighting.space, device: sighting.device)
     var sighting = sighting
     if let known = sightings[key] {

@@ -8,13 +8,13 @@ extension SyncService {
 
   /// Notes that a device asked for a page. It has applied all changes up to its cursor, and may be killed
   /// before it applies the page (S1.13).
-  func notePull(_ cursor: Cursor?, _ context: RequestContext, _ space: Int64) {
+  func recordPull(_ cursor: Cursor?, _ context: RequestContext, _ space: Int64) {
     guard let sighting = sighting(context, space, reached: cursor?.applied ?? 0) else { return }
-    inspection.note { $0.notePull(sighting) }
+    inspection.update { $0.recordPull(sighting) }
   }
 
   /// Notes that a packet was taken.
-  func noteAnswer(
+  func recordAnswer(
     _ answer: PacketAnswer, _ context: RequestContext, _ space: Int64, cursor: Cursor?
   ) {
     guard let sighting = sighting(context, space, reached: nil) else { return }
@@ -28,23 +28,23 @@ extension SyncService {
     let sequences = places.map(\.lowerBound).min().flatMap { low in
       places.map(\.upperBound).max().map { low...$0 }
     }
-    inspection.note { [activity] ledger in
-      ledger.notePush(sighting, sequences: sequences, known: cursor?.applied)
+    inspection.update { [activity] ledger in
+      ledger.recordPush(sighting, sequences: sequences, known: cursor?.applied)
       if activity.operations > 0 { ledger.count(activity, in: space) }
     }
   }
 
   /// Notes that a packet was refused. Faults of the server are in its log.
-  func noteRejection(_ problem: Problem, _ context: RequestContext, _ space: Int64) {
+  func recordRejection(_ problem: Problem, _ context: RequestContext, _ space: Int64) {
     if [.unavailable, .internalError, .rateLimited].contains(problem.code) { return }
     let now = parts.clock.wall()
     let principal = context.principal ?? .anonymous
     let rejections = Rejection.list(
       problem, device: context.device, principal: principal, at: now)
     let sighting = sighting(context, space, reached: nil)
-    inspection.note { ledger in
-      if let sighting { ledger.notePush(sighting, sequences: nil, known: nil) }
-      for rejection in rejections { ledger.note(rejection, in: space) }
+    inspection.update { ledger in
+      if let sighting { ledger.recordPush(sighting, sequences: nil, known: nil) }
+      for rejection in rejections { ledger.record(rejection, in: space) }
       ledger.count(ActivityCount(at: now, rejected: 1), in: space)
     }
   }

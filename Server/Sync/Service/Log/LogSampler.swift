@@ -53,8 +53,8 @@ struct LogSampler: Sendable {
     var entry = entries[key] ?? Entry(bucket: TokenBucket(burst: limits.burst, now: now))
     defer { entries[key] = entry }
     let isWithin =
-      entry.bucket.take(1, rate: limits.rate, burst: limits.burst, now: now) == nil
-      && total.take(1, rate: limits.totalRate, burst: limits.totalBurst, now: now) == nil
+      entry.bucket.consume(1, rate: limits.rate, burst: limits.burst, now: now) == nil
+      && total.consume(1, rate: limits.totalRate, burst: limits.totalBurst, now: now) == nil
     guard isWithin else {
       entry.leftOut += 1
       leftOut += 1

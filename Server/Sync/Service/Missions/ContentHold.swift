@@ -12,7 +12,7 @@ package struct ContentHold: Sendable {
   ) async throws(MissionFailure) {
     do {
       let threads = blobs.local
-      local = try await isExclusive ? threads.holdForCollecting() : threads.hold()
+      local = try await isExclusive ? threads.acquireForCollecting() : threads.acquire()
     } catch {
       throw .content(error)
     }
@@ -20,7 +20,7 @@ package struct ContentHold: Sendable {
       blobs.locksAllNodes
       ? nil
       : try await MissionFailure.asking { () async throws(StoreError) in
-        try await store.holdContent(isExclusive: isExclusive)
+        try await store.lockContent(isExclusive: isExclusive)
       }
   }
 }

@@ -25,7 +25,7 @@ extension MissionService {
   ) async throws(MissionFailure) -> MissionSigner {
     if isNew {
       let signer = if let known = try await readKey() { known } else { try await makeKey() }
-      try await note(signer, beside: others, in: space, by: principal)
+      try await audit(signer, beside: others, in: space, by: principal)
       return signer
     }
     let signer = try await signingKey()
@@ -36,7 +36,7 @@ extension MissionService {
   }
 
   /// Writes to the audit log that another key signs from now on, before it does.
-  private func note(
+  private func audit(
     _ signer: MissionSigner, beside others: NearbyMissions, in space: SpaceSummary,
     by principal: Principal?
   ) async throws(MissionFailure) {
@@ -46,7 +46,7 @@ extension MissionService {
     let entry = AuditMark(principal, at: clock.wall()).entry(
       .keyRenewed, space: space.name, "missions are signed by \(Self.text(signer.publicKey))")
     try await MissionFailure.asking { () async throws(StoreError) in
-      try await self.store.note(entry)
+      try await self.store.append(entry)
     }
   }
 

@@ -37,8 +37,8 @@ package final class MissionService: Sendable {
     self.keyFile = keyFile ?? blobs.local.directory.path + "/mission-key.pem"
   }
 
-  /// Keeps content from being collected until the hold is released; see ``BlobDirectory/hold()``.
-  package func hold() async throws(MissionFailure) -> ContentHold {
+  /// Keeps content from being collected until the hold is released; see ``BlobDirectory/acquire()``.
+  package func acquireContent() async throws(MissionFailure) -> ContentHold {
     try await ContentHold(blobs, store, isExclusive: false)
   }
 
@@ -65,7 +65,7 @@ package final class MissionService: Sendable {
     if let problem = others.problem(with: manifest) { throw .refused(problem) }
     let signer = try await signingKey(beside: others, isNew: isNewKey, in: space, by: principal)
     // A second one could wait for a collector that waits for the first.
-    let hold = if let hold { hold } else { try await self.hold() }
+    let hold = if let hold { hold } else { try await self.acquireContent() }
     defer { withExtendedLifetime(hold) {} }
     try await check(manifest, in: space, ownContentOnly: ownContentOnly)
     for _ in 0..<Self.attempts {
@@ -114,7 +114,7 @@ package final class MissionService: Sendable {
           "the manifest has \(document.count) bytes; \(limits.manifestBytes) are allowed"))
     }
     let hash = try await blobs.content { (blobs) async throws(BlobError) in
-      try await blobs.put(document)
+      try await blobs.store(document)
     }
     let now = clock.wall()
     var record = MissionRecord(

@@ -86,7 +86,7 @@ package struct Pruner: Sendable {
       if result.isBusy { break }
     }
     // Reports the deleted rows even if their room cannot be reclaimed.
-    let reclaimed = await settle(&debt, keeping: kept)
+    let reclaimed = await reclaim(&debt, keeping: kept)
     run.unreclaimed = debt.rows
     run.duration = clock.uptime() - started
     metrics.count(run)
@@ -96,12 +96,12 @@ package struct Pruner: Sendable {
     return run
   }
 
-  private func settle(
+  private func reclaim(
     _ debt: inout ReclaimDebt, keeping history: SequenceNumber
   ) async -> Result<Void, any Error> {
     guard debt.isDue(keeping: history) else { return .success(()) }
     do {
-      if try await reclaim() { debt.settle() }
+      if try await reclaim() { debt.reset() }
       return .success(())
     } catch {
       return .failure(error)

@@ -103,9 +103,9 @@ package final class FerryServer: Sendable {
     port = http.port
     service.observe { [weak http] in http?.load ?? HTTPServer.Load() }
     background = [
-      Task { await hub.follow(moves, of: store) },
+      Task { await hub.forward(moves, of: store) },
       Task {
-        await hub.keepAwake(every: configuration.heartbeat) { await service.checkStreams() }
+        await hub.sendHeartbeats(every: configuration.heartbeat) { await service.checkStreams() }
       },
       Task { await pruner.run() },
       Task { await collector?.run(every: configuration.collectInterval) },
@@ -189,7 +189,7 @@ package final class FerryServer: Sendable {
     hub.close()
     await http.stop(grace: configuration.stopGrace)
     for task in background { task.cancel() }
-    await keeper.noteUses()
+    await keeper.storeUses()
     await service.inspection.save()
     await store.close()
     await endExports()

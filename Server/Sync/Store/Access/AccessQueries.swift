@@ -94,7 +94,7 @@ extension PlainStore {
     }
   }
 
-  package func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
+  package func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
     try await plain(.writing) { connection in
       // In order: nodes that note the same tokens never wait for each other in a circle.
       try connection.run(
@@ -109,7 +109,7 @@ extension PlainStore {
 
   // MARK: The audit log
 
-  package func note(_ entry: AuditEntry) async throws(StoreError) {
+  package func append(_ entry: AuditEntry) async throws(StoreError) {
     try await plain(.writing) { try $0.append(entry) }
   }
 

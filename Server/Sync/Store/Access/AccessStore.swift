@@ -38,14 +38,14 @@ package protocol AccessStore: Sendable {
   ) async throws(StoreError) -> Bool
 
   /// Notes when tokens were used last, milliseconds since 1970.
-  func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError)
+  func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError)
 
   /// Returns whether a token was ever made, even if it was removed since. The answer is never
   /// outdated: it includes each token whose creation has returned, in any process.
   func hasEverHadTokens() async throws(StoreError) -> Bool
 
   /// Appends an entry about something that is not the store's.
-  func note(_ entry: AuditEntry) async throws(StoreError)
+  func append(_ entry: AuditEntry) async throws(StoreError)
 
   /// Returns entries of the audit log, by their numbers.
   func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry]

@@ -137,7 +137,7 @@ package struct BatchMatcher: Sendable, Equatable {
   }
 
   /// Takes one record of a table as it is stored.
-  package mutating func take(
+  package mutating func match(
     _ key: RecordKey, _ state: UnsafeRawBufferPointer
   ) throws(MalformedMessage) {
     slice.records += 1
@@ -197,7 +197,7 @@ package struct BatchMatcher: Sendable, Equatable {
       tallies[searches[index].packet].records -= 1
       tallies[searches[index].packet].bytes -= bytes
     }
-    try take(key, state)
+    try match(key, state)
   }
 
   /// Returns whether no packet looks for records of these tables any more.

@@ -46,7 +46,7 @@ struct ClaimLedger {
   private func unique(in table: Name) -> [[Name]] { schema?.tables[table]?.unique ?? [] }
 
   /// Notes an operation that is about to change a record that looks like `before`.
-  mutating func note(_ operation: SyncOperation, before: RecordState) {
+  mutating func record(_ operation: SyncOperation, before: RecordState) {
     let unique = unique(in: operation.key.table)
     if unique.isEmpty { return }
     if places[operation.key] == nil, before.isAlive, !operation.mayChange(unique) { return }
@@ -70,7 +70,7 @@ struct ClaimLedger {
 
   /// Ends a transaction: frees and takes the keys of its records' present values. Returns the
   /// operations that took a key of another record, in the order of their records.
-  mutating func settle(_ state: (RecordKey) -> RecordState?) -> [Refusal] {
+  mutating func finish(_ state: (RecordKey) -> RecordState?) -> [Refusal] {
     if entries.isEmpty { return [] }
     let after = entries.map { entry in
       entry.after ?? state(entry.key)?.claims(in: entry.key.table, entry.unique) ?? []
@@ -83,14 +83,14 @@ struct ClaimLedger {
     var refusals: [Refusal] = []
     for (entry, after) in zip(entries, after) {
       let taken = after.filter { !entry.before.contains($0) }
-      if let refusal = take(taken, entry) { refusals.append(refusal) }
+      if let refusal = claim(taken, entry) { refusals.append(refusal) }
     }
     entries = []
     places = [:]
     return refusals
   }
 
-  private mutating func take(_ claims: [UniqueClaim], _ entry: Entry) -> Refusal? {
+  private mutating func claim(_ claims: [UniqueClaim], _ entry: Entry) -> Refusal? {
     var refusal: Refusal?
     for claim in claims {
       guard let holder = changed[claim] ?? stored[claim] else {

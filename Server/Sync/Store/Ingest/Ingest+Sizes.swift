@@ -38,13 +38,13 @@ extension Ingest {
   private static let rowBytes: Int64 = 256
 
   /// Remembers which operation of the packet wrote most to a record.
-  mutating func noteWriter(_ operation: OperationID, of bytes: Int, at index: Int) {
+  mutating func recordWriter(_ operation: OperationID, of bytes: Int, at index: Int) {
     if let writer = records[index].writer, writer.bytes >= bytes { return }
     records[index].writer = (operation, bytes)
   }
 
   /// Ends a packet: measures the records that it touched, and charges its sender.
-  mutating func settle(_ owner: Principal) {
+  mutating func finish(_ owner: Principal) {
     var (bytes, count) = (Int64(0), Int64(0))
     for index in touched {
       let before = records[index].measure

@@ -141,7 +141,7 @@ package struct Ingest {
         try apply(packet.operations[index], of: packet.device)
       }
     }
-    settle(owner)
+    finish(owner)
     let count = effects.space.head - before.head
     effects.chains[packet.device]?.operations += count
     var receipt = receipt(for: packet, tail, count > 0 ? .applied : .duplicate)
@@ -194,7 +194,7 @@ package struct Ingest {
 
   /// Refuses the whole run if one of its operations violates a rule.
   private mutating func judge(_ run: IngestPlan.Run, of owner: Principal) {
-    refusals += claims.settle { key in recordIndex[key].map { records[$0].state } }
+    refusals += claims.finish { key in recordIndex[key].map { records[$0].state } }
     let refused: Problem? =
       refusals.isEmpty
       ? usage.excess(of: owner)
@@ -213,7 +213,7 @@ package struct Ingest {
     let time = admitted(operation.time)
     let sequence = effects.space.place(operation.id, at: time, base: operation.base)
     if claims.concerns(operation.key.table) {
-      claims.note(operation.named(batch), before: records[index].state)
+      claims.record(operation.named(batch), before: records[index].state)
     }
     // The state of a record that an insert creates has the columns of that insert, and no others.
     let creates = isFirst && operation.kind == .insert && operation.isPlain
@@ -229,7 +229,7 @@ package struct Ingest {
     }
     // A delete can always be applied.
     if operation.kind != .delete {
-      noteWriter(batch ?? operation.id, of: columnBytes, at: index)
+      recordWriter(batch ?? operation.id, of: columnBytes, at: index)
     }
     effects.notifyLosers(of: operation, outcome, at: sequence)
     let historyHash = effects.space.historyHash

@@ -14,7 +14,7 @@ final class MistakenDevices: Sendable {
 
   private let devices = Mutex<Set<Key>>([])
 
-  func note(_ packets: [IncomingPacket], in space: Int64) {
+  func record(_ packets: [IncomingPacket], in space: Int64) {
     devices.withLock { devices in
       if devices.count >= Self.limit { devices = [] }
       for packet in packets { devices.insert(Key(space: space, device: packet.packet.device)) }

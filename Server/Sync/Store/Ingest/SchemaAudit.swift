@@ -68,12 +68,12 @@ package struct SchemaAudit: Sendable {
         claims.append(IngestEffects.ClaimRow(claim: claim, record: record))
       }
     }
-    note(taken, of: record, state, of: table)
+    recordTaken(taken, of: record, state, of: table)
     return claims
   }
 
   /// - Parameter taken: New keys whose values another record has, with that record.
-  private mutating func note(
+  private mutating func recordTaken(
     _ taken: [(key: [Name], holder: Name)], of record: Name, _ state: RecordState, of table: Table
   ) {
     var faults = table.columns.compactMap { Self.fault(in: $0, of: state) }

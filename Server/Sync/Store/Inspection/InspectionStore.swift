@@ -79,7 +79,7 @@ package protocol InspectionStore: Sendable {
   ) async throws(StoreError) -> Result<SpaceSchema, Problem>
 
   /// Writes observations down.
-  func note(_ observations: Observations, now: Int64) async throws(StoreError)
+  func store(_ observations: Observations, now: Int64) async throws(StoreError)
 }
 
 /// A space with the numbers that administrators look at.

@@ -2,7 +2,7 @@ import FerryProtocol
 
 // Observations of devices, refusals and activity, in both stores.
 extension PlainStore {
-  package func note(_ observations: Observations, now: Int64) async throws(StoreError) {
+  package func store(_ observations: Observations, now: Int64) async throws(StoreError) {
     if observations.isEmpty { return }
     try await plain(.writing) { connection in
       // Each list in the order of its keys: nodes that write at once never wait for each other in

@@ -11,7 +11,7 @@ package protocol BundleReportStore: Sendable {
   ///   - quota: Devices by which the principals of one account report about a version.
   /// - Returns: The number of kept reports; a problem if another principal has the device, or this
   ///   one reports by too many.
-  func keepBundleReports(
+  func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
   ) async throws(StoreError) -> Result<Int, Problem>
@@ -107,7 +107,7 @@ struct BundleReports {
   /// Keeps reports in the transaction of the caller.
   ///
   /// - Parameter owner: The owner of the device; `nil` if it has none.
-  func keep(
+  func store(
     _ reports: [BundleReport], of device: DeviceID, owner: Principal?, now: Int64,
     by principal: Principal, quota: Int64, on connection: any PlainConnection
   ) throws -> Result<Int, Problem> {
@@ -317,14 +317,14 @@ extension Problem {
 }
 
 extension SQLiteStore {
-  package func keepBundleReports(
+  package func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
   ) async throws(StoreError) -> Result<Int, Problem> {
     try await write { file in
       try file.connection.transaction {
         let owner = try file.device(device, in: space)?.owner
-        return try BundleReports(space: space).keep(
+        return try BundleReports(space: space).store(
           reports, of: device, owner: owner, now: now, by: principal, quota: quota, on: file)
       }
     }
@@ -332,14 +332,14 @@ extension SQLiteStore {
 }
 
 extension PostgresStore {
-  package func keepBundleReports(
+  package func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
   ) async throws(StoreError) -> Result<Int, Problem> {
     try await run { connection in
       try connection.transaction { connection in
         let owner = try PostgresDeviceNames(space: space).owner(of: device, on: connection)
-        return try BundleReports(space: space).keep(
+        return try BundleReports(space: space).store(
           reports, of: device, owner: owner, now: now, by: principal, quota: quota, on: connection)
       }
     }

@@ -111,7 +111,7 @@ package protocol PublishedMissionStore: Sendable {
   func unpublishedUse(in space: Int64) async throws(StoreError) -> UnpublishedUse
 
   /// Notes that a space's admin has sent this content, which no device may read yet.
-  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
+  func storeUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError)
 
   /// Returns those of the contents that the space's missions name, or its admins have sent. In
   /// order.

@@ -26,7 +26,7 @@ final class PostgresContentHold: @unchecked Sendable {
   }
 
   /// Waits for the lock, for a minute at most; for an exclusive one, for ten seconds.
-  static func take(_ url: String, isExclusive: Bool) async throws -> PostgresContentHold {
+  static func acquire(_ url: String, isExclusive: Bool) async throws -> PostgresContentHold {
     try await ThreadExecutor(name: "ferry-hold").run {
       try PostgresContentHold(url, isExclusive: isExclusive)
     }

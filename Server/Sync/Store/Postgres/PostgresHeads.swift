@@ -34,7 +34,7 @@ final class PostgresHeads: Sendable {
     let (moves, channels) = (HeadMoves(), try PostgresChannels())
     let needed = NeededHeads(moves: moves, channels: channels)
     (self.moves, self.channels, self.needed) = (moves, channels, needed)
-    timelines = OwnTimelines(random: random) { needed.keep($0) }
+    timelines = OwnTimelines(random: random) { needed.subscribe($0) }
   }
 
   var notifications: NodeNotifications {
@@ -53,8 +53,8 @@ final class PostgresHeads: Sendable {
   /// disk. Then all spaces would wait for each other.
   ///
   /// - Parameter pool: Connections to the server where the nodes listen.
-  func tell(_ move: HeadMove, through pool: PostgresPool) {
-    moves.tell(move)
+  func notify(_ move: HeadMove, through pool: PostgresPool) {
+    moves.publish(move)
     bell.withLock { bell in
       guard bell.rule.add(move) else { return }
       bell.ringing = Task { await ring(through: pool) }
@@ -112,8 +112,8 @@ final class PostgresHeads: Sendable {
   func receive(_ payload: String) {
     received.add(1, ordering: .relaxed)
     guard let move = HeadMove(payload: payload), needed.contains(move.space) else { return }
-    timelines.note(move)
-    moves.tell(move)
+    timelines.update(move)
+    moves.publish(move)
   }
 
   /// Passes on the heads of the needed spaces of channels that are listened to from now on.
@@ -122,15 +122,15 @@ final class PostgresHeads: Sendable {
     guard let heads = try? await Self.heads(of: spaces, in: .authentication, from: pool) else {
       return  // The next sweep reads them.
     }
-    for move in heads { timelines.note(move) }
-    moves.tellAgain(heads)
+    for move in heads { timelines.update(move) }
+    moves.republish(heads)
   }
 
   /// Passes on the heads of all needed spaces that differ from the last ones.
   func sweep(_ pool: PostgresPool) async {
     let spaces = needed.spaces
     let heads = (try? await Self.heads(of: spaces, in: .upkeep, from: pool)) ?? []
-    for move in heads { timelines.note(move) }
+    for move in heads { timelines.update(move) }
     moves.correct(heads)
   }
 
@@ -178,7 +178,7 @@ private final class NeededHeads: Sendable {
     }
   }
 
-  func keep(_ space: Int64) { change { $0.keep(space) } }
+  func subscribe(_ space: Int64) { change { $0.markWritten(space) } }
 
   /// Changes the channels within the lock, so that they change in the same order.
   private func change(_ edit: (inout HeadWatch) -> HeadWatch.Change?) {

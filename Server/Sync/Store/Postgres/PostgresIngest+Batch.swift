@@ -73,7 +73,7 @@ extension PostgresIngest {
     case .done: return
     case .keys(let keys):
       try PostgresSlices.forEachState(of: keys, in: space, on: connection) { key, bytes in
-        try matcher.take(key, bytes)
+        try matcher.match(key, bytes)
       }
       matcher.advance()
     case .page(let table, let after):
@@ -83,7 +83,7 @@ extension PostgresIngest {
       var last: Name?
       for row in page where !matcher.isSliceFull {
         let record = try row.recordName(0).name
-        try row.bytes(1) { try matcher.take(RecordKey(table: table, record: record), $0) }
+        try row.bytes(1) { try matcher.match(RecordKey(table: table, record: record), $0) }
         last = record
       }
       matcher.advance(to: last)

@@ -29,7 +29,7 @@ struct PostgresIngest {
         return try apply(packets, matches, isThorough: isThorough, observer, on: connection)
       } catch let error as PostgresError where error.sqlState == "23505" {
         // A unique key: an operation or a record exists that was taken for new.
-        mistaken.note(packets, in: space)
+        mistaken.record(packets, in: space)
         return try apply(packets, matches, isThorough: true, observer, on: connection)
       }
     } catch let wanted as BatchesToMatch {
@@ -52,7 +52,7 @@ struct PostgresIngest {
         return (context.space.head, effects)
       }
     }
-    timelines.note(effects.space, of: space)
+    timelines.update(effects.space, of: space)
     return .done(before: before, effects.batch)
   }
 
@@ -203,10 +203,10 @@ struct PostgresIngest {
     context.schema = try schemas.schema(of: space, state) {
       try SpaceSchema(stored: PostgresSchemaChange.record(in: space, on: connection))
     }
-    for row in results[1] { try take(device: row, into: &context) }
+    for row in results[1] { try readDevice(device: row, into: &context) }
     context.buffered = try results[2].compactMap { try BufferedPacket($0) }
-    try PostgresUsage.take(results[3], into: &context)
-    try take(results[4...], lookUps, anchors: anchors, into: &context, on: connection)
+    try PostgresUsage.readUsage(results[3], into: &context)
+    try read(results[4...], lookUps, anchors: anchors, into: &context, on: connection)
     context.hasHadTokens = needsOpenServer && results.last?.isEmpty == false
     try context.boundStates(of: incoming.count)
     context.timelineEnds = try spaceTimelines.ends(
@@ -215,7 +215,7 @@ struct PostgresIngest {
     return context
   }
 
-  private func take(device row: PostgresRow, into context: inout IngestContext) throws {
+  private func readDevice(device row: PostgresRow, into context: inout IngestContext) throws {
     guard let device = DeviceID(uuidBytes: try row.uuidBytes(0)) else { return }
     context.owners[device] = Principal(try row.text(4)) ?? .anonymous
     // A device of which nothing was applied yet has no tail.
@@ -262,7 +262,7 @@ struct PostgresIngest {
     if keys.isEmpty { return }
     let room = context.roomForStates(of: keys)
     let results = try connection.pipeline { add(keys, room: room, to: &$0) }
-    for row in results[0] { try take(record: row, into: &context) }
+    for row in results[0] { try readRecord(record: row, into: &context) }
     try context.boundStates(of: incoming)
   }
 
@@ -275,21 +275,21 @@ struct PostgresIngest {
   ) throws {
     let room = context.roomForStates(of: lookUps.records)
     let results = try connection.pipeline { add(lookUps, room: room, to: &$0) }
-    try take(results[...], lookUps, into: &context, on: connection)
+    try read(results[...], lookUps, into: &context, on: connection)
     try context.boundStates(of: incoming)
   }
 
   /// Takes the results of the statements that ``add(_:anchors:to:)`` has added.
-  private func take(
+  private func read(
     _ results: ArraySlice<PostgresRows>, _ lookUps: IngestLookUps, anchors: [OperationID] = [],
     into context: inout IngestContext, on connection: PostgresConnection
   ) throws {
     var results = results
     if !anchors.isEmpty || !lookUps.operations.isEmpty {
-      for row in results.removeFirst() { try take(known: row, into: &context) }
+      for row in results.removeFirst() { try readKnown(known: row, into: &context) }
     }
     if !lookUps.records.isEmpty {
-      for row in results.removeFirst() { try take(record: row, into: &context) }
+      for row in results.removeFirst() { try readRecord(record: row, into: &context) }
     }
     let present = lookUps.tables.isEmpty ? nil : results.removeFirst().count
     if !lookUps.columns.isEmpty {
@@ -303,7 +303,7 @@ struct PostgresIngest {
     context.tables = Set(try names.map { try $0.name(0) })
   }
 
-  private func take(known row: PostgresRow, into context: inout IngestContext) throws {
+  private func readKnown(known row: PostgresRow, into context: inout IngestContext) throws {
     guard let id = OperationID(uuidBytes: try row.uuidBytes(0)),
       let device = DeviceID(uuidBytes: try row.uuidBytes(2))
     else { return }
@@ -318,7 +318,7 @@ struct PostgresIngest {
       historyHash: UInt64(bitPattern: try row.int8(4)))
   }
 
-  private func take(record row: PostgresRow, into context: inout IngestContext) throws {
+  private func readRecord(record row: PostgresRow, into context: inout IngestContext) throws {
     let key = RecordKey(table: try row.name(0), record: try row.recordName(1).name)
     context.recordBytes[key] = Int(try row.int4(2))
     if row.isNull(3) { return }

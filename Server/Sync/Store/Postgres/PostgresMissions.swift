@@ -95,7 +95,7 @@ struct PostgresMissions {
       }
       return (change.effects, .success(change.record))
     }
-    if let effects { timelines.note(effects.space, of: space) }
+    if let effects { timelines.update(effects.space, of: space) }
     return (effects?.space.head, answer)
   }
 
@@ -122,7 +122,7 @@ struct PostgresMissions {
       }
       return effects
     }
-    timelines.note(effects.space, of: space)
+    timelines.update(effects.space, of: space)
     return effects.isEmpty ? nil : effects.space.head
   }
 
@@ -148,7 +148,7 @@ struct PostgresMissions {
       }
       return (made.effects, .success(made.record))
     }
-    if let effects { timelines.note(effects.space, of: space) }
+    if let effects { timelines.update(effects.space, of: space) }
     return (effects?.space.head, answer)
   }
 
@@ -178,7 +178,7 @@ struct PostgresMissions {
       ])
   }
 
-  func noteUpload(_ blob: MissionBlob, on connection: PostgresConnection) throws {
+  func storeUpload(_ blob: MissionBlob, on connection: PostgresConnection) throws {
     _ = try connection.pipeline { add([blob], of: "", ended: now, to: &$0) }
   }
 

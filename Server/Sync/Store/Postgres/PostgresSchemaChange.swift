@@ -55,7 +55,7 @@ struct PostgresSchemaChange {
         try save(change.effects, on: connection)
         return (change.effects, .success(change.schema))
       }
-      if let effects { timelines.note(effects.space, of: space) }
+      if let effects { timelines.update(effects.space, of: space) }
       return (effects?.space.head, answer)
     } catch let refused as SchemaRefused {
       return (nil, .failure(refused.problem))

@@ -17,7 +17,7 @@ extension PostgresStore {
     let (head, answer) = try await run { [timelines] connection in
       try missions.publish(record, blobs, random: random, timelines: timelines, on: connection)
     }
-    if let head { tell(head, of: space) }
+    if let head { notify(head, of: space) }
     return answer
   }
 
@@ -29,7 +29,7 @@ extension PostgresStore {
     let head = try await run { [timelines] connection in
       try missions.retract(id, random: random, timelines: timelines, on: connection)
     }
-    if let head { tell(head, of: space) }
+    if let head { notify(head, of: space) }
     return head != nil
   }
 
@@ -41,14 +41,14 @@ extension PostgresStore {
     let (head, answer) = try await run { [timelines] connection in
       try missions.change(id, by: change, random: random, timelines: timelines, on: connection)
     }
-    if let head { tell(head, of: space) }
+    if let head { notify(head, of: space) }
     return answer
   }
 
-  package func noteUpload(
+  package func storeUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {
-    try await run { try PostgresMissions(space: space, now: now).noteUpload(blob, on: $0) }
+    try await run { try PostgresMissions(space: space, now: now).storeUpload(blob, on: $0) }
   }
 
   package func heldBlobs(

@@ -190,7 +190,7 @@ package final class PostgresStore: SyncStore {
     let isKnown = batch.results.contains {
       if case .accepted(let receipt, _) = $0 { receipt.status == .duplicate } else { false }
     }
-    if batch.head > before || isKnown { tell(batch.head, of: space) }
+    if batch.head > before || isKnown { notify(batch.head, of: space) }
     return batch
   }
 
@@ -209,7 +209,7 @@ package final class PostgresStore: SyncStore {
     let (head, answer) = try await run { connection in
       try change.apply(document, random: random, on: connection)
     }
-    if let head { tell(head, of: space) }
+    if let head { notify(head, of: space) }
     return answer
   }
 
@@ -274,8 +274,8 @@ package final class PostgresStore: SyncStore {
   // MARK: Life
 
   /// Notifies all nodes of a space's new head.
-  func tell(_ head: SequenceNumber, of space: Int64) {
-    heads.tell(HeadMove(space: space, head: head), through: pool)
+  func notify(_ head: SequenceNumber, of space: Int64) {
+    heads.notify(HeadMove(space: space, head: head), through: pool)
   }
 
   package func headMoves() -> AsyncStream<HeadMove> { heads.moves.stream() }
@@ -305,9 +305,9 @@ package final class PostgresStore: SyncStore {
     }
   }
 
-  package func holdContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? {
+  package func lockContent(isExclusive: Bool) async throws(StoreError) -> (any Sendable)? {
     do {
-      return try await PostgresContentHold.take(holdURL, isExclusive: isExclusive)
+      return try await PostgresContentHold.acquire(holdURL, isExclusive: isExclusive)
     } catch {
       throw StoreError(postgres: error)
     }

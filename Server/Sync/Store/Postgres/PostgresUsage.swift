@@ -36,7 +36,7 @@ enum PostgresUsage {
     pipeline.add(find, [.int8(space), .array(names)])
   }
 
-  static func take(_ rows: PostgresRows, into context: inout IngestContext) throws {
+  static func readUsage(_ rows: PostgresRows, into context: inout IngestContext) throws {
     for row in rows {
       let usage = try Usage(row)
       if let principal = Principal(try row.text(0)) {

@@ -215,7 +215,7 @@ package struct ReclaimDebt: Sendable, Equatable {
 
   package mutating func add(_ rows: PrunedRows) { self.rows += rows.count }
 
-  package mutating func settle() { rows = 0 }
+  package mutating func reset() { rows = 0 }
 
   /// Returns whether it is worth the work, which grows with the history that stays. If little of
   /// much is deleted, new rows soon take the room.

@@ -45,10 +45,10 @@ extension SQLiteStore {
     }
   }
 
-  package func noteUpload(
+  package func storeUpload(
     _ blob: MissionBlob, in space: Int64, now: Int64
   ) async throws(StoreError) {
-    try await write { try $0.noteUpload(blob, in: space, now: now) }
+    try await write { try $0.storeUpload(blob, in: space, now: now) }
   }
 
   package func heldBlobs(

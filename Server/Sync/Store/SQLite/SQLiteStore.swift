@@ -144,14 +144,14 @@ package final class SQLiteStore: SyncStore {
   ) async throws(StoreError) -> IngestBatch {
     let (before, batch) = try await IngestAttempt.repeated {
       matches async throws(StoreError) in
-      try await spaceTurns.take(space) { () async throws(StoreError) in
+      try await spaceTurns.perform(space) { () async throws(StoreError) in
         try await attempt(packets, into: space, now: now, matches, room)
       }
     } slice: { matcher async throws(StoreError) in
       // Beside the writer; other readers do not wait for long either.
       try await read { file in try matcher.slice { try file.show(&$0, in: space) } }
     }
-    if batch.head > before { moves.tell(HeadMove(space: space, head: batch.head)) }
+    if batch.head > before { moves.publish(HeadMove(space: space, head: batch.head)) }
     return batch
   }
 
@@ -173,7 +173,7 @@ package final class SQLiteStore: SyncStore {
 
   /// Removes the rows that a process left behind the heads, when it ended while it wrote large
   /// packets.
-  package func recover() async throws(StoreError) { try await stage { try $0.settleAll() } }
+  package func recover() async throws(StoreError) { try await stage { try $0.removeStagedRows() } }
 
   /// Runs one of the server's own operations, and reports the head if it moved.
   func change<T: Sendable>(
@@ -181,7 +181,7 @@ package final class SQLiteStore: SyncStore {
     _ body: @Sendable (SQLiteStoreFile, UInt64) throws -> T
   ) async throws(StoreError) -> T {
     let random = makeRandom()
-    let (before, answer, head) = try await spaceTurns.take(space) {
+    let (before, answer, head) = try await spaceTurns.perform(space) {
       () async throws(StoreError) -> (SequenceNumber, T, SequenceNumber) in
       while true {
         let done = try await write(for: function) { file in
@@ -190,10 +190,10 @@ package final class SQLiteStore: SyncStore {
         }
         if let done { return done }
         // A process has ended within a large packet.
-        try await stage(for: function) { try $0.settle(space) }
+        try await stage(for: function) { try $0.removeStagedRows(space) }
       }
     }
-    if head > before { moves.tell(HeadMove(space: space, head: head)) }
+    if head > before { moves.publish(HeadMove(space: space, head: head)) }
     return answer
   }
 
@@ -216,7 +216,7 @@ package final class SQLiteStore: SyncStore {
   func run(
     _ work: SchemaWork, in space: Int64, for function: String = #function
   ) async throws(StoreError) -> Result<SpaceSchema, Problem> {
-    let (head, answer) = try await spaceTurns.take(space) {
+    let (head, answer) = try await spaceTurns.perform(space) {
       () async throws(StoreError) -> (SequenceNumber?, Result<SpaceSchema, Problem>) in
       var work = work
       while true {
@@ -231,7 +231,7 @@ package final class SQLiteStore: SyncStore {
         work = step.0
       }
     }
-    if let head { moves.tell(HeadMove(space: space, head: head)) }
+    if let head { moves.publish(HeadMove(space: space, head: head)) }
     return answer
   }
 

@@ -32,7 +32,7 @@ extension SQLiteStoreFile {
         "SELECT state FROM records WHERE space = ? AND tbl = ? AND record = ?")
       for key in keys {
         try find.forEach(space, key.table, StoredRecordName(key.record)) { row in
-          try matcher.take(key, row.blobBytes(0))
+          try matcher.match(key, row.blobBytes(0))
         }
       }
       matcher.advance()
@@ -48,7 +48,7 @@ extension SQLiteStoreFile {
       while !matcher.isSliceFull {
         guard try rows.step() else { return matcher.advance() }
         let record = rows.recordName(0).name
-        try matcher.take(RecordKey(table: table, record: record), rows.blobBytes(1))
+        try matcher.match(RecordKey(table: table, record: record), rows.blobBytes(1))
         last = record
       }
       matcher.advance(to: last)

@@ -91,7 +91,7 @@ extension SQLiteStoreFile {
 
   // MARK: Content
 
-  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) throws {
+  func storeUpload(_ blob: MissionBlob, in space: Int64, now: Int64) throws {
     try connection.transaction { try saveBlobs([blob], of: "", in: space, ended: now) }
   }
 

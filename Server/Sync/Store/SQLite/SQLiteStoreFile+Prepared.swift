@@ -16,12 +16,12 @@ extension SQLiteStoreFile {
     writing.beginSlices()
     defer { writing.endSlices() }
     for _ in 0..<Self.attemptsMax {
-      try settle(space)
+      try removeStagedRows(space)
       do {
         let done = try IngestRestart.repeated { start in
           try prepare(packets, in: space, now: now, matches, room: room, from: start).commit()
         }
-        try settle(space)
+        try removeStagedRows(space)
         try checkpoint()
         return .done(before: done.before, done.batch)
       } catch let wanted as BatchesToMatch {

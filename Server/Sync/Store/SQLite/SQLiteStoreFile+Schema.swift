@@ -97,7 +97,7 @@ extension SQLiteStoreFile {
       try work.restart()
     } catch {
       // If this fails, the next packet of the space does it.
-      try? settle(space)
+      try? removeStagedRows(space)
       throw error
     }
     return nil
@@ -108,7 +108,7 @@ extension SQLiteStoreFile {
   private func begin(
     _ work: inout SchemaWork, in space: Int64
   ) throws -> Result<SpaceSchema, Problem>? {
-    try settle(space)
+    try removeStagedRows(space)
     let (before, record) = try connection.transaction(.deferred) {
       (try spaceState(space), try self.record(SchemaChange.key, in: space))
     }
@@ -154,7 +154,7 @@ extension SQLiteStoreFile {
       }
     }
     // Removes the claims of a schema that is not in force, or those of the former one.
-    try settle(space)
+    try removeStagedRows(space)
     return problem.map { .failure($0) } ?? .success(schema)
   }
 

@@ -61,15 +61,15 @@ extension SQLiteStoreFile {
   }
 
   /// Removes the rows that large packets have left in all spaces, since a process ended.
-  func settleAll() throws {
+  func removeStagedRows() throws {
     let spaces = try connection.rows(
       "SELECT id FROM spaces WHERE staging IS NOT NULL OR overlap IS NOT NULL"
     ) { $0.int64(0) }
-    for space in spaces { try settle(space) }
+    for space in spaces { try removeStagedRows(space) }
   }
 
   /// Removes the rows behind a space's head, and those that are replaced.
-  func settle(_ space: Int64) throws {
+  func removeStagedRows(_ space: Int64) throws {
     if try isSettled(space) { return }
     // First of all, so that a process which is writing such rows does not move the head over some.
     _ = try exclusively {

@@ -6,7 +6,7 @@ extension SQLiteStoreFile {
   func change<T>(_ space: Int64, _ body: () throws -> T) throws -> T {
     unsettled = nil
     let result = try connection.transaction { try body() }
-    if let unsettled { timelines.note(unsettled, of: space) }
+    if let unsettled { timelines.update(unsettled, of: space) }
     return result
   }
 

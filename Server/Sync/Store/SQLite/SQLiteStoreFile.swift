@@ -69,7 +69,7 @@ package final class SQLiteStoreFile {
         return .failure(.spaceGone)
       }
       var snapshot = stored
-      try snapshot.noteEnd(of: request.cursor) { try end(of: $0, in: space) }
+      try snapshot.findEnd(of: request.cursor) { try end(of: $0, in: space) }
       let own = try request.device.flatMap { try self.device($0, in: space) }
       if let fault = PageBuilder.fault(in: request, snapshot, owner: own?.owner) {
         return .failure(fault)

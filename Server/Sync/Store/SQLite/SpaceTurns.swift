@@ -11,7 +11,7 @@ final class SpaceTurns: Sendable {
   private let entries = Mutex<[Int64: Entry]>([:])
 
   /// Runs `body` when all earlier calls of the space have ended.
-  func take<Value, Failure: Error>(
+  func perform<Value, Failure: Error>(
     _ space: Int64, _ body: () async throws(Failure) -> Value
   ) async throws(Failure) -> Value {
     let turn = entries.withLock { entries in
@@ -19,7 +19,7 @@ final class SpaceTurns: Sendable {
       return entries[space]?.turn ?? AsyncTurn()
     }
     defer { leave(space) }
-    let result = await turn.take { () async -> Result<Value, Failure> in
+    let result = await turn.perform { () async -> Result<Value, Failure> in
       do throws(Failure) {
         return .success(try await body())
       } catch {

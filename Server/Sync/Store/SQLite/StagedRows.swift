@@ -154,7 +154,7 @@ final class StagedRows: IngestSlices {
 
   /// Removes all of them.
   func remove() throws {
-    if hasRows { try file.settle(space) }
+    if hasRows { try file.removeStagedRows(space) }
   }
 }
 

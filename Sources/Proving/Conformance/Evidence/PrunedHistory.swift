@@ -24,7 +24,7 @@ package enum PrunedHistory {
     """
 
   /// Creates missing tables and triggers. The store's own tables have to exist.
-  package static func keep(in connection: SQLiteConnection) throws {
+  package static func install(in connection: SQLiteConnection) throws {
     try connection.transaction {
       try connection.execute(
         """
@@ -54,7 +54,7 @@ package enum PrunedHistory {
   }
 
   /// Does the same in PostgreSQL. Blocks.
-  package static func keep(in connection: PostgresConnection) throws {
+  package static func install(in connection: PostgresConnection) throws {
     let values = columns.split { ", \n".contains($0) }.map { "OLD.\($0)" }.joined(separator: ", ")
     try connection.execute(
       """

@@ -161,11 +161,11 @@ private struct FileAudit {
         steps[entry.key] = list
       }
     }
-    for key in order { follow(steps[key] ?? []) }
+    for key in order { replay(steps[key] ?? []) }
   }
 
   /// Follows all operations on one record.
-  private mutating func follow(_ steps: [Step]) {
+  private mutating func replay(_ steps: [Step]) {
     // Inserts and updates that are not in the history, so later operations have to carry them.
     var carried: [LocalOperation] = []
     excused.formUnion(steps.lazy.filter(\.isExcused).map(\.operation.id))

@@ -65,7 +65,7 @@ package struct MonotonicReads: Oracle {
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
     case .committed(_, let operations):
-      for operation in operations { note(operation) }
+      for operation in operations { record(operation) }
       return []
     case .read(let device, let evidence):
       let found = read(device, evidence)
@@ -99,7 +99,7 @@ package struct MonotonicReads: Oracle {
     return found + doubts.confirmed(by: final.server)
   }
 
-  private mutating func note(_ operation: LocalOperation) {
+  private mutating func record(_ operation: LocalOperation) {
     guard let beat = operation.beat else { return }
     let device = operation.key.record.text
     highest[device] = max(highest[device] ?? 0, beat)
@@ -121,12 +121,12 @@ package struct MonotonicReads: Oracle {
     reader.losses = evidence.losses
     if !evidence.isReplacing { reader.anchor = evidence.anchor }
     var found: [Violation] = []
-    func note(_ what: String) {
+    func report(_ what: String) {
       found.append(Violation(oracle: Self.name, "\(device) \(what)"))
     }
     if let ledger = rows["ledger"] {
       if let gone = Self.firstMissing(of: reader.ledger, in: ledger.records) {
-        note("does not show the ledger row \(gone) any more")
+        report("does not show the ledger row \(gone) any more")
       }
       reader.ledger =
         isLiedTo && !found.isEmpty
@@ -155,7 +155,7 @@ package struct MonotonicReads: Oracle {
     if beats.count < reader.floors.count {
       let shown = Set(beats.map(\.0))
       for name in reader.floors.keys.sorted() where !shown.contains(name) {
-        note("does not show the beat of \(name) any more")
+        report("does not show the beat of \(name) any more")
       }
     }
     readers[device] = reader

@@ -24,7 +24,7 @@ package struct MovedRows {
   package mutating func see(_ event: RunEvent) {
     switch event {
     case .committed(let device, let operations):
-      for operation in operations where operation.kind == .insert { note(operation, device) }
+      for operation in operations where operation.kind == .insert { record(operation, device) }
     case .lostPower(let device, _): doubt(device)
     case .copied(let device, let original, _):
       doubt(device)
@@ -33,7 +33,7 @@ package struct MovedRows {
     }
   }
 
-  private mutating func note(_ operation: LocalOperation, _ device: String) {
+  private mutating func record(_ operation: LocalOperation, _ device: String) {
     let worth = operation.columns.first { $0.name == "worth" }?.value
     guard Workload.shared.tables.contains(operation.key.table), case .integer(1...)? = worth,
       tokens[operation.key] == nil

@@ -45,9 +45,9 @@ package struct NoSkippedChange: Oracle {
 
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
-    case .read(let device, let evidence): note(device, evidence)
-    case .lostPower(let device, let survivors): note(device, survivors)
-    case .copied(let device, _, let evidence): note(device, evidence)
+    case .read(let device, let evidence): record(device, evidence)
+    case .lostPower(let device, let survivors): record(device, survivors)
+    case .copied(let device, _, let evidence): record(device, evidence)
     case .serverWentBack(let before, let survivors): lineage.goBack(from: before, to: survivors)
     case .serverLies: lineage.doubt()
     case .committed, .confirmed: break
@@ -55,7 +55,7 @@ package struct NoSkippedChange: Oracle {
     return []
   }
 
-  private mutating func note(_ device: String, _ evidence: ReplicaEvidence) {
+  private mutating func record(_ device: String, _ evidence: ReplicaEvidence) {
     guard evidence.pending.isEmpty, evidence.refused == 0, evidence.refreshing == 0,
       !evidence.isReplacing
     else { return }
@@ -104,7 +104,7 @@ package struct NoSkippedChange: Oracle {
   }
 
   package mutating func judge(_ final: FinalEvidence) -> [Violation] {
-    for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) { note(name, replica) }
+    for (name, replica) in final.replicas.sorted(by: { $0.key < $1.key }) { record(name, replica) }
     var model = SumModel()
     let slots = shapes.map { shape in
       Self.judged(shape).flatMap { table in

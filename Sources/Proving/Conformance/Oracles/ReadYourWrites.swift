@@ -42,7 +42,7 @@ package struct ReadYourWrites: Oracle {
   package mutating func see(_ event: RunEvent) -> [Violation] {
     switch event {
     case .committed(let device, let operations):
-      for operation in operations { note(operation, of: device) }
+      for operation in operations { record(operation, of: device) }
     case .read(let device, let evidence): return isLiedTo ? [] : read(device, evidence.rows)
     case .serverWentBack: serverWentBack = true
     case .serverLies: isLiedTo = true
@@ -62,7 +62,7 @@ package struct ReadYourWrites: Oracle {
     return found + doubts.confirmed(by: final.server)
   }
 
-  private mutating func note(_ operation: LocalOperation, of device: String) {
+  private mutating func record(_ operation: LocalOperation, of device: String) {
     if let beat = operation.beat, operation.key.record == Name(device) {
       writers[device, default: Writer()].beat = beat
       writers[device, default: Writer()].highest = max(writers[device]?.highest ?? 0, beat)

@@ -43,7 +43,7 @@ struct ValueMaker {
   }
 
   /// Returns a value for a column of `notes`.
-  static func note(_ column: String, _ random: inout SeededRandom) -> Value {
+  static func makeNoteValue(_ column: String, _ random: inout SeededRandom) -> Value {
     switch column {
     case "stars": stars(&random)
     case "body", "extra": any(&random)

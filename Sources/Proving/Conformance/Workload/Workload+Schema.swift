@@ -107,7 +107,7 @@ extension Workload {
   )
 
   /// Returns columns of `notes` that may be edited, in a schema with so many upgrades.
-  static func noteColumns(level: Int) -> [String] {
+  static func editableColumns(level: Int) -> [String] {
     ["title", "body", "stars"] + (level >= 1 ? ["tag"] : []) + (level >= 3 ? ["extra"] : [])
   }
 

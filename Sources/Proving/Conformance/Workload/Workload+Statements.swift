@@ -69,7 +69,7 @@ extension Workload {
   private static func addNote(_ level: Int, _ random: inout SeededRandom) -> String {
     let isShared = random.chance(3, in: 5)
     let id = isShared ? sharedNotes[random.below(sharedNotes.count)] : fresh("n-", &random)
-    return putNote(id, level, &random)
+    return replaceNote(id, level, &random)
   }
 
   /// Prefers a shared note that is not here.
@@ -80,13 +80,15 @@ extension Workload {
     let gone = sharedNotes.filter { !here.contains($0) }
     let choices = gone.isEmpty ? sharedNotes : gone
     let id = choices[random.below(choices.count)]
-    guard random.chance(1, in: 4) else { return putNote(id, level, &random) }
-    let (columns, values) = note(level, &random)
+    guard random.chance(1, in: 4) else { return replaceNote(id, level, &random) }
+    let (columns, values) = insertNote(level, &random)
     return "INSERT OR REPLACE INTO notes(id, \(columns)) VALUES ('\(id)', \(values))"
   }
 
-  private static func putNote(_ id: String, _ level: Int, _ random: inout SeededRandom) -> String {
-    let (columns, values) = note(level, &random)
+  private static func replaceNote(_ id: String, _ level: Int, _ random: inout SeededRandom)
+    -> String
+  {
+    let (columns, values) = insertNote(level, &random)
     return """
       INSERT INTO notes(id, \(columns)) VALUES ('\(id)', \(values)) \
       ON CONFLICT(id) DO UPDATE SET title = excluded.title, stars = excluded.stars
@@ -94,21 +96,21 @@ extension Workload {
   }
 
   /// Inserts a note; not every insert names every column.
-  private static func note(
+  private static func insertNote(
     _ level: Int, _ random: inout SeededRandom
   ) -> (columns: String, values: String) {
-    var columns = noteColumns(level: level)
+    var columns = editableColumns(level: level)
     if random.chance(1, in: 4) { columns.removeAll { $0 != "title" && $0 != "stars" } }
-    let values = columns.map { ValueMaker.note($0, &random).sqlLiteral }
+    let values = columns.map { ValueMaker.makeNoteValue($0, &random).sqlLiteral }
     return (columns.joined(separator: ", "), values.joined(separator: ", "))
   }
 
   private static func editNote(_ id: String, _ level: Int, _ random: inout SeededRandom) -> String {
-    let columns = noteColumns(level: level)
+    let columns = editableColumns(level: level)
     let first = random.below(columns.count)
     var chosen = [columns[first]]
     if random.chance(1, in: 3) { chosen.append(columns[(first + 1) % columns.count]) }
-    let sets = chosen.map { "\($0) = \(ValueMaker.note($0, &random).sqlLiteral)" }
+    let sets = chosen.map { "\($0) = \(ValueMaker.makeNoteValue($0, &random).sqlLiteral)" }
     return "UPDATE notes SET \(sets.joined(separator: ", ")) WHERE id = '\(id)'"
   }
 

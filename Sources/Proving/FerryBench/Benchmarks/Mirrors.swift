@@ -17,11 +17,11 @@ extension Benchmark {
     let stage = try await MirrorStage.make(context)
     do {
       let out = try await contest.medians([
-        { Double(count) / (try await stage.bringOut(count)) },
+        { Double(count) / (try await stage.applyRows(count)) },
         { Double(count) / (try stage.insertByHand(count)) },
       ])
       let back = try await contest.medians([
-        { Double(count) / (try await stage.takeIn(count)) },
+        { Double(count) / (try await stage.captureRows(count)) },
         { Double(count) / (try await stage.send(count)) },
       ])
       let (outwards, inwards) = (
@@ -139,7 +139,7 @@ private final class MirrorStage {
 
   /// Sends rows to the space while the mirror stands still. Returns the seconds from its awakening until
   /// they are visible in the table.
-  func bringOut(_ count: Int) async throws -> Double {
+  func applyRows(_ count: Int) async throws -> Double {
     let rows = rows(count)
     let wanted = try self.count("SELECT count(*) FROM app.tasks") + Int64(count)
     mirror.send(SIGSTOP)
@@ -165,7 +165,7 @@ private final class MirrorStage {
   // MARK: From PostgreSQL
 
   /// Inserts rows into the mirrored table. Returns the seconds until the space has them.
-  func takeIn(_ count: Int) async throws -> Double {
+  func captureRows(_ count: Int) async throws -> Double {
     let batches = batches(rows(count))
     let watch = Stopwatch()
     try connection.transaction { connection in

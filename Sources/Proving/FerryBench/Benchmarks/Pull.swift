@@ -14,8 +14,8 @@ extension Benchmark {
     context.begin("pull: filling", "packets", total: records / 1_000 * 2)
     try await client.fill("pull", records: records) { context.advance() }
     try await fill(raw, records: records, context)
-    try await raw.settle()
-    try await RawStore.settle(database: database)
+    try await raw.vacuum()
+    try await RawStore.vacuum(database: database)
 
     let contest = Contest(rounds: context.size(7, quick: 3), context: context)
     context.begin("pull", "rounds", total: contest.steps(contestants: 3))

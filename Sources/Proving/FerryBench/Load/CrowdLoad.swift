@@ -64,7 +64,7 @@ struct CrowdLoad {
     let before = try processorTime()
     let watch = Stopwatch()
     async let sending = send(bodies, watch)
-    let arrivals = try crowd?.follow(from: first, to: head, watch, within: 120) ?? []
+    let arrivals = try crowd?.readEvents(from: first, to: head, watch, within: 120) ?? []
     let sent = try await sending
     var pace = Pace()
     pace.seconds = watch.seconds

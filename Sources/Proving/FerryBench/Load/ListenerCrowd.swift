@@ -71,7 +71,7 @@ final class ListenerCrowd {
   }
 
   /// Reads all events until every listener has received `last`. Each packet is one sequence.
-  func follow(
+  func readEvents(
     from first: SequenceNumber, to last: SequenceNumber, _ watch: Stopwatch, within seconds: Double
   ) throws -> [[Arrival]] {
     var arrivals = [[Arrival]](repeating: [], count: listeners.count)
@@ -101,7 +101,7 @@ final class ListenerCrowd {
   private func read(_ index: Int) throws {
     let count = Foundation.read(listeners[index].socket, &buffer, buffer.count)
     guard count > 0 else { throw BenchError("the server ended a stream of events") }
-    listeners[index].reader.take(buffer[..<count])
+    listeners[index].reader.parse(buffer[..<count])
   }
 
   private static func request(_ port: UInt16, _ space: String) -> [UInt8] {
@@ -148,7 +148,7 @@ struct EventReader {
     case rest
   }
 
-  mutating func take(_ bytes: ArraySlice<UInt8>) {
+  mutating func parse(_ bytes: ArraySlice<UInt8>) {
     for byte in bytes {
       switch place {
       case .number(let number) where byte == UInt8(ascii: "\n"):

@@ -65,12 +65,12 @@ struct RawStore: Sendable {
   }
 
   /// Brings statistics and visibility up to date, as autovacuum does in time.
-  func settle() async throws {
+  func vacuum() async throws {
     try await pool.run { connection in try connection.execute("VACUUM (ANALYZE)") }
   }
 
   /// Does the same for another database.
-  static func settle(database: String) async throws {
+  static func vacuum(database: String) async throws {
     let pool = try PostgresPool(url: database, connections: 1)
     try await pool.run { connection in try connection.execute("VACUUM (ANALYZE)") }
     await pool.close()

@@ -59,7 +59,7 @@ struct ShopUser: Sendable {
     let ending = try await device.write(script)
     // The file is the evidence: a killed process may not have reported its commit.
     let recorded = try await blocking { [file = device.file] in try file.recorded(by: number) }
-    chronicle.note(
+    chronicle.append(
       device.name,
       "\(order.kind) \(number): \(ending)\(recorded == nil ? ", not in the file" : "")")
     switch (ending, recorded) {
@@ -126,7 +126,7 @@ struct ShopWriter {
     case 0..<6: try order()
     case 6..<9: try extend()
     case 9..<11: try move()
-    case 11..<13: try note()
+    case 11..<13: try makeNote()
     case 13..<15: try edit()
     case 15..<17: try reply()
     case 17: try deleteNote()
@@ -217,7 +217,7 @@ struct ShopWriter {
 
   // MARK: Notes and customers
 
-  private mutating func note() throws {
+  private mutating func makeNote() throws {
     made.kind = "note"
     guard let order = try one("SELECT id FROM orders") else { return }
     insert("notes", key(), [("order_id", "'\(order[0])'"), ("body", "'\(key())'")])

@@ -9,7 +9,7 @@ final class Chronicle: Sendable {
   var elapsed: Duration { ContinuousClock.now - start }
 
   /// Adds a line with the time.
-  func note(_ who: String, _ what: String) {
+  func append(_ who: String, _ what: String) {
     let milliseconds = String(Int(elapsed / .milliseconds(1)))
     let padding = String(repeating: " ", count: max(0, 8 - milliseconds.count))
     lines.withLock { $0.append("\(padding)\(milliseconds) ms  \(who): \(what)") }

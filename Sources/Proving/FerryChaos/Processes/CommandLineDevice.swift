@@ -64,7 +64,7 @@ final class CommandLineDevice: Sendable {
   }
 
   /// Creates the tables that the space defines, with their rows, and some of its own.
-  func takeTables(_ schema: String) async throws {
+  func createTables(_ schema: String) async throws {
     try await command(["sync"])
     try await command(["track", "--create", "--all"])
     try await command(["sync"])
@@ -119,10 +119,10 @@ final class CommandLineDevice: Sendable {
 
   /// Kills all running processes, and keeps the syncing process down. Returns whether any process
   /// ran.
-  func hold() -> Bool {
+  func stop() -> Bool {
     let running = processes
     writer.withLock { $0 }?.send(SIGKILL)
-    supervisor.hold()
+    supervisor.stop()
     return !running.isEmpty
   }
 

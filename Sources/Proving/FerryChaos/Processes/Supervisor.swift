@@ -45,7 +45,7 @@ final class Supervisor: Sendable {
       } catch is CancellationError {
         break
       } catch {
-        note(unexpected: "cannot be started: \(error)")
+        record(unexpected: "cannot be started: \(error)")
         break
       }
     }
@@ -61,7 +61,7 @@ final class Supervisor: Sendable {
     }
     // A fault that came while it was being started.
     if isHeld { kill() }
-    chronicle.note(program.name, "started as process \(child.processID)")
+    chronicle.append(program.name, "started as process \(child.processID)")
     let status = try await child.exitStatus(within: .seconds(86_400))
     let wasKilled = state.withLock { state in
       state.child = nil
@@ -69,16 +69,16 @@ final class Supervisor: Sendable {
       return state.killed == child.processID
     }
     switch status {
-    case .killed(SIGKILL) where wasKilled: chronicle.note(program.name, "was killed")
+    case .killed(SIGKILL) where wasKilled: chronicle.append(program.name, "was killed")
     case .exited(let code) where program.codes.contains(code): break
     case .exited, .killed:
       let end = "ended by itself, \(status): \(child.error.suffix(1_000))"
-      note(unexpected: end)
+      record(unexpected: end)
     }
   }
 
-  private func note(unexpected end: String) {
-    chronicle.note(program.name, end)
+  private func record(unexpected end: String) {
+    chronicle.append(program.name, end)
     state.withLock { $0.unexpectedEnds.append("\(program.name) \(end)") }
   }
 
@@ -94,7 +94,7 @@ final class Supervisor: Sendable {
   // MARK: Faults
 
   /// Kills it, and keeps it down until `release`.
-  func hold() {
+  func stop() {
     state.withLock { $0.holds += 1 }
     kill()
   }

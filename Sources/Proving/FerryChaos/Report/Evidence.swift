@@ -6,7 +6,7 @@ struct Evidence {
   let report: RoundReport
 
   /// Copies everything to a directory of its own below `root`, and returns its path. Blocks.
-  func keep(below root: URL) throws -> String {
+  func copy(below root: URL) throws -> String {
     let manager = FileManager.default
     let name =
       "ferry-chaos-\(report.plan.label)-\(report.plan.seed)-\(UUID().uuidString.prefix(4))"

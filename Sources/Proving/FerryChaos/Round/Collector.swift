@@ -49,7 +49,7 @@ actor Collector {
   func count(_ change: @Sendable (inout Figures) -> Void) { change(&figures) }
 
   private func add(_ found: [Violation]) {
-    for violation in found { chronicle.note("VIOLATION", violation.description) }
+    for violation in found { chronicle.append("VIOLATION", violation.description) }
     violations += found
   }
 }

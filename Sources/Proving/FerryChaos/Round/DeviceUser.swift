@@ -30,7 +30,7 @@ struct DeviceUser: Sendable {
       let level = try await blocking { try file.read { try DeviceFile.level($0) } }
       guard level < due else { return }
       let ending = try await device.write(Application.upgrade(level))
-      chronicle.note(device.name, "step \(level + 1) of the schema: \(ending)")
+      chronicle.append(device.name, "step \(level + 1) of the schema: \(ending)")
       if case .refused = ending { try await Task.sleep(for: .milliseconds(100)) }
     }
   }
@@ -66,7 +66,7 @@ struct DeviceUser: Sendable {
   private func conclude(
     _ action: PlannedAction, _ ending: CommandLineDevice.WriteEnding, _ recorded: [LocalOperation]?
   ) async {
-    note(action, ending, operations: recorded?.count)
+    record(action, ending, operations: recorded?.count)
     if let recorded { await collector.see(.committed(device: device.name, recorded)) }
     switch (ending, recorded) {
     case (.committed, nil):
@@ -87,7 +87,7 @@ struct DeviceUser: Sendable {
     }
   }
 
-  private func note(
+  private func record(
     _ action: PlannedAction, _ ending: CommandLineDevice.WriteEnding, operations: Int?
   ) {
     let found = operations.map { "\($0) operations" } ?? "not committed"
@@ -97,6 +97,6 @@ struct DeviceUser: Sendable {
     case .killed: text += ", killed"
     case .refused(let reason): text += ", refused: \(reason)"
     }
-    chronicle.note(device.name, text)
+    chronicle.append(device.name, text)
   }
 }

@@ -19,7 +19,7 @@ struct Drain: Sendable {
       let elapsed = ContinuousClock.now - start
       if laggards.isEmpty, elapsed <= limit { return elapsed }
       if laggards.count < lastCount {
-        world.chronicle.note("round", "waits for \(laggards.joined(separator: "; "))")
+        world.chronicle.append("round", "waits for \(laggards.joined(separator: "; "))")
         lastCount = laggards.count
       }
       guard elapsed < limit else { throw NotDrained(laggards: laggards) }

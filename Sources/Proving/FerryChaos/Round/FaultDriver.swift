@@ -33,23 +33,23 @@ final class FaultDriver: Sendable {
     do {
       try await blocking { [database] in try database.waitUntilAnswering() }
     } catch {
-      world.chronicle.note("nemesis", "PostgreSQL does not start again: \(error)")
+      world.chronicle.append("nemesis", "PostgreSQL does not start again: \(error)")
     }
   }
 
   private func perform(_ fault: Fault) async {
     do {
       try await Task.sleep(for: .milliseconds(fault.at))
-      world.chronicle.note("nemesis", fault.text)
+      world.chronicle.append("nemesis", fault.text)
       let undo = try await begin(fault)
       // Cancelled or not, it ends here.
       try? await Task.sleep(for: .milliseconds(fault.lasting))
       if try await undo() { counts.withLock { $0[fault.kind, default: 0] += 1 } }
-      if fault.lasting > 0 { world.chronicle.note("nemesis", "end of \(fault.kind.rawValue)") }
+      if fault.lasting > 0 { world.chronicle.append("nemesis", "end of \(fault.kind.rawValue)") }
     } catch is CancellationError {
       // Before it began.
     } catch {
-      world.chronicle.note("nemesis", "\(fault.kind.rawValue) failed: \(error)")
+      world.chronicle.append("nemesis", "\(fault.kind.rawValue) failed: \(error)")
     }
   }
 
@@ -91,7 +91,7 @@ final class FaultDriver: Sendable {
   private func kill(_ fault: Fault) -> Undo {
     let world = world
     if fault.kind == .killDevice {
-      let ran = fault.targets.map { world.devices[$0].hold() }
+      let ran = fault.targets.map { world.devices[$0].stop() }
       return {
         for target in fault.targets { world.devices[target].release() }
         return ran.contains(true)
@@ -99,7 +99,7 @@ final class FaultDriver: Sendable {
     }
     let supervisors = supervisors(of: fault)
     let ran = supervisors.contains { $0.child != nil }
-    for supervisor in supervisors { supervisor.hold() }
+    for supervisor in supervisors { supervisor.stop() }
     return {
       for supervisor in supervisors { supervisor.release() }
       return ran

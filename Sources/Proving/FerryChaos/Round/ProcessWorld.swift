@@ -76,7 +76,7 @@ final class ProcessWorld: Sendable {
     try await company.adopt(Self.space)
     for device in devices {
       if device !== devices[0] { try await device.join(Self.space) }
-      try await device.takeTables(DeviceFile.journalSchema)
+      try await device.createTables(DeviceFile.journalSchema)
     }
   }
 

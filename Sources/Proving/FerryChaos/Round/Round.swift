@@ -24,7 +24,7 @@ struct Round: Sendable {
         try await world.setUp()
         return try await alive(world.supervisors) {
           try await work(in: world, driver, collector)
-          return try await settle(world, collector)
+          return try await waitForDrain(world, collector)
         }
       }
     } catch {
@@ -52,7 +52,7 @@ struct Round: Sendable {
   ) async throws {
     let actions = plan.program == nil ? Application.actions(plan) : []
     let start = ContinuousClock.now
-    world.chronicle.note("round", "begins: \(plan.command)")
+    world.chronicle.append("round", "begins: \(plan.command)")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for (index, device) in world.devices.enumerated() {
         if world.company != nil {
@@ -75,7 +75,7 @@ struct Round: Sendable {
         try? await Task.sleep(until: start + duration)
         nemesis.cancel()
         await nemesis.value
-        world.chronicle.note("round", "healed")
+        world.chronicle.append("round", "healed")
       }
       await withTaskCancellationHandler {
         await heal.value
@@ -85,15 +85,16 @@ struct Round: Sendable {
       try await group.waitForAll()
     }
     // From here on nobody writes.
-    world.company?.program.hold()
+    world.company?.program.stop()
   }
 
   /// Waits after the last fault. Returns the time that the queues took, `nil` if they took too
   /// long.
-  private func settle(_ world: ProcessWorld, _ collector: Collector) async throws -> Duration? {
+  private func waitForDrain(_ world: ProcessWorld, _ collector: Collector) async throws -> Duration?
+  {
     do {
       let drain = try await Drain(world: world).wait(within: plan.drainLimit)
-      world.chronicle.note("round", "drained after \(drain)")
+      world.chronicle.append("round", "drained after \(drain)")
       try await judge(world, collector)
       return drain
     } catch let error as NotDrained {
@@ -157,7 +158,7 @@ struct Round: Sendable {
       figures.reads += journal.reads
       figures.listed = listed
     }
-    company.mirrorRuns.hold()
+    company.mirrorRuns.stop()
     for violation in try await company.verify() { await collector.add(violation) }
   }
 
@@ -172,7 +173,7 @@ struct Round: Sendable {
       violations: await collector.violations)
     if keepsAll || !report.holds {
       report.evidence = try await blocking { [report, evidenceRoot] in
-        try Evidence(world: world, report: report).keep(below: evidenceRoot)
+        try Evidence(world: world, report: report).copy(below: evidenceRoot)
       }
     }
     return report

@@ -19,7 +19,7 @@ enum FaultSchedule {
     var databaseFreeAt = 0
     var at = draw(gap, &random)
     while at < milliseconds {
-      let kind = take(from: &bag, kinds, isDatabaseFree: at >= databaseFreeAt, &random)
+      let kind = draw(from: &bag, kinds, isDatabaseFree: at >= databaseFreeAt, &random)
       if kind.stopsDatabase { databaseFreeAt = at + databaseRest }
       var fault = Fault(
         ordinal: faults.count + 1, at: at, kind: kind, targets: [], lasting: 0, amount: 0)
@@ -32,7 +32,7 @@ enum FaultSchedule {
   }
 
   /// Returns each kind comes as often as the others, but for those that have to wait.
-  private static func take(
+  private static func draw(
     from bag: inout [FaultKind], _ kinds: [FaultKind], isDatabaseFree: Bool,
     _ random: inout SeededRandom
   ) -> FaultKind {

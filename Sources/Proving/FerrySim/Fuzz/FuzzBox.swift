@@ -16,7 +16,7 @@ struct FuzzBox: ~Copyable {
   deinit { close(descriptor) }
 
   /// Notes the input of a target, by the target's place in the list.
-  func note(_ target: Int, _ bytes: [UInt8]) throws {
+  func write(_ target: Int, _ bytes: [UInt8]) throws {
     let head = [Int32(target), Int32(bytes.count)].withUnsafeBytes { Array($0) }
     let all = head + bytes
     guard pwrite(descriptor, all, all.count, 0) == all.count else {

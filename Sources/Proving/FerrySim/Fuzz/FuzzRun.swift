@@ -53,7 +53,7 @@ struct FuzzRun {
     try await withThrowingTaskGroup(of: Share.self) { group in
       for number in 0..<next {
         let box = scratch.file("input-\(number)").path
-        group.addTask { try await follow(number, box) }
+        group.addTask { try await run(number, box) }
       }
       while let share = try await group.next() {
         merge(share, &tallies, &findings)
@@ -61,11 +61,11 @@ struct FuzzRun {
         guard next < shares, findings.count < Self.findingsMax else { continue }
         let (number, box) = (next, scratch.file("input-\(next)").path)
         next += 1
-        group.addTask { try await follow(number, box) }
+        group.addTask { try await run(number, box) }
       }
     }
     bar.finish()
-    try keep(tallies, findings)
+    try add(tallies, findings)
     return try show(tallies, findings, start.duration(to: .now))
   }
 
@@ -82,7 +82,7 @@ struct FuzzRun {
   // MARK: Processes
 
   /// Runs one process to its end.
-  private func follow(_ number: Int, _ box: String) async throws -> Share {
+  private func run(_ number: Int, _ box: String) async throws -> Share {
     let count = min(Self.share, cases - number * Self.share)
     var words = ["fuzz-worker", "--seed", "\(seed &+ UInt64(number))", "--cases", "\(count)"]
     words += ["--box", box, "--corpus", corpus.folder.path]
@@ -136,7 +136,7 @@ struct FuzzRun {
 
   // MARK: Results
 
-  private func keep(_ tallies: [String: Tally], _ findings: [Finding]) throws {
+  private func add(_ tallies: [String: Tally], _ findings: [Finding]) throws {
     for finding in findings where !finding.bytes.isEmpty {
       let kind = "finding: " + FuzzTarget.kind(finding.why)
       try corpus.add([(kind, finding.bytes)], to: finding.target)

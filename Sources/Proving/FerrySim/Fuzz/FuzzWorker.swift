@@ -47,7 +47,7 @@ struct FuzzWorker {
       }
       let input = mutator.input(
         valid: states[place].valid, refused: states[place].refused)
-      try box.note(place, input)
+      try box.write(place, input)
       let before = Self.memoryPeak()
       let kind =
         if place == requests, let service { try await service.read(input) } else {
@@ -57,7 +57,7 @@ struct FuzzWorker {
       guard growth <= Self.memoryMax else {
         throw FuzzFinding("\(input.count) bytes took \(growth >> 20) MiB of memory")
       }
-      note(kind, input, in: &states[place])
+      record(kind, input, in: &states[place])
     }
     for (target, state) in zip(targets, states) { try report(target, state) }
   }
@@ -69,7 +69,7 @@ struct FuzzWorker {
     throw FuzzFinding("the same bytes are read as another kind than \(kind)")
   }
 
-  private func note(_ kind: String, _ input: [UInt8], in state: inout State) {
+  private func record(_ kind: String, _ input: [UInt8], in state: inout State) {
     state.cases += 1
     let isRead = Self.isRead(kind)
     if isRead { state.read += 1 }

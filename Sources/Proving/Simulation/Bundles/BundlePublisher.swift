@@ -45,12 +45,12 @@ final class BundlePublisher: @unchecked Sendable {
     let space = space(planned.bundle)
     let manifest = setting.library.manifest(id, in: space)
     guard await admin.upload(manifest, content: setting.library.bytes(of:)) else { return false }
-    missions.tell(.publishing(space, id.mission, manifest.publishedItems), by: "publisher")
-    setting.tell(
+    missions.notify(.publishing(space, id.mission, manifest.publishedItems), by: "publisher")
+    setting.notify(
       .publishing(id, manifest.publishedItems.mapValues(\.hash)), by: "publisher")
     let path = "/v1/spaces/\(space)/missions/\(id.mission)?rollout=\(planned.share)"
     guard await admin.send(.put, path, manifest.encoded()).status == 200 else { return false }
-    trace.note(.bundle, "server", "published \(id) for \(planned.share) of 10000")
+    trace.record(.bundle, "server", "published \(id) for \(planned.share) of 10000")
     return true
   }
 
@@ -62,7 +62,7 @@ final class BundlePublisher: @unchecked Sendable {
     let status = await admin.send(.post, path, request.encoded()).status
     // A version that is not published, or was withdrawn, has no rollout.
     guard [200, 404, 409].contains(status) else { return false }
-    trace.note(.bundle, "server", "\(planned.kind.rawValue) \(id) \(planned.share)")
+    trace.record(.bundle, "server", "\(planned.kind.rawValue) \(id) \(planned.share)")
     return true
   }
 

@@ -17,7 +17,7 @@ final class BundleSetting: @unchecked Sendable {
     library = BundleLibrary(seed: seed)
   }
 
-  func tell(_ event: BundleRunEvent, by actor: String) {
+  func notify(_ event: BundleRunEvent, by actor: String) {
     let found = bench.see(event)
     if !found.isEmpty { report(found, actor) }
   }
@@ -34,12 +34,12 @@ final class BundleSetting: @unchecked Sendable {
     else { return nil }
     requests += 1
     let (number, device) = (requests, request.remoteAddress)
-    tell(.reporting(device: device, reports, number: number), by: device)
+    notify(.reporting(device: device, reports, number: number), by: device)
     return { [self] response in
       let kept = Array("{\"kept\":\(reports.reports.count)}".utf8)
       var isKept = false
       if response.status == 200, case .bytes(let body) = response.body { isKept = body == kept }
-      tell(.reported(number: number, isKept: isKept), by: device)
+      notify(.reported(number: number, isKept: isKept), by: device)
     }
   }
 }

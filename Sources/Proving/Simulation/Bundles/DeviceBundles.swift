@@ -42,7 +42,7 @@ final class DeviceBundles: @unchecked Sendable {
         guard isAlive else { return }
         bundles = opened
       } catch {
-        note("start failed: \(error)")
+        log("start failed: \(error)")
         try? await shared.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
       }
     }
@@ -64,8 +64,8 @@ final class DeviceBundles: @unchecked Sendable {
       in: store, options: BundleOptions(shell: device.shell), missions: manager)
   }
 
-  private func note(_ detail: String) {
-    if isAlive { shared.trace.note(.bundle, device.name, detail) }
+  private func log(_ detail: String) {
+    if isAlive { shared.trace.record(.bundle, device.name, detail) }
   }
 
   /// Passes the present state to the oracles.
@@ -102,16 +102,16 @@ extension SimulatedDevice {
     process?.missions?.bundles?.perform(planned)
   }
 
-  func tellBundles(_ event: BundleRunEvent) { setting.bundles?.tell(event, by: name) }
+  func notifyBundles(_ event: BundleRunEvent) { setting.bundles?.notify(event, by: name) }
 
   /// Passes the catalogue to the oracles, and then the state of bundles on the disk at this moment.
   func lookAtBundles() {
     guard setting.bundles != nil else { return }
     if let catalogue = bundleCatalogue() {
-      tellBundles(.listed(device: name, at: setting.scheduler.now, catalogue))
+      notifyBundles(.listed(device: name, at: setting.scheduler.now, catalogue))
     }
     if let bundles = bundlesOnDisk() {
-      tellBundles(.looked(device: name, at: setting.scheduler.now, bundles))
+      notifyBundles(.looked(device: name, at: setting.scheduler.now, bundles))
     }
   }
 
@@ -128,7 +128,7 @@ extension SimulatedDevice {
         try BundleSnapshot.read(setting.disk, device: name, root: missionRoot)
       }
     } catch {
-      setting.trace.note(.bundle, name, "cannot be looked at: \(error)")
+      setting.trace.record(.bundle, name, "cannot be looked at: \(error)")
       return nil
     }
   }

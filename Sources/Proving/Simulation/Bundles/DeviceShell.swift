@@ -34,7 +34,7 @@ final class DeviceShell: @unchecked Sendable {
     let source = Source(PublishedBundle(name, in: bundles), device)
     self.source = source
     // Each page is loaded again before long.
-    follower = PageFollower(source, surroundings, log: { source.note($0) }, reload: { _ in })
+    follower = PageFollower(source, surroundings, log: { source.log($0) }, reload: { _ in })
   }
 
   /// Ends its effects: it changes nothing from now on.
@@ -62,8 +62,8 @@ final class DeviceShell: @unchecked Sendable {
     try? await shared.scheduler.sleep(.milliseconds(least + random.below(more)))
   }
 
-  private func note(_ detail: String) {
-    if isAlive { shared.trace.note(.bundle, device.name, "\(name): \(detail)") }
+  private func log(_ detail: String) {
+    if isAlive { shared.trace.record(.bundle, device.name, "\(name): \(detail)") }
   }
 
   private func look() { if isAlive { device.lookAtBundles() } }
@@ -73,9 +73,9 @@ final class DeviceShell: @unchecked Sendable {
   private func update() async {
     look()
     do {
-      if try await bundles.update(name) { note("another version is in use") }
+      if try await bundles.update(name) { log("another version is in use") }
     } catch {
-      note("no update: \(error)")
+      log("no update: \(error)")
     }
     look()
   }
@@ -85,16 +85,16 @@ final class DeviceShell: @unchecked Sendable {
     let id = BundleID(name, version)
     shared.scheduler.task { [self] in
       guard isAlive else { return }
-      device.tellBundles(.naming(device: device.name, id))
+      device.notifyBundles(.naming(device: device.name, id))
       do {
         try await bundles.fetch(name, version: version)
         try await bundles.activate(name, version: version)
-        note("the user put version \(version) in use")
+        log("the user put version \(version) in use")
       } catch {
-        note("the user named version \(version): \(error)")
+        log("the user named version \(version): \(error)")
       }
       guard isAlive else { return }
-      device.tellBundles(.named(device: device.name, id))
+      device.notifyBundles(.named(device: device.name, id))
       look()
     }
   }
@@ -112,7 +112,7 @@ final class DeviceShell: @unchecked Sendable {
       version = try await source.next()
     } catch {
       look()
-      return note("\(error)")
+      return log("\(error)")
     }
     look()
     if isAlive, let number = BundleVersion(version.version) {
@@ -127,12 +127,12 @@ final class DeviceShell: @unchecked Sendable {
     do {
       _ = try await source.file(version.entry, of: version)?.readAll()
     } catch {
-      await follower.note(.loaded(version), of: page)
+      await follower.handle(.loaded(version), of: page)
       let failure = PageFailure(.crashed, "its document cannot be read: \(error)")
-      return await follower.note(.failed(failure), of: page)
+      return await follower.handle(.failed(failure), of: page)
     }
-    await follower.note(.loaded(version), of: page)
-    await follower.note(.connected, of: page)
+    await follower.handle(.loaded(version), of: page)
+    await follower.handle(.connected, of: page)
     guard await show(id, version) else { return await leave(page, soon: false) }
     await behave(id, page)
   }
@@ -149,10 +149,10 @@ final class DeviceShell: @unchecked Sendable {
         found[path.text] = MissionLibrary.hash(try await file.readAll())
       }
     } catch {
-      note("a file of version \(id.version) cannot be read: \(error)")
+      log("a file of version \(id.version) cannot be read: \(error)")
       return false
     }
-    if isAlive { device.tellBundles(.showed(device: device.name, id, found)) }
+    if isAlive { device.notifyBundles(.showed(device: device.name, id, found)) }
     return isAlive
   }
 
@@ -163,22 +163,22 @@ final class DeviceShell: @unchecked Sendable {
     guard isAlive else { return }
     switch setting.library.behaviour(of: id, on: device.name) {
     case .working:
-      await follower.note(.ready, of: page)
+      await follower.handle(.ready, of: page)
       look()
       if isBroken {
         await pause(20, 1_500)
         guard isAlive else { return }
-        await follower.note(.failed(PageFailure(.crashed, "it broke later")), of: page)
+        await follower.handle(.failed(PageFailure(.crashed, "it broke later")), of: page)
         look()
       }
       await leave(page, soon: true)
     case .silent: await leave(page, soon: false)
     case .throwing:
-      await follower.note(.failed(PageFailure(.crashed, "its script throws")), of: page)
+      await follower.handle(.failed(PageFailure(.crashed, "its script throws")), of: page)
       look()
       await leave(page, soon: true)
     case .vanishing:
-      await follower.note(.vanished, of: page)
+      await follower.handle(.vanished, of: page)
       look()
     }
   }
@@ -191,7 +191,7 @@ final class DeviceShell: @unchecked Sendable {
       await pause(10_500, 3_000)
     }
     look()
-    if isAlive { await follower.note(.closed, of: page) }
+    if isAlive { await follower.handle(.closed, of: page) }
   }
 }
 
@@ -208,7 +208,7 @@ private final class Source: BundleSource, @unchecked Sendable {
 
   func die() { isAlive = false }
 
-  func note(_ event: ShellEvent) {
+  func log(_ event: ShellEvent) {
     guard isAlive else { return }
     let text =
       switch event {
@@ -218,7 +218,7 @@ private final class Source: BundleSource, @unchecked Sendable {
           + (fallsBack ? "" : "; nothing is left")
       default: ""
       }
-    device.setting.trace.note(.bundle, device.name, text)
+    device.setting.trace.record(.bundle, device.name, text)
   }
 
   /// Returns the paths of a version's files, by path.
@@ -245,7 +245,7 @@ private final class Source: BundleSource, @unchecked Sendable {
 
   func confirm(_ version: PageVersion) async {
     guard isAlive, let id = id(of: version) else { return }
-    device.tellBundles(.confirming(device: device.name, id))
+    device.notifyBundles(.confirming(device: device.name, id))
     await published.confirm(version)
     if isAlive { device.lookAtBundles() }
   }
@@ -253,7 +253,7 @@ private final class Source: BundleSource, @unchecked Sendable {
   func fail(_ version: PageVersion, _ failure: PageFailure) async -> Bool {
     guard isAlive, let id = id(of: version) else { return false }
     let reason = BundleReason(bounding: failure.description).text
-    device.tellBundles(.failing(device: device.name, id, reason: reason))
+    device.notifyBundles(.failing(device: device.name, id, reason: reason))
     defer { if isAlive { device.lookAtBundles() } }
     return await published.fail(version, failure)
   }

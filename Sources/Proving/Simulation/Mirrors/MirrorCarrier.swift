@@ -29,11 +29,11 @@ final class MirrorCarrier: @unchecked Sendable {
 
   /// Carries all rows that there are, both ways.
   func carry() async throws {
-    defer { tellTaken() }
+    defer { reportWritten() }
     try await currentRounds().runOnce()
     guard process.isAlive else { return }
-    process.setting.trace.note(.synced, device.name, "carried rows")
-    tellTaken()
+    process.setting.trace.record(.synced, device.name, "carried rows")
+    reportWritten()
     device.observe()
   }
 
@@ -46,20 +46,20 @@ final class MirrorCarrier: @unchecked Sendable {
       openFile: { try SQLiteConnection(path: path, mode: .readOnly, fileSystem: fileSystem) },
       observe: { [weak self] in
         guard let self, process.isAlive else { return }
-        tellTaken()
+        reportWritten()
         device.observe()
       },
       taking: { [weak self] database, body in
         guard let self else { throw Processor.Died() }
-        try take(database, body)
+        try write(database, body)
       })
     rounds = new
     return new
   }
 
   /// Makes the writes of programs, and keeps their operations until they are known to be committed.
-  private func take(_ database: Database, _ body: () throws -> Void) throws {
-    tellTaken()
+  private func write(_ database: Database, _ body: () throws -> Void) throws {
+    reportWritten()
     let ledger = device.ledgers[0].on(database.connection)
     let before = try RecordedOperations.lastSequence(ledger)
     try body()
@@ -68,12 +68,12 @@ final class MirrorCarrier: @unchecked Sendable {
   }
 
   /// Passes the operations of the last such transaction to the oracles, as long as the process lives.
-  func tellTaken() {
-    if process.isAlive { tellLast() }
+  func reportWritten() {
+    if process.isAlive { reportLast() }
   }
 
   /// Passes the operations of the last such transaction to the oracles, if the file has them.
-  func tellLast() {
+  func reportLast() {
     guard let (last, operations) = taken else { return }
     taken = nil
     let isThere = device.look(at: device.ledgers[0], isApart: false) {
@@ -81,6 +81,6 @@ final class MirrorCarrier: @unchecked Sendable {
     }
     guard isThere == true else { return }
     mirror.took(operations)
-    process.tell([operations], by: "a program")
+    process.reportOperations([operations], by: "a program")
   }
 }

@@ -124,7 +124,7 @@ final class SimulatedMirror: @unchecked Sendable {
   func took(_ operations: [LocalOperation]) { taken.formUnion(operations.map(\.key)) }
 
   private func log(_ event: String, _ detail: String) {
-    trace.note(.mirrored, name, "\(event): \(detail)")
+    trace.record(.mirrored, name, "\(event): \(detail)")
     guard event == "rejected", let end = detail.firstIndex(of: ":") else { return }
     let words = detail[..<end].split(separator: " ", maxSplits: 1)
     guard words.count == 2 else { return }
@@ -143,13 +143,13 @@ final class SimulatedMirror: @unchecked Sendable {
 
   private func fail(mayHaveCommitted: Bool) throws {
     if dice.roll(.crash, at: site) {
-      trace.note(.crashed, name, "at a step of its tables")
+      trace.record(.crashed, name, "at a step of its tables")
       // The dead process gets no answer.
       scheduler.after(0, kill)
       throw Processor.Died()
     }
     guard dice.roll(.reset, at: site) else { return }
-    trace.note(.dropped, name, mayHaveCommitted ? "its answer from the tables" : "its tables")
+    trace.record(.dropped, name, mayHaveCommitted ? "its answer from the tables" : "its tables")
     var error = PostgresError(.connectionLost, "the connection broke")
     error.mayHaveCommitted = mayHaveCommitted
     throw error
@@ -189,10 +189,10 @@ final class SimulatedMirror: @unchecked Sendable {
       // The insert and the delete of a record may cancel each other out.
       made.formUnion(new)
       made.subtract(before.subtracting(after))
-      trace.note(.wrote, name, "a program: \(planned.action.rawValue), \(new.count) new records")
+      trace.record(.wrote, name, "a program: \(planned.action.rawValue), \(new.count) new records")
     } catch {
       // As for any program: the transaction is rolled back.
-      trace.note(.mirrored, name, "a program failed: \(error)")
+      trace.record(.mirrored, name, "a program failed: \(error)")
     }
   }
 

@@ -66,12 +66,12 @@ final class BlobConnection: @unchecked Sendable {
   private func send(_ pending: PendingExchange<[UInt8]?>) {
     let (dice, trace) = (network.dice, network.trace)
     if dice.roll(.drop, at: site) || dice.roll(.stall, at: site) {
-      return trace.note(.stalled, "server", peer: link.device, "content stops coming")
+      return trace.record(.stalled, "server", peer: link.device, "content stops coming")
     }
     var part = Array(bytes[position..<min(position + Self.partBytes, bytes.count)])
     var isCut = false
     if dice.roll(.corrupt, at: site) {
-      trace.note(.corrupted, "server", peer: link.device, "a part of content")
+      trace.record(.corrupted, "server", peer: link.device, "a part of content")
       isCut = link.choice(2) == 0
       if !isCut {
         part[link.choice(part.count)] ^= 1
@@ -90,7 +90,7 @@ final class BlobConnection: @unchecked Sendable {
     _ part: [UInt8], isCut: Bool, isReset: Bool, _ pending: PendingExchange<[UInt8]?>
   ) {
     guard network.isListening(generation), !isReset else {
-      network.trace.note(.dropped, "server", peer: link.device, "content breaks off")
+      network.trace.record(.dropped, "server", peer: link.device, "content breaks off")
       return pending.finish(.failure(TransportError(.interrupted, "connection reset")))
     }
     // No bytes arrive over a link that is cut, and neither side is notified.
@@ -117,12 +117,12 @@ extension SimulatedNetwork {
     guard isListening(generation), let bytes = response.body.wholeBytes else {
       return finish(.failure(TransportError(.interrupted, "the server went away")))
     }
-    trace.note(
+    trace.record(
       .sent, "server", peer: link.device, message: message,
       "\(response.status) with \(bytes.count)B of content")
     trace.digest(bytes)
     if dice.roll(.drop, at: link.device + "/content") {
-      return trace.note(.dropped, "server", peer: link.device, message: message, "answer lost")
+      return trace.record(.dropped, "server", peer: link.device, message: message, "answer lost")
     }
     var headers = TransportHeaders()
     for field in response.headers.fields { headers.add(field.name, field.value) }
@@ -134,9 +134,9 @@ extension SimulatedNetwork {
       status: response.status, headers: headers, body: connection.body)
     scheduler.after(link.delay()) { [self] in
       guard !link.isCut(.down) else {
-        return trace.note(.dropped, "server", peer: link.device, message: message, "partitioned")
+        return trace.record(.dropped, "server", peer: link.device, message: message, "partitioned")
       }
-      trace.note(.delivered, link.device, peer: "server", message: message)
+      trace.record(.delivered, link.device, peer: "server", message: message)
       finish(.success(stream))
     }
   }

@@ -58,13 +58,13 @@ final class DeviceMissions: @unchecked Sendable {
           let ids = try await opened.restore()
           guard isAlive else { return await opened.close() }
           manager = opened
-          note("opened", ids.map(\.value).joined(separator: " "))
+          log("opened", ids.map(\.value).joined(separator: " "))
         } catch {
           await opened.close()
           throw error
         }
       } catch {
-        note("start failed", "\(error)")
+        log("start failed", "\(error)")
         try? await shared.scheduler.sleep(.milliseconds(500 + random.below(2_000)))
       }
     }
@@ -131,8 +131,8 @@ final class DeviceMissions: @unchecked Sendable {
         return nil
       }
       return BlobConnection.Observer(
-        came: { [self] count in tell(.fetched(device: device.name, hash, bytes: Int64(count))) },
-        broke: { [self] in tell(.broken(device: device.name, hash)) })
+        came: { [self] count in notify(.fetched(device: device.name, hash, bytes: Int64(count))) },
+        broke: { [self] in notify(.broken(device: device.name, hash)) })
     }
     let opening = ChunkedDownloader.requests(over: transport, server: "http://ferry.test")
     return { [self] (source, fields) async throws(TransportError) in
@@ -141,13 +141,13 @@ final class DeviceMissions: @unchecked Sendable {
     }
   }
 
-  private func tell(_ event: MissionRunEvent) {
-    if isAlive { setting.tell(event, by: device.name) }
+  private func notify(_ event: MissionRunEvent) {
+    if isAlive { setting.notify(event, by: device.name) }
   }
 
-  private func note(_ what: String, _ detail: String) {
+  private func log(_ what: String, _ detail: String) {
     guard isAlive else { return }
-    shared.trace.note(.mission, device.name, detail.isEmpty ? what : "\(what): \(detail)")
+    shared.trace.record(.mission, device.name, detail.isEmpty ? what : "\(what): \(detail)")
   }
 
   // MARK: Reports of the manager
@@ -162,19 +162,19 @@ final class DeviceMissions: @unchecked Sendable {
   private func see(_ event: MissionEvent) {
     switch event {
     case .changed(let id, let state, let reason):
-      note("\(id) \(state.rawValue)", reason?.description ?? "")
-      if state != .downloading { tell(.rested(device: device.name, id)) }
-      if state == .failed || state == .cancelled { tell(.givenUp(device: device.name, id)) }
+      log("\(id) \(state.rawValue)", reason?.description ?? "")
+      if state != .downloading { notify(.rested(device: device.name, id)) }
+      if state == .failed || state == .cancelled { notify(.givenUp(device: device.name, id)) }
       if reason?.kind == .files || reason?.kind == .diskFull || reason?.kind == .database {
-        tell(.wentBack(device: device.name))
+        notify(.wentBack(device: device.name))
       }
       if state == .done { device.lookAtMissions() }
     case .progress(let progress):
       let version = MissionVersionName(progress.id, progress.version)
-      tell(
+      notify(
         .progress(
           device: device.name, version, done: progress.bytesDone, total: progress.bytesTotal))
-    case .removed(let id): tell(.givenUp(device: device.name, id))
+    case .removed(let id): notify(.givenUp(device: device.name, id))
     case .item: break
     }
   }
@@ -186,7 +186,7 @@ final class DeviceMissions: @unchecked Sendable {
     guard let manager else { return }
     let id = MissionLibrary.id(planned.mission)
     if planned.kind == .cancel || planned.kind == .remove {
-      tell(.givenUp(device: device.name, id))
+      notify(.givenUp(device: device.name, id))
     }
     shared.scheduler.task { [self] in
       do {
@@ -199,12 +199,12 @@ final class DeviceMissions: @unchecked Sendable {
         case .verify: try await verify(id, manager)
         case .publish, .retract: break
         }
-        note("user", "\(planned.kind.rawValue) \(id)")
+        log("user", "\(planned.kind.rawValue) \(id)")
       } catch {
-        note("user", "\(planned.kind.rawValue) \(id): \(error)")
+        log("user", "\(planned.kind.rawValue) \(id): \(error)")
       }
       if planned.kind == .cancel || planned.kind == .remove {
-        tell(.givenUp(device: device.name, id))
+        notify(.givenUp(device: device.name, id))
       }
     }
   }
@@ -212,14 +212,14 @@ final class DeviceMissions: @unchecked Sendable {
   private func verify(_ id: MissionID, _ manager: MissionManager) async throws {
     let report = try await manager.verify(id, repairing: true)
     // Damaged content is fetched again.
-    if !report.isIntact { tell(.givenUp(device: device.name, id)) }
-    note("verified", "\(id) \(report.isIntact ? "intact" : "repaired \(report.damaged.count)")")
+    if !report.isIntact { notify(.givenUp(device: device.name, id)) }
+    log("verified", "\(id) \(report.isIntact ? "intact" : "repaired \(report.damaged.count)")")
   }
 
   // MARK: The end
 
   /// Requests missing missions that its user wants again, and notes those that are still missing.
-  func settle() {
+  func requestMissing() {
     guard let manager, !isSettling else { return }
     isSettling = true
     isOutdated = false

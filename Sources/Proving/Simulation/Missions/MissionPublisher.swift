@@ -35,15 +35,15 @@ final class MissionPublisher: @unchecked Sendable {
     if planned.kind == .retract {
       let status = await admin.send(.delete, path).status
       guard status == 204 || status == 404 else { return false }
-      trace.note(.mission, "server", "retracted \(id)")
+      trace.record(.mission, "server", "retracted \(id)")
       return true
     }
     let manifest = setting.library.manifest(
       planned, in: space, spaces: min(options.spaces, options.devices))
     guard await admin.upload(manifest, content: setting.library.bytes(of:)) else { return false }
-    setting.tell(.publishing(space, id, manifest.publishedItems), by: "publisher")
+    setting.notify(.publishing(space, id, manifest.publishedItems), by: "publisher")
     guard await admin.send(.put, path, manifest.encoded()).status == 200 else { return false }
-    trace.note(.mission, "server", "published \(id), \(manifest.size) bytes")
+    trace.record(.mission, "server", "published \(id), \(manifest.size) bytes")
     return true
   }
 }

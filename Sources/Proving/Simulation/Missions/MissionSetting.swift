@@ -37,7 +37,7 @@ final class MissionSetting: @unchecked Sendable {
       arrivalMax: BlobConnection.partBytes)
   }
 
-  func tell(_ event: MissionRunEvent, by actor: String) {
+  func notify(_ event: MissionRunEvent, by actor: String) {
     let found = bench.see(event)
     if !found.isEmpty { report(found, actor) }
   }

@@ -23,7 +23,7 @@ struct SimulatedAdmin: @unchecked Sendable {
     let response = await server.respond(to: received, message: 0)
     guard case .bytes(let answer) = response.body else { return (response.status, []) }
     if response.status >= 400, let problem = Problem(decoding: answer) {
-      trace.note(kind, "publisher", "\(method.rawValue) \(path): \(problem.detail)")
+      trace.record(kind, "publisher", "\(method.rawValue) \(path): \(problem.detail)")
     }
     return (response.status, answer)
   }

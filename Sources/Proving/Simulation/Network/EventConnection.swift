@@ -77,7 +77,7 @@ final class EventConnection: HTTPStream.Outlet, @unchecked Sendable {
     let (network, site) = (network, link.device + "/events")
     if network.dice.roll(.drop, at: site) || network.dice.roll(.stall, at: site) {
       isHalfOpen = true
-      network.trace.note(.stalled, "server", peer: link.device, "the event stream falls silent")
+      network.trace.record(.stalled, "server", peer: link.device, "the event stream falls silent")
     }
     if network.dice.roll(.reset, at: site) {
       finish(.failure(TransportError(.interrupted, "connection reset")))

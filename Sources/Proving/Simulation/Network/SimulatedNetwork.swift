@@ -41,13 +41,13 @@ package final class SimulatedNetwork: @unchecked Sendable {
   ) {
     let message = nextMessage()
     requests[link.device, default: 0] += 1
-    trace.note(.sent, link.device, peer: "server", message: message, label)
+    trace.record(.sent, link.device, peer: "server", message: message, label)
     trace.digest(request.body ?? [])
     guard !dice.roll(.drop, at: link.device + "/up") else {
-      return trace.note(.dropped, link.device, peer: "server", message: message, "request lost")
+      return trace.record(.dropped, link.device, peer: "server", message: message, "request lost")
     }
     if dice.roll(.reset, at: link.device + "/up") {
-      trace.note(.dropped, link.device, peer: "server", message: message, "connection reset")
+      trace.record(.dropped, link.device, peer: "server", message: message, "connection reset")
       scheduler.after(link.delay()) { failed(TransportError(.interrupted, "connection reset")) }
       return
     }
@@ -56,7 +56,7 @@ package final class SimulatedNetwork: @unchecked Sendable {
     }
     let copies = dice.roll(.duplicate, at: link.device + "/up") ? 2 : 1
     for copy in 0..<copies {
-      if copy > 0 { trace.note(.duplicated, link.device, peer: "server", message: message) }
+      if copy > 0 { trace.record(.duplicated, link.device, peer: "server", message: message) }
       // No packet before it holds a report in its place: the second copy overtakes later ones rarely
       // unless it is late.
       let lag = copy > 0 && label == "bundle-reports" ? link.longDelay() : 0
@@ -75,18 +75,18 @@ package final class SimulatedNetwork: @unchecked Sendable {
     answered: @escaping @Sendable (HTTPResponse, Int) -> Void
   ) {
     guard !link.isCut(.up) else {
-      return trace.note(.dropped, link.device, peer: "server", message: message, "partitioned")
+      return trace.record(.dropped, link.device, peer: "server", message: message, "partitioned")
     }
     guard let generation = server.generation else {
-      trace.note(.dropped, link.device, peer: "server", message: message, "nobody listens")
+      trace.record(.dropped, link.device, peer: "server", message: message, "nobody listens")
       return failed(TransportError(.offline, "connection refused"))
     }
     var request = request
     if request.body != nil, dice.roll(.corrupt, at: link.device + "/up") {
-      trace.note(.corrupted, link.device, peer: "server", message: message)
+      trace.record(.corrupted, link.device, peer: "server", message: message)
       request.body = Corruption.damage(request.body ?? [], link.choice)
     }
-    trace.note(.delivered, "server", peer: link.device, message: message)
+    trace.record(.delivered, "server", peer: link.device, message: message)
     guard let received = HTTPRequest(request, from: link.device) else {
       return failed(TransportError(.badAddress, request.url))
     }

@@ -94,20 +94,20 @@ extension SimulatedNetwork {
       return finish(.failure(TransportError(.interrupted, "the server went away")))
     }
     let answer = message
-    trace.note(
+    trace.record(
       .sent, "server", peer: link.device, message: answer, "\(response.status) to \(label)")
     trace.digest(body)
     if dice.roll(.drop, at: link.device + "/down") || dice.roll(.stall, at: link.device + "/down") {
-      return trace.note(.dropped, "server", peer: link.device, message: answer, "answer lost")
+      return trace.record(.dropped, "server", peer: link.device, message: answer, "answer lost")
     }
     if dice.roll(.corrupt, at: link.device + "/down") {
-      trace.note(.corrupted, "server", peer: link.device, message: answer)
+      trace.record(.corrupted, "server", peer: link.device, message: answer)
       body = Corruption.damage(body, link.choice)
     }
     var delay = link.delay()
     if dice.roll(.slow, at: link.device + "/down") {
       delay += link.longDelay()
-      trace.note(.delayed, "server", peer: link.device, message: answer)
+      trace.record(.delayed, "server", peer: link.device, message: answer)
     }
     let isReset = dice.roll(.reset, at: link.device + "/down")
     var headers = TransportHeaders()
@@ -115,13 +115,13 @@ extension SimulatedNetwork {
     let received = TransportResponse(status: response.status, headers: headers, body: body)
     scheduler.after(delay) { [self] in
       guard !link.isCut(.down) else {
-        return trace.note(.dropped, "server", peer: link.device, message: answer, "partitioned")
+        return trace.record(.dropped, "server", peer: link.device, message: answer, "partitioned")
       }
       guard !isReset else {
-        trace.note(.dropped, "server", peer: link.device, message: answer, "connection reset")
+        trace.record(.dropped, "server", peer: link.device, message: answer, "connection reset")
         return finish(.failure(TransportError(.interrupted, "connection reset")))
       }
-      trace.note(.delivered, link.device, peer: "server", message: answer)
+      trace.record(.delivered, link.device, peer: "server", message: answer)
       if dice.roll(.crash, at: link.device) { return onCrash(link.device) }
       finish(.success(received))
     }

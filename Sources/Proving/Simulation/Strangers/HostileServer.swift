@@ -71,8 +71,8 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
     }
   }
 
-  private func note(_ lie: String, _ request: HTTPRequest, _ message: Int) {
-    trace.note(.corrupted, Self.name, peer: request.remoteAddress, message: message, lie)
+  private func log(_ lie: String, _ request: HTTPRequest, _ message: Int) {
+    trace.record(.corrupted, Self.name, peer: request.remoteAddress, message: message, lie)
   }
 
   // MARK: Packets
@@ -88,11 +88,11 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
       let reach: FalseRejections.Reach =
         manner == .names || packet.hasSteadyRows ? .requests : .packets
       let response = rejections.next(reach, packet)
-      note("rejects the packet with \(response.status)", request, message)
+      log("rejects the packet with \(response.status)", request, message)
       return response
     case 1:
       let response = await honest.respond(to: request, message: message)
-      note("takes the packet and spoils the receipt", request, message)
+      log("takes the packet and spoils the receipt", request, message)
       return response.mapping(limits) {
         receipts.spoil($0)
       } otherwise: {
@@ -103,7 +103,7 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
         return await honest.respond(to: request, message: message)
       }
       let (answer, lie) = receipts.answer(for: packet, at: head, known)
-      note("drops the packet: \(lie)", request, message)
+      log("drops the packet: \(lie)", request, message)
       return HTTPResponse(
         status: answer.receipt.status == .buffered ? 202 : 200,
         headers: ["Content-Type": "application/json"], body: .bytes(answer.encoded()))
@@ -126,7 +126,7 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
   private func pull(_ request: HTTPRequest, _ message: Int) async -> HTTPResponse {
     if random.chance(1, in: 6) {
       let response = rejections.next(.requests, nil)
-      note("rejects the pull with \(response.status)", request, message)
+      log("rejects the pull with \(response.status)", request, message)
       return response
     }
     let asked = request.query["cursor"].flatMap { Cursor($0) }
@@ -137,7 +137,7 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
     let (page, lie) = pages.page(
       body, head, asked, from: request.remoteAddress,
       tails: tails[request.remoteAddress, default: []])
-    note(lie, request, message)
+    log(lie, request, message)
     response.body = .bytes(page)
     return response
   }
@@ -149,7 +149,7 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
     guard let asked, asked.received > asked.applied, !random.chance(1, in: 10),
       let head = await head(of: request, DeviceID(UniqueID(high: 0, low: 0)))
     else { return nil }
-    note("a list without an end goes on", request, message)
+    log("a list without an end goes on", request, message)
     return HTTPResponse(
       status: 200, headers: ["Content-Type": "application/json"],
       body: .bytes(pages.empty(head, beyond: asked)))
@@ -160,12 +160,12 @@ final class HostileServer: ServerEndpoint, @unchecked Sendable {
   private func other(_ request: HTTPRequest, _ message: Int) async -> HTTPResponse {
     if random.chance(1, in: 2) {
       let response = rejections.next(.requests, nil)
-      note("rejects \(request.segments.last ?? "") with \(response.status)", request, message)
+      log("rejects \(request.segments.last ?? "") with \(response.status)", request, message)
       return response
     }
     var response = await honest.respond(to: request, message: message)
     guard case .bytes(let body) = response.body else { return response }
-    note("spoils the answer to \(request.segments.last ?? "")", request, message)
+    log("spoils the answer to \(request.segments.last ?? "")", request, message)
     response.body = .bytes(pages.spoil(body))
     return response
   }

@@ -74,7 +74,7 @@ final class Stranger: @unchecked Sendable {
     var body = packet.encoded()
     if random.chance(1, in: 10) { damage(&body) }
     let guise = mask.isEmpty ? "" : " as \(sender)"
-    trace.note(.wrote, name, "\(operations.count) hostile operations\(guise)")
+    trace.record(.wrote, name, "\(operations.count) hostile operations\(guise)")
     for _ in 0..<(random.chance(1, in: 6) ? 2 : 1) {
       _ = await ask(.post, "\(path)/packets?cursor=\(head.cursor)", body)
     }

@@ -19,7 +19,7 @@ package final class Trace: @unchecked Sendable {
     return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
-  package func note(
+  package func record(
     _ kind: TraceEvent.Kind, _ actor: String, peer: String? = nil, message: Int? = nil,
     _ detail: @autoclosure () -> String = ""
   ) {

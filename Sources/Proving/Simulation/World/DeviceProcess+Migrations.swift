@@ -13,7 +13,7 @@ extension DeviceProcess {
       do {
         try await carryOut(plan, replica)
         guard isAlive else { return }
-        setting.trace.note(.migrated, device.name, "\(plan.table) is \(plan.kind.rawValue)")
+        setting.trace.record(.migrated, device.name, "\(plan.table) is \(plan.kind.rawValue)")
       } catch {
         fail("migrate", error)
         if plan.kind == .untracked { await trackAgain(Name(plan.table), replica) }
@@ -39,9 +39,9 @@ extension DeviceProcess {
             try database.execute(insert)
           }
         }
-        if isAlive { setting.trace.note(.attached, device.name, "wrote to \(other.name)") }
+        if isAlive { setting.trace.record(.attached, device.name, "wrote to \(other.name)") }
       } catch {
-        if isAlive { setting.trace.note(.attached, device.name, "\(other.name): \(error)") }
+        if isAlive { setting.trace.record(.attached, device.name, "\(other.name): \(error)") }
       }
       do {
         // The failed transaction leaves the file attached.

@@ -17,7 +17,7 @@ extension DeviceProcess {
         }
         // A process that died has reported nothing, whether it committed or not.
         guard isAlive, written.contains(where: { !$0.isEmpty }) else { return }
-        tell(written, by: planned.action.rawValue)
+        reportOperations(written, by: planned.action.rawValue)
         if random.chance(1, in: 3) { device.observe() }
       } catch {
         fail("write", error)
@@ -26,11 +26,11 @@ extension DeviceProcess {
   }
 
   /// Passes the operations of a transaction, by ledger, to the oracles.
-  func tell(_ written: [[LocalOperation]], by author: String) {
+  func reportOperations(_ written: [[LocalOperation]], by author: String) {
     // Programs' writes that were taken before come first.
-    tellTaken()
+    reportWritten()
     let all = written.flatMap { $0 }
-    setting.trace.note(.wrote, device.name, "\(author): \(Self.list(all))")
+    setting.trace.record(.wrote, device.name, "\(author): \(Self.list(all))")
     for (ledger, operations) in zip(device.ledgers, written) where !operations.isEmpty {
       device.committed(operations, in: ledger)
     }
@@ -102,9 +102,9 @@ extension DeviceProcess {
             written.withLock { $0 = operations }
           })
         guard isAlive else { return }
-        for step in report.ran { setting.trace.note(.upgraded, device.name, step) }
+        for step in report.ran { setting.trace.record(.upgraded, device.name, step) }
         if report.ran.contains(Workload.recordedStep) {
-          tell(written.withLock { $0 }, by: Workload.recordedStep)
+          reportOperations(written.withLock { $0 }, by: Workload.recordedStep)
         }
         isUpgraded = level + report.ran.count == count
       } catch {

@@ -50,7 +50,7 @@ final class DeviceProcess: @unchecked Sendable {
   }
 
   /// Passes the last operations of a program's writes to the oracles, if the file has them.
-  func tellTaken() { carrier?.tellTaken() }
+  func reportWritten() { carrier?.reportWritten() }
 
   /// Returns the process's own connection to a ledger; `nil` before the file is open.
   func connection(of ledger: SimulatedDevice.Ledger) -> SQLiteConnection? {
@@ -83,7 +83,7 @@ final class DeviceProcess: @unchecked Sendable {
       self.missions = missions
       start { await missions.run() }
     }
-    while isAlive { await keepInStep(replica, whole ?? replica) }
+    while isAlive { await exchange(replica, whole ?? replica) }
   }
 
   /// Opens the file's first space. Half of the devices name the server here: they work offline, and make
@@ -161,7 +161,7 @@ final class DeviceProcess: @unchecked Sendable {
         try planted.plant(on: device.ledgers[0].on($0.connection))
       }
     }
-    if isNew { setting.trace.note(.wrote, device.name, "made the tables") }
+    if isNew { setting.trace.record(.wrote, device.name, "made the tables") }
     try await replica.track(Workload.tables + (setting.hasStrays ? Workload.strays : []))
     if shares {
       try await first.track(Workload.shared.tables, spaceColumn: Workload.shared.column)
@@ -172,7 +172,7 @@ final class DeviceProcess: @unchecked Sendable {
     try await replica.connect(to: Self.server, space: device.space.value)
   }
 
-  private func keepInStep(_ replica: Replica, _ first: Replica) async {
+  private func exchange(_ replica: Replica, _ first: Replica) async {
     do {
       if let mirror = device.mirror {
         let pause = device.syncPause / 4 + random.below(max(1, device.syncPause / 2))
@@ -235,11 +235,11 @@ final class DeviceProcess: @unchecked Sendable {
   private func synced(_ report: SyncReport) {
     guard isAlive else { return }
     missions?.bundles?.look()
-    setting.trace.note(
+    setting.trace.record(
       .synced, device.name,
       "pushed \(report.pushed), pulled \(report.pulled), buffered \(report.buffered)")
     if report.conflicts > 0 {
-      setting.trace.note(.conflict, device.name, "\(report.conflicts) values lost")
+      setting.trace.record(.conflict, device.name, "\(report.conflicts) values lost")
       setting.journal?.look(
         at: device, on: setting.disk, event: setting.trace.events.count - 1)
     }
@@ -248,7 +248,7 @@ final class DeviceProcess: @unchecked Sendable {
 
   func fail(_ what: String, _ error: any Error) {
     guard isAlive else { return }
-    setting.trace.note(.syncFailed, device.name, "\(what): \(error)")
+    setting.trace.record(.syncFailed, device.name, "\(what): \(error)")
   }
 
   // MARK: Surroundings

@@ -47,7 +47,7 @@ final class EmbeddedStorage: SimulatedStorage {
     try ServerEvidence.read(try connection(), space: space)
   }
 
-  func keepPruned() throws { try PrunedHistory.keep(in: try connection()) }
+  func installPruning() throws { try PrunedHistory.install(in: try connection()) }
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     try connection().first(

@@ -40,6 +40,6 @@ final class NodeClocks: @unchecked Sendable {
     let size = Int64(random.below(Int(reach[random.below(reach.count)]) + 1))
     let leap = random.chance(1, in: 2) ? size : -size
     offsets[node] += leap
-    trace.note(.clockMoved, SimulatedServer.name, "node \(node): \(leap) ms")
+    trace.record(.clockMoved, SimulatedServer.name, "node \(node): \(leap) ms")
   }
 }

@@ -48,7 +48,7 @@ final class PostgresStorage: SimulatedStorage {
     try ServerEvidence.read(try PostgresConnection(url: url), space: space)
   }
 
-  func keepPruned() throws { try PrunedHistory.keep(in: try PostgresConnection(url: url)) }
+  func installPruning() throws { try PrunedHistory.install(in: try PostgresConnection(url: url)) }
 
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?) {
     let rows = try PostgresConnection(url: url).query(

@@ -119,14 +119,14 @@ final class SimulatedDevice: @unchecked Sendable {
 
   func start() {
     guard process == nil, offCount == 0, !isRetired else { return }
-    setting.trace.note(.restarted, name)
+    setting.trace.record(.restarted, name)
     process = DeviceProcess(self, setting, seed: random.next())
     process?.run()
   }
 
   /// Kills the process with kill -9, or cuts the power. It starts again after `delay` microseconds.
   func crash(losingPower: Bool, restartAfter delay: Int64) {
-    setting.trace.note(losingPower ? .lostPower : .crashed, name)
+    setting.trace.record(losingPower ? .lostPower : .crashed, name)
     stop(losingPower: losingPower)
     setting.scheduler.after(delay) { [self] in start() }
   }
@@ -137,18 +137,18 @@ final class SimulatedDevice: @unchecked Sendable {
     ended?.die()
     process = nil
     reader = nil
-    tellMissions(losingPower ? .wentBack(device: name) : .killed(device: name))
+    notifyMissions(losingPower ? .wentBack(device: name) : .killed(device: name))
     if losingPower {
       boots += 1
       setting.disk.losePower(under: "/\(name)/")
-      tellSurvivors()
+      reportSurvivors()
     } else {
       setting.disk.kill(under: "/\(name)/")
       // The server may have them already, merged with others. The machine's power may take them along.
       // Within a torn write, nobody could read the file before.
-      withExtendedLifetime(ended) { carrier?.tellLast() }
+      withExtendedLifetime(ended) { carrier?.reportLast() }
     }
-    tellBundles(.died(device: name))
+    notifyBundles(.died(device: name))
     if !isRetired { lookAtBundles() }
   }
 
@@ -177,18 +177,18 @@ final class SimulatedDevice: @unchecked Sendable {
 
   /// Puts an earlier copy of its file in place.
   func restore(from directory: String) {
-    setting.trace.note(.copied, name, "set back to an earlier copy")
+    setting.trace.record(.copied, name, "set back to an earlier copy")
     stop(losingPower: false)
     setting.disk.removeFiles(under: "/\(name)/")
     setting.disk.copyFiles(under: directory + "/", to: "/\(name)/")
-    tellMissions(.wentBack(device: name))
-    tellBundles(.wentBack(device: name))
+    notifyMissions(.wentBack(device: name))
+    notifyBundles(.wentBack(device: name))
     lookAtBundles()
-    tellSurvivors()
+    reportSurvivors()
     start()
   }
 
-  private func tellSurvivors() {
+  private func reportSurvivors() {
     for ledger in ledgers {
       // If a file was never synced to the disk, nothing at all may be left of it.
       let survivors = evidence(of: ledger, withArchive: true) ?? ReplicaEvidence.nothing
@@ -273,8 +273,8 @@ final class SimulatedDevice: @unchecked Sendable {
   func inherit(from original: SimulatedDevice) {
     (wanted, opened) = (original.wanted, original.opened)
     setting.journal?.inherit(name, from: original.name)
-    tellMissions(.copied(device: name, from: original.name))
-    tellBundles(.copied(device: name, from: original.name))
+    notifyMissions(.copied(device: name, from: original.name))
+    notifyBundles(.copied(device: name, from: original.name))
     lookAtBundles()
     for ledger in ledgers {
       guard let evidence = evidence(of: ledger, withArchive: true) else { continue }

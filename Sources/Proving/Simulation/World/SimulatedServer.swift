@@ -58,13 +58,13 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       do {
         let store = try await storage.open { self.starts == generation }
         guard starts == generation else { return }
-        if pruning.retention != nil { try storage.keepPruned() }
+        if pruning.retention != nil { try storage.installPruning() }
         try await declare(on: store)
         guard starts == generation else { return }
         listen(on: store, generation)
       } catch {
         guard starts == generation else { return }
-        trace.note(.crashed, Self.name, "cannot open the store: \(error)")
+        trace.record(.crashed, Self.name, "cannot open the store: \(error)")
         storage.kill()
         scheduler.after(1_000_000) { [self] in if starts == generation { start() } }
       }
@@ -101,14 +101,14 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
     process = Process(
       services: services, store: store, hub: hub,
       background: [
-        scheduler.task { await hub.follow(moves, of: store) },
-        scheduler.task { await hub.keepAwake(every: .seconds(15)) },
+        scheduler.task { await hub.forward(moves, of: store) },
+        scheduler.task { await hub.sendHeartbeats(every: .seconds(15)) },
         scheduler.task { [self] in
-          await pruner.run { run in if starts == generation { note(run) } }
+          await pruner.run { run in if starts == generation { logRun(run) } }
         },
       ])
     self.generation = generation
-    trace.note(.restarted, Self.name)
+    trace.record(.restarted, Self.name)
   }
 
   private func desk(on store: any SyncStore, _ generation: Int) -> MissionService? {
@@ -125,7 +125,7 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
 
   /// Kills the process with kill -9, or cuts the power.
   func crash(losingPower: Bool) {
-    trace.note(losingPower ? .lostPower : .crashed, Self.name)
+    trace.record(losingPower ? .lostPower : .crashed, Self.name)
     generation = nil
     starts += 1
     if losingPower { storage.losePower() } else { storage.kill() }
@@ -163,36 +163,36 @@ package final class SimulatedServer: ServerEndpoint, @unchecked Sendable {
       streams.append(stream)
       if isRetired { forgetStreams() }
     }
-    note(response, to: request, message)
+    logAnswer(response, to: request, message)
     return response
   }
 
-  private func note(_ run: PruneRun) {
+  private func logRun(_ run: PruneRun) {
     let rows = run.rows
     guard rows.count > 0 else { return }
-    trace.note(
+    trace.record(
       .pruned, Self.name, "\(rows.operations) operations, \(rows.tombstones) tombstones")
   }
 
-  private func note(_ response: HTTPResponse, to request: HTTPRequest, _ message: Int) {
+  private func logAnswer(_ response: HTTPResponse, to request: HTTPRequest, _ message: Int) {
     guard case .bytes(let body) = response.body else { return }
     let device = request.remoteAddress
     if response.status >= 400 {
       let code = Problem(decoding: body)?.code.rawValue ?? ""
-      return trace.note(
+      return trace.record(
         .refused, Self.name, peer: device, message: message, "\(response.status) \(code)")
     }
     switch request.segments.last {
     case "packets":
       guard let answer = try? PacketAnswer(decoding: body, limits: limits) else { return }
       let isBuffered = answer.receipt.status == .buffered
-      trace.note(
+      trace.record(
         isBuffered ? .buffered : .applied, Self.name, peer: device, message: message,
         "\(answer.receipt.status.rawValue) \(answer.receipt.outcomes.count), head \(answer.head)")
       if !answer.released.isEmpty {
-        trace.note(.released, Self.name, peer: device, "\(answer.released.count) packets")
+        trace.record(.released, Self.name, peer: device, "\(answer.released.count) packets")
       }
-    case "changes": trace.note(.pulled, Self.name, peer: device, message: message)
+    case "changes": trace.record(.pulled, Self.name, peer: device, message: message)
     default: return
     }
   }
@@ -209,7 +209,7 @@ protocol SimulatedStorage: AnyObject {
   /// Returns the content of a space.
   func evidence(of space: SpaceName) throws -> ServerEvidence
   /// Makes the store keep pruned rows for the oracles; the store is open.
-  func keepPruned() throws
+  func installPruning() throws
   /// Returns the newest sequence assigned in a space, and the anchor of a cursor there.
   func newest(in space: SpaceName) throws -> (head: SequenceNumber, anchor: Cursor.Anchor?)
   /// Copies everything for ``goBack(to:)``, until ``forget(copy:)``; returns `nil` if it cannot.

@@ -45,16 +45,16 @@ extension StandStillStore {
     }
   }
 
-  func noteTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
-    try await still { store async throws(StoreError) in try await store.noteTokenUses(uses) }
+  func storeTokenUses(_ uses: [TokenID: Int64]) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.storeTokenUses(uses) }
   }
 
   func hasEverHadTokens() async throws(StoreError) -> Bool {
     try await still { store async throws(StoreError) in try await store.hasEverHadTokens() }
   }
 
-  func note(_ entry: AuditEntry) async throws(StoreError) {
-    try await still { store async throws(StoreError) in try await store.note(entry) }
+  func append(_ entry: AuditEntry) async throws(StoreError) {
+    try await still { store async throws(StoreError) in try await store.append(entry) }
   }
 
   func audit(_ query: AuditQuery) async throws(StoreError) -> [AuditEntry] {

@@ -101,9 +101,9 @@ extension StandStillStore {
     }
   }
 
-  func note(_ observations: Observations, now: Int64) async throws(StoreError) {
+  func store(_ observations: Observations, now: Int64) async throws(StoreError) {
     try await still { store async throws(StoreError) in
-      try await store.note(observations, now: now)
+      try await store.store(observations, now: now)
     }
   }
 }

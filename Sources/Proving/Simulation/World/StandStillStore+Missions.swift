@@ -34,12 +34,12 @@ extension StandStillStore {
     }
   }
 
-  func keepBundleReports(
+  func storeBundleReports(
     _ reports: [BundleReport], of device: DeviceID, in space: Int64, now: Int64,
     by principal: Principal, quota: Int64
   ) async throws(StoreError) -> Result<Int, Problem> {
     try await still { store async throws(StoreError) in
-      try await store.keepBundleReports(
+      try await store.storeBundleReports(
         reports, of: device, in: space, now: now, by: principal, quota: quota)
     }
   }
@@ -60,9 +60,9 @@ extension StandStillStore {
     }
   }
 
-  func noteUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {
+  func storeUpload(_ blob: MissionBlob, in space: Int64, now: Int64) async throws(StoreError) {
     try await still { store async throws(StoreError) in
-      try await store.noteUpload(blob, in: space, now: now)
+      try await store.storeUpload(blob, in: space, now: now)
     }
   }
 

@@ -48,7 +48,7 @@ final class StandStillStore: SyncStore {
     let batch = try await still { store async throws(StoreError) in
       try await store.ingest(packets, into: space, now: now, room: room)
     }
-    moves.tell(HeadMove(space: space, head: batch.head))
+    moves.publish(HeadMove(space: space, head: batch.head))
     return batch
   }
 
@@ -64,7 +64,7 @@ final class StandStillStore: SyncStore {
         document, to: space, now: now, keepsRecords: keepsRecords, by: mark)
     }
     if let head = try await spaces().first(where: { $0.id == space })?.head {
-      moves.tell(HeadMove(space: space, head: head))
+      moves.publish(HeadMove(space: space, head: head))
     }
     return answer
   }

@@ -11,7 +11,7 @@ extension World {
       if isDrained && whatIsLeft(on: device) != nil { isDrained = false }
     }
     // A report of an outcome is no operation: it moves no head.
-    return settleMissions(isDrained: isDrained) && bundlesLeft().isEmpty
+    return requestMissions(isDrained: isDrained) && bundlesLeft().isEmpty
   }
 
   /// Returns the work that has not drained, for a person.

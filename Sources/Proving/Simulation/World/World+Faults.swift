@@ -40,10 +40,10 @@ extension World {
     _ link: NetworkLink, _ directions: [NetworkLink.Direction], for duration: Int64
   ) {
     let ways = directions.map(\.rawValue).joined(separator: " and ")
-    trace.note(.partitioned, link.device, peer: "server", ways)
+    trace.record(.partitioned, link.device, peer: "server", ways)
     for direction in directions { link.cut(direction) }
     scheduler.after(duration) { [self] in
-      trace.note(.healed, link.device, peer: "server", ways)
+      trace.record(.healed, link.device, peer: "server", ways)
       for direction in directions { link.repair(direction) }
     }
   }
@@ -70,7 +70,7 @@ extension World {
     let size = Int64(random.below(Int(reach[random.below(reach.count)]) + 1))
     let leap = random.chance(1, in: 2) ? size : -size
     device.clock.offset += leap
-    trace.note(.clockMoved, device.name, "\(leap) ms")
+    trace.record(.clockMoved, device.name, "\(leap) ms")
   }
 
   /// Lets a user of one device write to the file of another one, as of a machine with both.
@@ -105,7 +105,7 @@ extension World {
   private func makeCopy(of original: SimulatedDevice) -> SimulatedDevice? {
     guard !isOver, !disk.fileNames(under: original.path).isEmpty else { return nil }
     let copy = addDevice(devices.count, to: original.space)
-    trace.note(.copied, copy.name, "a copy of \(original.name)")
+    trace.record(.copied, copy.name, "a copy of \(original.name)")
     disk.copyFiles(under: "/\(original.name)/", to: "/\(copy.name)/")
     copy.inherit(from: original)
     return copy
@@ -171,7 +171,7 @@ extension World {
   /// Connects the network with the world: a process dies at a step of its network.
   func connectNetwork() {
     network.onCrash = { [unowned self] name in
-      trace.note(.crashed, name, "at a step of its network")
+      trace.record(.crashed, name, "at a step of its network")
       kill(name)
     }
   }
@@ -189,7 +189,7 @@ extension World {
     _ device: SimulatedDevice, for duration: Int64, _ random: inout SeededRandom
   ) {
     let months = Int64(30 + random.below(300))
-    trace.note(.crashed, device.name, "switched off for \(months) days")
+    trace.record(.crashed, device.name, "switched off for \(months) days")
     device.switchOff()
     skipped.milliseconds += months * 86_400_000
     scheduler.after(duration) { device.switchOn() }
@@ -233,7 +233,7 @@ extension World {
   private func noted(
     _ fault: SimulatedDisk.Fault, _ kind: TraceEvent.Kind, _ owner: FaultDice.Site, _ path: String
   ) -> SimulatedDisk.Fault {
-    trace.note(kind, owner.name, path)
+    trace.record(kind, owner.name, path)
     return fault
   }
 

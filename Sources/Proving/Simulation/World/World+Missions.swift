@@ -48,7 +48,7 @@ extension World {
 
   /// Lets all devices request the missions that they want and lack, as soon as all else is drained.
   /// Before that, the published missions are not known. Returns whether nothing is left.
-  func settleMissions(isDrained: Bool) -> Bool {
+  func requestMissions(isDrained: Bool) -> Bool {
     guard let publisher else { return isDrained }
     guard isDrained, publisher.isIdle else {
       for device in devices { device.process?.missions?.unsettle() }
@@ -57,7 +57,7 @@ extension World {
     var isSettled = true
     for device in devices {
       if device.process?.missions?.left != [] { isSettled = false }
-      device.process?.missions?.settle()
+      device.process?.missions?.requestMissing()
     }
     return isSettled
   }
@@ -112,15 +112,15 @@ extension SimulatedDevice {
       }
       if let hash {
         let owners = evidence.owners[hash] ?? []
-        missions.tell(.removing(device: name, hash, owners: owners), by: name)
+        missions.notify(.removing(device: name, hash, owners: owners), by: name)
       }
-      missions.tell(.looked(device: name, space, evidence), by: name)
+      missions.notify(.looked(device: name, space, evidence), by: name)
     } catch {
-      setting.trace.note(.mission, name, "cannot be looked at: \(error)")
+      setting.trace.record(.mission, name, "cannot be looked at: \(error)")
     }
   }
 
-  func tellMissions(_ event: MissionRunEvent) { setting.missions?.tell(event, by: name) }
+  func notifyMissions(_ event: MissionRunEvent) { setting.missions?.notify(event, by: name) }
 
   fileprivate func finalMissions() throws -> FinalMissionEvidence.Device {
     try setting.dice.quietly {

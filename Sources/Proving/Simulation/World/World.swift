@@ -173,7 +173,7 @@ package final class World: @unchecked Sendable {
       skipped: skipped, planted: planted, recordsSteps: options.recordedSteps > 0,
       missions: missions, bundles: bundles, shared: options.shares > 0 ? Self.shared : nil,
       hasStrays: options.hasStrays,
-      journal: journal, tell: { [unowned self] in tell($2, of: $0, in: $1) },
+      journal: journal, tell: { [unowned self] in notify($2, of: $0, in: $1) },
       report: { [unowned self] in report($1, by: $0.name) })
     let device = SimulatedDevice(
       name: name, space: space ?? Self.space(index % options.spaces), link: link,
@@ -209,10 +209,10 @@ package final class World: @unchecked Sendable {
     let spaces = allSpaces
     let before = spaces.map { history(of: $0) }
     server.crash(losingPower: false)
-    trace.note(.copied, SimulatedServer.name, "set back to an earlier copy")
+    trace.record(.copied, SimulatedServer.name, "set back to an earlier copy")
     server.storage.goBack(to: copy)
     serverWentBack = true
-    missions?.tell(.serverWentBack, by: SimulatedServer.name)
+    missions?.notify(.serverWentBack, by: SimulatedServer.name)
     for (space, before) in zip(spaces, before) {
       let event = RunEvent.serverWentBack(from: before, to: history(of: space))
       report(judges[space, default: OracleBench()].see(event), by: SimulatedServer.name)
@@ -231,7 +231,7 @@ package final class World: @unchecked Sendable {
     return evidence?.history.map(\.id) ?? []
   }
 
-  private func tell(_ event: RunEvent, of device: SimulatedDevice, in space: SpaceName) {
+  private func notify(_ event: RunEvent, of device: SimulatedDevice, in space: SpaceName) {
     if case .committed(_, let operations) = event { committed += operations.count }
     journal?.see(event)
     moves.see(event)
@@ -240,7 +240,7 @@ package final class World: @unchecked Sendable {
 
   func report(_ found: [Violation], by actor: String = "world") {
     for violation in found {
-      trace.note(.violation, actor, violation.description)
+      trace.record(.violation, actor, violation.description)
       violations.append(violation)
     }
   }
@@ -250,7 +250,7 @@ package final class World: @unchecked Sendable {
   /// Runs the world to its end, or to the first violation.
   package func run() -> WorldResult {
     defer { end() }
-    trace.note(.phase, "world", "safety")
+    trace.record(.phase, "world", "safety")
     server.start()
     if hostile != nil {
       for space in allSpaces { _ = judges[space, default: OracleBench()].see(.serverLies) }
@@ -314,7 +314,7 @@ package final class World: @unchecked Sendable {
 
   /// Ends all faults; within the bound all has to drain.
   private func heal() {
-    trace.note(.phase, "world", "liveness")
+    trace.record(.phase, "world", "liveness")
     dice.isActive = false
     hostile?.endAll()
     for device in devices { device.link.mendAll() }
@@ -337,7 +337,7 @@ package final class World: @unchecked Sendable {
   }
 
   private func judge() {
-    trace.note(.phase, "world", "judgement")
+    trace.record(.phase, "world", "judgement")
     var servers: [SpaceName: ServerEvidence] = [:]
     for space in allSpaces {
       do {

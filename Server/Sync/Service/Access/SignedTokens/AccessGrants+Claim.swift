@@ -38,11 +38,11 @@ private struct GrantWords {
     }
     let text = try reader.string()
     for word in text.utf8.split(whereSeparator: { $0 == UInt8(ascii: ",") || $0 == 0x20 }) {
-      try take(String(decoding: word, as: UTF8.self), reader)
+      try parse(String(decoding: word, as: UTF8.self), reader)
     }
   }
 
-  private mutating func take(_ word: String, _ reader: JSONReader) throws(MalformedMessage) {
+  private mutating func parse(_ word: String, _ reader: JSONReader) throws(MalformedMessage) {
     let parts = word.utf8.split(
       separator: UInt8(ascii: "="), omittingEmptySubsequences: false
     ).map { String(decoding: $0, as: UTF8.self) }
