@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks the prose of Markdown files and of Swift doc comments (`///`).
 
-Finds words that Ferry's documents avoid, and sentences of more than 40 words. Code blocks and
-inline code are left out, and tables have no sentences. Prints `file:line: finding`; exits with 1
-if there is any finding, with 2 if a file cannot be read.
+Finds words that Ferry's documents avoid, and sentences of more than 40 words. Counts “that”, “its”
+and “you” in each Markdown page, and finds pages beyond their budget. Code blocks and inline code are
+left out, and tables have no sentences. Prints `file:line: finding`; exits with 1 if there is any
+finding, with 2 if a file cannot be read.
 """
 
 import argparse
@@ -15,6 +16,27 @@ from pathlib import Path
 from typing import Iterator, NamedTuple
 
 MAX_WORDS = 40
+
+
+class Budget(NamedTuple):
+    """Uses of words in 1,000 words of a Markdown page: at most, at most, and at least."""
+
+    that: float
+    its: float
+    you: float = 0
+
+
+# Pages for users speak to the reader: README.md, and the files in these folders.
+USER_PAGES = Budget(that=12, its=3, you=4)
+USER_FOLDERS = ("Documentation", "*.docc")
+# A list of words has no reader to speak to.
+GLOSSARY = Budget(that=12, its=3)
+# Pages for contributors.
+OTHER_PAGES = Budget(that=12, its=5)
+# A specification names its subjects, and speaks to nobody. The budget keeps it as it is.
+SPECIFICATION = Budget(that=4, its=3)
+# One sentence decides about the rates of a shorter page.
+MIN_PAGE_WORDS = 100
 
 # A pattern, and the words to write instead. Patterns prefer missing a case to a false finding.
 AVOIDED = [
@@ -176,6 +198,41 @@ def check_block(block: Block, max_words: int) -> Iterator[Finding]:
                 yield Finding(line_at(offset), "length", message)
 
 
+def budget_of(path: Path) -> Budget:
+    if path.name == "SPEC.md":
+        return SPECIFICATION
+    if path.name == "glossary.md":
+        return GLOSSARY
+    folder = path.absolute().parent
+    if path.name == "README.md" or any(folder.match(pattern) for pattern in USER_FOLDERS):
+        return USER_PAGES
+    return OTHER_PAGES
+
+
+def check_page(path: Path, page: list[Block]) -> Iterator[Finding]:
+    """Rates of a whole Markdown page. “That” counts in all its uses, and “your” as “you”."""
+    texts = (without_markup("\n".join(text for _, text in block.lines)) for block in page)
+    words = Counter(word for text in texts for word in re.findall(r"[a-z']+", text.lower()))
+    if words.total() < MIN_PAGE_WORDS:
+        return
+    budget = budget_of(path)
+
+    def rate(*forms: str) -> float:
+        return round(1000 * sum(words[form] for form in forms) / words.total(), 1)
+
+    def finding(word: str, measured: float, bound: str, instead: str) -> Finding:
+        message = f"“{word}” {measured} times in 1,000 words ({bound}): {instead}"
+        return Finding(1, "rates", message)
+
+    that, its, you = rate("that"), rate("its"), rate("you", "your")
+    if that > budget.that:
+        yield finding("that", that, f"at most {budget.that}", "use participles, prepositions, nouns")
+    if its > budget.its:
+        yield finding("its", its, f"at most {budget.its}", "name the owner, or drop the possessive")
+    if you < budget.you:
+        yield finding("you", you, f"at least {budget.you}", "speak to the reader: “run …”, “you …”")
+
+
 def prose_of(name: str, text: str) -> Iterator[list[tuple[int, str]]]:
     """The Markdown of a file: all of it, or of Swift each doc comment."""
     lines = list(enumerate(text.splitlines(), 1))
@@ -194,13 +251,13 @@ def prose_of(name: str, text: str) -> Iterator[list[tuple[int, str]]]:
         yield comment
 
 
-def check(name: str, text: str, max_words: int = MAX_WORDS) -> list[Finding]:
-    found = (
-        finding
-        for prose in prose_of(name, text)
-        for block in blocks(prose)
-        for finding in check_block(block, max_words)
-    )
+def check(path: Path, text: str, max_words: int = MAX_WORDS) -> list[Finding]:
+    found = []
+    for prose in prose_of(path.name, text):
+        page = list(blocks(prose))
+        found += [finding for block in page for finding in check_block(block, max_words)]
+        if path.suffix == ".md":
+            found += check_page(path, page)
     return sorted(found)
 
 
@@ -222,9 +279,11 @@ def print_counts(counts: list[tuple[Path, Counter]]) -> None:
             folders.setdefault(folder, Counter()).update(count)
     shown = [(str(path), count) for path, count in counts if count.total()]
     shown += [(f"{path}/", folders[path]) for path in sorted(folders) if folders[path].total()]
-    print(f"{'total':>6} {'words':>6} {'length':>6}")
+    kinds = ("words", "length", "rates")
+    print(" ".join(f"{title:>6}" for title in ("total", *kinds)))
     for name, count in shown:
-        print(f"{count.total():6} {count['words']:6} {count['length']:6}  {name}")
+        numbers = (count.total(), *(count[kind] for kind in kinds))
+        print(" ".join(f"{number:6}" for number in numbers) + f"  {name}")
 
 
 def main(arguments: list[str]) -> int:
@@ -242,7 +301,7 @@ def main(arguments: list[str]) -> int:
         except (OSError, UnicodeDecodeError) as error:
             print(f"{path}: cannot be read: {error}", file=sys.stderr)
             return 2
-        findings = check(path.name, text, options.max_words)
+        findings = check(path, text, options.max_words)
         counts.append((path, Counter(finding.kind for finding in findings)))
         if not options.list:
             for finding in findings:

@@ -15,8 +15,8 @@ spec.loader.exec_module(check_prose)
 LONG = " ".join(["word"] * 41)
 
 
-def found(text: str, name: str = "page.md") -> list[tuple[int, str]]:
-    return [(finding.line, finding.kind) for finding in check_prose.check(name, text)]
+def found(text: str, path: str = "page.md") -> list[tuple[int, str]]:
+    return [(finding.line, finding.kind) for finding in check_prose.check(Path(path), text)]
 
 
 class AvoidedWords(unittest.TestCase):
@@ -106,6 +106,51 @@ class LongSentences(unittest.TestCase):
         self.assertEqual(found(f"`{LONG}` is code."), [])
 
 
+class Rates(unittest.TestCase):
+    """Pages of 1,000 words, so that a rate is a count."""
+
+    def rates(self, path: str, **counts: int) -> list[str]:
+        words = [word for word, count in counts.items() for _ in range(count)]
+        words += ["word"] * (1000 - len(words))
+        lines = [" ".join(words[start : start + 20]) + ".\n" for start in range(0, 1000, 20)]
+        findings = check_prose.check(Path(path), "\n".join(lines))
+        self.assertTrue(all(finding[:2] == (1, "rates") for finding in findings), findings)
+        return [finding.message.split(":")[0] for finding in findings]
+
+    def test_a_page_for_users_speaks_to_the_reader(self):
+        for path in ["README.md", "Documentation/a.md", "Examples/A/README.md", "A/B.docc/C.md"]:
+            with self.subTest(path):
+                self.assertEqual(self.rates(path, that=12, its=3, you=3, your=1), [])
+                self.assertEqual(self.rates(path, that=13, its=4, you=3), [
+                    "“its” 4.0 times in 1,000 words (at most 3)",
+                    "“that” 13.0 times in 1,000 words (at most 12)",
+                    "“you” 3.0 times in 1,000 words (at least 4)"])
+
+    def test_pages_for_contributors_need_no_reader(self):
+        self.assertEqual(self.rates("DECISIONS.md", that=12, its=5), [])
+        self.assertEqual(self.rates("DECISIONS.md", its=6), [
+            "“its” 6.0 times in 1,000 words (at most 5)"])
+
+    def test_glossaries_and_specifications_have_budgets_of_their_own(self):
+        self.assertEqual(self.rates("Documentation/glossary.md", that=12, its=3), [])
+        self.assertEqual(len(self.rates("Documentation/glossary.md", its=4)), 1)
+        self.assertEqual(self.rates("Protocol/SPEC.md", that=4, its=3), [])
+        self.assertEqual(len(self.rates("Protocol/SPEC.md", that=5, its=4)), 2)
+
+    def test_capitals_and_tables_count_and_code_does_not(self):
+        row = "| " + " ".join(["That"] * 2 + ["word"] * 98) + " |\n"
+        self.assertEqual(found(row, "DECISIONS.md"), [(1, "rates")])
+        code = " ".join(["`that its`"] * 50 + ["word"] * 50) + ".\n\n```\nthat its\n```\n"
+        self.assertEqual(check_prose.check(Path("DECISIONS.md"), code, 200), [])
+
+    def test_short_pages_are_not_measured(self):
+        self.assertEqual(found("It does that.\n", "README.md"), [])
+
+    def test_comments_of_swift_are_not_measured(self):
+        text = "".join(f"/// It reads that and its {number}.\n///\n" for number in range(100))
+        self.assertEqual(found(text, "Documentation/a.swift"), [])
+
+
 class SwiftFiles(unittest.TestCase):
     def test_only_doc_comments_are_read(self):
         text = 'let told = "anew"  // told\n/// Tells it.\nfunc f() {}\n//// told\n'
@@ -152,9 +197,9 @@ class Command(unittest.TestCase):
             status, output = self.run_on("--list", folder)
             self.assertEqual(status, 0)
             rows = [line.split() for line in output.splitlines()]
-            self.assertIn(["1", "1", "0", f"{folder}/page.md"], rows)
-            self.assertIn(["1", "0", "1", f"{folder}/sub/"], rows)
-            self.assertIn(["2", "1", "1", f"{folder}/"], rows)
+            self.assertIn(["1", "1", "0", "0", f"{folder}/page.md"], rows)
+            self.assertIn(["1", "0", "1", "0", f"{folder}/sub/"], rows)
+            self.assertIn(["2", "1", "1", "0", f"{folder}/"], rows)
 
 
 if __name__ == "__main__":
